@@ -1,0 +1,85 @@
+"""Errors that the user must mend; expected ends (a failing gate, an agent that errs) are values.
+
+AtlasError                  something a person has to change; `remedy` is the next thing to type
+├── UsageError              exit 2: the command line asks for what cannot be
+├── ConfigError             exit 2: a configuration that cannot be used, with its place
+├── WorkspaceError          exit 3: git, the work tree or its lock
+├── StateError              exit 3: the state directory or its database
+└── AgentError              exit 3: no agent can be had
+Interrupted                 ended by a signal; not an error of anybody
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class AtlasError(Exception):
+    """Something the user must mend; the message says what and where, the remedy what to do next."""
+
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+class UsageError(AtlasError):
+    """The command line asks for something that cannot be."""
+
+    exit_code: ClassVar[int] = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a configuration: a file with 1-based line and column, or another source's name."""
+
+    source: str
+    line: int | None = None
+    column: int | None = None
+    text: str | None = None
+    """The offending line itself."""
+
+    def __str__(self) -> str:
+        return ":".join(str(part) for part in (self.source, self.line, self.column) if part)
+
+
+class ConfigError(AtlasError):
+    """A configuration that cannot be used. It is never replaced by defaults."""
+
+    exit_code: ClassVar[int] = 2
+
+    def __init__(self, message: str, *, place: Place, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.place = place
+
+    def __str__(self) -> str:
+        shown = f"\n    {self.place.text}" if self.place.text else ""
+        return f"{self.place}: {self.message}{shown}"
+
+
+class WorkspaceError(AtlasError):
+    """Git, the work tree or its lock does not allow what was asked."""
+
+
+class StateError(AtlasError):
+    """The state directory cannot be read or written."""
+
+
+class AgentError(AtlasError):
+    """The configured agent cannot be had."""
+
+
+class Interrupted(BaseException):
+    """Raised once every child has been ended, after HUP, INT or TERM.
+
+    Not an `Exception`, so that no `except Exception` on the way swallows it.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.signum

@@ -1,0 +1,260 @@
+"""What happens, as frozen values; observers are callables that take one. Nothing prints here."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from atlas_retry.model import (
+    Attempt,
+    Gate,
+    GateResult,
+    Level,
+    Outcome,
+    Status,
+    Validation,
+    Violation,
+    WorkspaceFacts,
+)
+
+
+def now() -> str:
+    """The time in UTC, ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What an event belongs to; filled in by the emitter, not by who reports."""
+
+    workspace: str | None = None
+    run: str | None = None
+    attempt: int | None = None
+    max_attempts: int | None = None
+    """None = unlimited, or no attempt is under way."""
+    failed_step: str | None = None
+    """Kind of the first gate that blocked in the latest validation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened. `message` is one line for a person."""
+
+    kind: ClassVar[str] = "event"
+    time: str = field(default_factory=now)
+    level: Level = Level.NOTE
+    scope: Scope = Scope()
+
+    @property
+    def message(self) -> str:
+        return self.kind.replace("_", " ")
+
+
+Emit = Callable[[Event], None]
+
+
+def fan_out(observers: Iterable[Emit]) -> Emit:
+    """An emitter that hands every event to each observer, in order."""
+    listeners = tuple(observers)
+
+    def emit(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return emit
+
+
+def within(emit: Emit, scope: Scope) -> Emit:
+    """An emitter that stamps `scope` on every event which has none of its own."""
+
+    def stamped(event: Event) -> None:
+        emit(event if event.scope != Scope() else replace(event, scope=scope))
+
+    return stamped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(Event):
+    """Anything a person should read that has no event of its own."""
+
+    kind: ClassVar[str] = "notice"
+    text: str
+
+    @property
+    def message(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationStarted(Event):
+    kind: ClassVar[str] = "validation_started"
+    gates: tuple[Gate, ...]
+
+    @property
+    def message(self) -> str:
+        return f"running {len(self.gates)} gates"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateStarted(Event):
+    kind: ClassVar[str] = "gate_started"
+    gate: str
+    command: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.gate}: {self.command}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateProgress(Event):
+    """A sign of life; not stored."""
+
+    kind: ClassVar[str] = "gate_progress"
+    gate: str
+    last_line: str
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateFinished(Event):
+    kind: ClassVar[str] = "gate_finished"
+    result: GateResult
+
+    @property
+    def message(self) -> str:
+        tail = f": {self.result.error}" if self.result.error else ""
+        return f"{self.result.name} {self.result.status} ({self.result.duration_ms} ms){tail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationFinished(Event):
+    kind: ClassVar[str] = "validation_finished"
+    validation: Validation
+
+    @property
+    def message(self) -> str:
+        passed = sum(result.success for result in self.validation.results)
+        return f"{passed} of {len(self.validation.results)} gates passed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixerFinished(Event):
+    """A gate's own `fix` command ended."""
+
+    kind: ClassVar[str] = "fixer_finished"
+    gate: str
+    command: str
+    success: bool
+    changed: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        return f"fixer of {self.gate} changed {len(self.changed)} files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    kind: ClassVar[str] = "run_started"
+    workspace: WorkspaceFacts
+    start_snapshot: str
+    left_out: tuple[str, ...] = ()
+    """Files that the snapshot does not hold."""
+
+    @property
+    def message(self) -> str:
+        return f"run in {self.workspace.root}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptStarted(Event):
+    """Emitted before any money is spent; an observer that raises stops the attempt."""
+
+    kind: ClassVar[str] = "attempt_started"
+    number: int
+    agent: str
+    model: str | None
+    session_id: str | None
+    snapshot: str
+    """Of the tree that the agent is given."""
+    prompt_chars: int
+    prompt_path: str
+
+    @property
+    def message(self) -> str:
+        of = f" of {self.scope.max_attempts}" if self.scope.max_attempts else ""
+        return f"attempt {self.number}{of}: {self.agent} {self.model or ''}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentActivity(Event):
+    """What the agent is doing: which tool, which file."""
+
+    kind: ClassVar[str] = "agent_activity"
+    text: str
+    session_id: str | None = None
+    cost_usd: float | None = None
+
+    @property
+    def message(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransportRetried(Event):
+    """The agent repeats a request by itself; `[RETRY n] ...`. Never counts as an attempt."""
+
+    kind: ClassVar[str] = "transport_retried"
+    number: int
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"[RETRY {self.number}] {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViolationsFound(Event):
+    kind: ClassVar[str] = "violations_found"
+    violations: tuple[Violation, ...]
+    rolled_back: bool
+
+    @property
+    def message(self) -> str:
+        first = self.violations[0]
+        return f"{len(self.violations)} violations: {first.rule} in {first.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFinished(Event):
+    """Emitted after the validation that follows the agent's turn."""
+
+    kind: ClassVar[str] = "attempt_finished"
+    result: Attempt
+
+    @property
+    def message(self) -> str:
+        return _attempt_message(self.result, self.scope.max_attempts)
+
+
+def _attempt_message(attempt: Attempt, max_attempts: int | None) -> str:
+    validation = attempt.validation
+    if validation is None:
+        return f"attempt {attempt.number}: nothing validated"
+    if validation.success:
+        tested = any(r.kind == "test" and r.status is Status.PASSED for r in validation.results)
+        subject = "Tests passed" if tested else "Gates passed"
+        return f"{subject} on attempt {attempt.number}"
+    of = f"/{max_attempts}" if max_attempts else ""
+    return f"{validation.failed_step} failed (attempt {attempt.number}{of})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished(Event):
+    kind: ClassVar[str] = "run_finished"
+    outcome: Outcome
+
+    @property
+    def message(self) -> str:
+        tail = f": {self.outcome.final_error}" if self.outcome.final_error else ""
+        return f"{self.outcome.verdict}{tail}"

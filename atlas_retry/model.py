@@ -1,0 +1,431 @@
+"""The values everything else speaks in: frozen, slotted, serialisable; no behaviour.
+
+Units are in the names (`_s`, `_ms`, `_usd`, `_chars`, `_bytes`). `None` means unlimited or
+unknown, as the field says. Times are UTC, ISO 8601. Paths are POSIX and relative to the workspace's root
+unless the field says otherwise; bytes that are not UTF-8 appear as surrogate escapes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+class Kind(StrEnum):
+    """What a gate checks. The order is the order of the report and of the writers."""
+
+    FORMAT = "format"
+    LINT = "lint"
+    TEST = "test"
+    PRE_COMMIT = "pre-commit"
+    BUILD = "build"
+    REVIEW = "review"
+    CUSTOM = "custom"
+
+
+class Status(StrEnum):
+    """How one gate ended."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    BROKEN = "broken"
+    """Could not be run; no agent can fix that."""
+    VACUOUS = "vacuous"
+    """A test gate in which no test ran."""
+    FLAKY = "flaky"
+    """Failed, then passed on an unchanged tree."""
+    SKIPPED = "skipped"
+
+
+class Level(StrEnum):
+    """Severity of a diagnostic (SARIF 2.1.0 §3.27.10) or of an event."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Verdict(StrEnum):
+    """How a run ended."""
+
+    CLEAN = "clean"
+    FIXED = "fixed"
+    FAILED = "failed"
+    """Gates fail and no agent was asked for."""
+    EXHAUSTED = "exhausted"
+    STALLED = "stalled"
+    REJECTED = "rejected"
+    GAVE_UP = "gave_up"
+    BROKEN = "broken"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def is_green(self) -> bool:
+        return self in (Verdict.CLEAN, Verdict.FIXED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFile:
+    """A machine-readable file that a gate writes beside its output."""
+
+    format: str
+    """A key of `diagnostics.REPORT_FORMATS`: junit, sarif, eslint-json, ruff-json ..."""
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One configured command that must exit 0."""
+
+    name: str
+    kind: Kind
+    run: str = ""
+    """A line for `/bin/sh -c`; empty for a review gate, which has a `prompt`."""
+    prompt: str | None = None
+    fix: str | None = None
+    """The gate's own fixer, run before any money is spent."""
+    recheck: str | None = None
+    """A narrower command for validations after an attempt; a green counts only after `run`."""
+    required: bool = True
+    max_retries: int | None = None
+    """Attempts that this gate may cost; None = the run's own limit."""
+    timeout_s: float = 300.0
+    cwd: str = "."
+    env: tuple[tuple[str, str], ...] = ()
+    pass_env: tuple[str, ...] = ()
+    """Names of secrets the gate may see."""
+    writes: bool = False
+    """Runs alone, because it changes files."""
+    keep_daemons: bool = False
+    parser: str | None = None
+    report: ReportFile | None = None
+    agent: str | None = None
+    """Backend of a review gate; None = the configured agent."""
+    paths: tuple[str, ...] = ()
+    """Globs that limit what a review gate reads; empty = the whole diff."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """1-based, end inclusive (SARIF 2.1.0 §3.30); None = not told by the tool."""
+
+    start_line: int
+    start_column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One level of a traceback, outermost first."""
+
+    path: str
+    line: int
+    function: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One complaint of one tool; fields named as in SARIF 2.1.0."""
+
+    tool: str
+    message: str
+    rule_id: str | None = None
+    level: Level = Level.ERROR
+    path: str | None = None
+    region: Region | None = None
+    symbol: str | None = None
+    """The enclosing function or class, `Class.method`."""
+    fingerprint: str = ""
+    """Tool, rule, normalised message, symbol and line text, hashed; never a line number."""
+    test_id: str | None = None
+    frames: tuple[Frame, ...] = ()
+    text: str = ""
+    """The tool's own lines, unchanged."""
+    count: int = 1
+    """How often the tool said the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateResult:
+    """What one run of one gate did. `stdout` and `stderr` keep head and tail, cut in the middle."""
+
+    name: str
+    kind: Kind
+    command: str
+    required: bool = True
+    status: Status
+    success: bool
+    """passed, flaky or skipped."""
+    exit_code: int | None = None
+    """Negative: ended by that signal. None: never started, or ended by us."""
+    stdout: str = ""
+    stderr: str = ""
+    output_omitted_bytes: int = 0
+    log_path: str | None = None
+    """Absolute path of the folder that holds the whole `stdout.log` and `stderr.log`."""
+    duration_ms: int = 0
+    error: str | None = None
+    """Why it is not passed, in one sentence."""
+    started_at: str = ""
+    completed_at: str = ""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Files that a writer changed."""
+    triage: str | None = None
+    """code, flaky, environment, vacuous or threshold; None when it passed."""
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the validation fails because of this gate."""
+        return self.required and not self.success
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """One run of all gates."""
+
+    results: tuple[GateResult, ...] = ()
+    started_at: str = ""
+    completed_at: str = ""
+    duration_ms: int = 0
+
+    @property
+    def success(self) -> bool:
+        return not any(result.blocks for result in self.results)
+
+    @property
+    def failures(self) -> tuple[GateResult, ...]:
+        return tuple(result for result in self.results if result.blocks)
+
+    @property
+    def failed_step(self) -> str | None:
+        """Kind of the first gate that blocks, as spec and report call it."""
+        return self.failures[0].kind.value if self.failures else None
+
+    @property
+    def broken(self) -> tuple[GateResult, ...]:
+        return tuple(result for result in self.failures if result.status is Status.BROKEN)
+
+    @property
+    def fingerprints(self) -> frozenset[str]:
+        """Of every diagnostic of the gates that block; a silent failure counts as one."""
+        return frozenset(
+            fingerprint for result in self.failures for fingerprint in _fingerprints_of(result)
+        )
+
+
+def _fingerprints_of(result: GateResult) -> Iterable[str]:
+    told = [d.fingerprint for d in result.diagnostics if d.fingerprint]
+    return told or [f"{result.name}:{result.status}"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Of a run. None = unlimited, 0 = none at all."""
+
+    attempts: int | None = 3
+    cost_usd: float | None = 5.0
+    wall_s: float | None = 3600.0
+
+
+class ChangeStatus(StrEnum):
+    """What happened to one path between two trees."""
+
+    ADDED = "added"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+    MODE = "mode"
+    """Only the mode or the type of the entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One path that differs between two snapshots."""
+
+    path: str
+    status: ChangeStatus
+    added: int | None = None
+    """Lines; None for binary files."""
+    removed: int | None = None
+    old_mode: str | None = None
+    """As git writes it: 100644, 100755, 120000 (link), 160000 (submodule)."""
+    new_mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One thing that an attempt may not do."""
+
+    rule: str
+    path: str
+    line: int | None = None
+    detail: str = ""
+    """For a person: what was done and how to allow it."""
+
+
+GitFacts = Mapping[str, str]
+"""What git holds beside the work tree, one flat name each: `HEAD`, `refs/...`, `config:KEY`,
+`hooks/NAME`, `info/NAME`, `index-flags:PATH`, `index`, `stash`, `worktrees/NAME`,
+`state:MERGE_HEAD` ...; values are ids, digests or text."""
+
+
+class Tree(Protocol):
+    """Read access to one state of a workspace, by path relative to its root."""
+
+    def paths(self) -> Iterable[str]:
+        """Every file and link, submodules included, in order."""
+
+    def read(self, path: str) -> bytes | None:
+        """Content of a file, target of a link; None where there is nothing."""
+
+    def mode(self, path: str) -> str | None:
+        """As in `Change.old_mode`; None where there is nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Usage as the Messages API counts it."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+class Session(StrEnum):
+    """Whether an attempt continues the agent's conversation."""
+
+    NEW = "new"
+    RESUME = "resume"
+
+
+class ReplyStatus(StrEnum):
+    """How an agent's turn ended, whatever the gates say afterwards."""
+
+    DONE = "done"
+    FAILED = "failed"
+    """The agent ran and erred (turn limit, refusal, bad output): an attempt like any other."""
+    TIMED_OUT = "timed_out"
+    UNAVAILABLE = "unavailable"
+    """No CLI, no key, not logged in, overloaded for too long: never counts as an attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRequest:
+    """What an agent is asked. Its edits go into the workspace, not into the reply."""
+
+    prompt: str
+    workspace: str
+    """Absolute path of the root; the agent may edit below it."""
+    scratch: str
+    """Absolute path of an existing folder of the attempt: transcripts, prompt file."""
+    attempt: int = 1
+    model: str | None = None
+    session: Session = Session.NEW
+    session_id: str | None = None
+    """Of the conversation to continue, with `Session.RESUME`."""
+    session_cost_usd: float = 0.0
+    """What that conversation has cost so far: the CLI reports cumulative figures."""
+    cost_usd: float | None = None
+    """What this attempt may still cost."""
+    timeout_s: float | None = 1800.0
+    idle_timeout_s: float | None = 600.0
+    commands: tuple[str, ...] = ()
+    """Exact shell lines of the gates, which the agent may run."""
+    protected: tuple[str, ...] = ()
+    """Globs that the agent may not edit."""
+    readable: tuple[str, ...] = ()
+    """Absolute folders outside the workspace that it may read: the gates' logs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReply:
+    """What came back. Every figure is of this turn alone."""
+
+    status: ReplyStatus
+    summary: str = ""
+    error: str | None = None
+    remedy: str | None = None
+    """The next thing to type, for UNAVAILABLE."""
+    gave_up: str | None = None
+    """The reason behind `ATLAS-CANNOT-FIX:`."""
+    session_id: str | None = None
+    model: str | None = None
+    cost_usd: float | None = None
+    """None: the agent does not tell."""
+    tokens: Tokens = Tokens()
+    transport_retries: int = 0
+    turns: int | None = None
+    denials: tuple[str, ...] = ()
+    """Tool calls that were refused, as `Tool: target`."""
+    touched: tuple[str, ...] = ()
+    """Paths that its editing tools named, relative to the workspace."""
+
+
+Agent = Callable[[AgentRequest], AgentReply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One agent turn and the validation after it."""
+
+    number: int
+    agent: str
+    model: str | None = None
+    session_id: str | None = None
+    transport_retries: int = 0
+    cost_usd: float | None = None
+    tokens: Tokens = Tokens()
+    duration_ms: int = 0
+    prompt_chars: int = 0
+    prompt_path: str | None = None
+    summary: str = ""
+    error: str | None = None
+    gave_up: str | None = None
+    changes: tuple[Change, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    rolled_back: bool = False
+    """The violations could not be separated from the rest: all of it was put back."""
+    fixed: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    introduced: tuple[str, ...] = ()
+    """Fingerprints, against the validation before."""
+    snapshot: str | None = None
+    """Of the tree the agent left, violations included."""
+    result: str | None = None
+    """Snapshot of the tree after the guard, from which the next attempt starts."""
+    kept: bool = False
+    """Whether the run ended with this attempt's tree."""
+    validation: Validation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceFacts:
+    """Where a validation ran, for reports."""
+
+    name: str
+    root: str
+    head: str | None = None
+    dirty: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One run, ended."""
+
+    run_id: str
+    verdict: Verdict
+    workspace: WorkspaceFacts
+    baseline: Validation
+    final: Validation
+    attempts: tuple[Attempt, ...] = ()
+    final_error: str | None = None
+    remedy: str | None = None
+    cost_usd: float = 0.0
+    duration_ms: int = 0
+    escalation_required: bool = False
+    learning_record_id: str | None = None
+    start_snapshot: str | None = None
+    """What `atlas undo` puts back."""

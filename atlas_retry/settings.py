@@ -1,0 +1,125 @@
+"""What a configuration says, as values with their defaults. Reading one is `config.py`'s work."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from atlas_retry.model import Budget, Gate, Session
+
+
+class OnExhausted(StrEnum):
+    """What stays in the workspace when a run does not end green."""
+
+    BEST = "best"
+    KEEP = "keep"
+    RESTORE = "restore"
+
+
+class GuardMode(StrEnum):
+    """What a violation does."""
+
+    BLOCK = "block"
+    WARN = "warn"
+    OFF = "off"
+
+
+class OnCascade(StrEnum):
+    """What a batch does when a cascade is detected."""
+
+    PAUSE_AND_ALERT = "pause_and_alert"
+    ALERT = "alert"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """The `retry` section."""
+
+    ai_retry_enabled: bool = True
+    ai_retry_origin: str = "the defaults"
+    """Where `ai_retry_enabled` was said, for the refusal's message."""
+    budget: Budget = field(default_factory=Budget)
+    flake_reruns: int = 1
+    on_exhausted: OnExhausted = OnExhausted.BEST
+    on_failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """The `agent` section."""
+
+    backend: str = "claude-code"
+    models: tuple[str, ...] = ("sonnet", "sonnet", "opus")
+    session: tuple[Session, ...] = (Session.NEW, Session.RESUME, Session.NEW)
+    effort: tuple[str, ...] = ()
+    command: str | None = None
+    path: str | None = None
+    max_turns: int | None = None
+    timeout_s: float = 1800.0
+    idle_timeout_s: float = 600.0
+    permission_mode: str = "acceptEdits"
+    extra_args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSettings:
+    """The `context` section."""
+
+    max_chars: int = 16_000
+    max_chars_per_error: int = 2_000
+    trace: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSettings:
+    """The `prompt` section: the user's own words, added to every prompt."""
+
+    preamble: str = ""
+    gates: tuple[tuple[str, str], ...] = ()
+    """Kind or name of a gate, and what to say when it failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardSettings:
+    """The `guard` section."""
+
+    mode: GuardMode = GuardMode.BLOCK
+    protect: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CascadeSettings:
+    """The `batch.cascade_detection` section."""
+
+    enabled: bool = True
+    threshold: int = 3
+    window_size: int = 5
+    on_cascade: OnCascade = OnCascade.PAUSE_AND_ALERT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSettings:
+    """The `batch` section."""
+
+    jobs: int = 2
+    cascade: CascadeSettings = field(default_factory=CascadeSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """A whole configuration, checked."""
+
+    gates: tuple[Gate, ...]
+    """In the order of `Kind`, then as written."""
+    jobs: int = 1
+    """Readers side by side; 1 when `validation.parallel` is false."""
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    prompt: PromptSettings = field(default_factory=PromptSettings)
+    guard: GuardSettings = field(default_factory=GuardSettings)
+    batch: BatchSettings = field(default_factory=BatchSettings)
+    triage_baseline: str | None = None
+    parsers: tuple[tuple[str, str], ...] = ()
+    """Name and regular expression of the user's own parsers."""
+    sources: tuple[str, ...] = ()
+    """Absolute paths of the files it was read from: the guard protects them."""
