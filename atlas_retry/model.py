@@ -1,8 +1,8 @@
 """The values everything else speaks in: frozen, slotted, serialisable; no behaviour.
 
 Units are in the names (`_s`, `_ms`, `_usd`, `_chars`, `_bytes`). `None` means unlimited or
-unknown, as the field says. Times are UTC, ISO 8601. Paths are POSIX and relative to the workspace's root
-unless the field says otherwise; bytes that are not UTF-8 appear as surrogate escapes.
+unknown, as the field says. Times are UTC, ISO 8601. Paths are POSIX and relative to the root of
+the workspace unless the field says otherwise; bytes that are not UTF-8 are surrogate escapes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
