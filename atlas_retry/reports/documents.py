@@ -1,0 +1,217 @@
+r"""The JSON documents `atlas.report/1`, `atlas.run/1` and `atlas.batch/1`; it reads none.
+
+Fields are only ever added. Whatever the strings hold, the bytes are valid JSON: a byte that was
+not UTF-8 (a lone surrogate in Python) is written as the six characters `\udcNN`, NaN as null.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from atlas_retry import __version__
+from atlas_retry.model import (
+    Attempt,
+    Change,
+    GateResult,
+    Kind,
+    Outcome,
+    Tokens,
+    Validation,
+    Verdict,
+    Violation,
+    WorkspaceFacts,
+)
+from atlas_retry.reports.subject import Subject
+
+REPORT, RUN, BATCH = "atlas.report/1", "atlas.run/1", "atlas.batch/1"
+OWN_LIST = {
+    Kind.FORMAT: "format_results",
+    Kind.LINT: "lint_results",
+    Kind.TEST: "test_results",
+    Kind.PRE_COMMIT: "pre_commit_results",
+}
+"""Where the results of a kind are found; all others are in `other_results`."""
+LISTS = (*OWN_LIST.values(), "other_results")
+
+
+class ReportDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=REPORT):
+    """One validation."""
+
+    atlas_version: str
+    workspace: WorkspaceFacts
+    success: bool
+    failed_step: str | None
+    duration_ms: int
+    started_at: str
+    completed_at: str
+    format_results: tuple[GateResult, ...]
+    lint_results: tuple[GateResult, ...]
+    test_results: tuple[GateResult, ...]
+    pre_commit_results: tuple[GateResult, ...]
+    other_results: tuple[GateResult, ...]
+
+
+class AttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent turn and the report of the validation after it."""
+
+    number: int
+    agent: str
+    model: str | None
+    session_id: str | None
+    transport_retries: int
+    cost_usd: float | None
+    tokens: Tokens
+    duration_ms: int
+    prompt_chars: int
+    prompt_path: str | None
+    summary: str
+    error: str | None
+    gave_up: str | None
+    changes: tuple[Change, ...]
+    violations: tuple[Violation, ...]
+    rolled_back: bool
+    fixed: tuple[str, ...]
+    remaining: tuple[str, ...]
+    introduced: tuple[str, ...]
+    snapshot: str | None
+    result: str | None
+    kept: bool
+    report: ReportDocument | None
+
+
+class RunDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=RUN):
+    """One `atlas retry` of one workspace."""
+
+    run_id: str
+    verdict: Verdict
+    success: bool
+    final_error: str | None
+    remedy: str | None
+    workspace: WorkspaceFacts
+    baseline: ReportDocument
+    final: ReportDocument
+    attempts: tuple[AttemptDocument, ...]
+    cost_usd: float | None
+    duration_ms: int
+    escalation_required: bool
+    learning_record_id: str | None
+    start_snapshot: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cascade:
+    """Whether one cause made many workspaces fail, and what was done about it."""
+
+    cascade_detected: bool = False
+    failures_in_window: int = 0
+    threshold: int = 0
+    action: str | None = None
+    diagnosis: str | None = None
+    recommendation: str | None = None
+
+
+class BatchDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=BATCH):
+    """One `atlas retry` of several workspaces."""
+
+    runs: tuple[RunDocument, ...]
+    cost_usd: float | None
+    not_started: tuple[str, ...]
+    cascade: Cascade
+
+
+Document = ReportDocument | RunDocument | BatchDocument
+
+
+def report_document(validation: Validation, workspace: WorkspaceFacts) -> ReportDocument:
+    """A validation as it is written, its results by kind."""
+    by_list: dict[str, tuple[GateResult, ...]] = dict.fromkeys(LISTS, ())
+    for result in validation.results:
+        by_list[OWN_LIST.get(result.kind, "other_results")] += (result,)
+    return ReportDocument(
+        atlas_version=__version__,
+        workspace=workspace,
+        success=validation.success,
+        failed_step=validation.failed_step,
+        duration_ms=validation.duration_ms,
+        started_at=validation.started_at,
+        completed_at=validation.completed_at,
+        **by_list,
+    )
+
+
+def run_document(outcome: Outcome) -> RunDocument:
+    """A run as it is written."""
+    return RunDocument(
+        run_id=outcome.run_id,
+        verdict=outcome.verdict,
+        success=outcome.verdict.is_green,
+        final_error=outcome.final_error,
+        remedy=outcome.remedy,
+        workspace=outcome.workspace,
+        baseline=report_document(outcome.baseline, outcome.workspace),
+        final=report_document(outcome.final, outcome.workspace),
+        attempts=tuple(_attempt(attempt, outcome.workspace) for attempt in outcome.attempts),
+        cost_usd=outcome.cost_usd,
+        duration_ms=outcome.duration_ms,
+        escalation_required=outcome.escalation_required,
+        learning_record_id=outcome.learning_record_id,
+        start_snapshot=outcome.start_snapshot,
+    )
+
+
+def _attempt(attempt: Attempt, workspace: WorkspaceFacts) -> AttemptDocument:
+    validation = attempt.validation
+    same = {name: getattr(attempt, name) for name in _SAME}
+    return AttemptDocument(
+        **same, report=report_document(validation, workspace) if validation else None
+    )
+
+
+_SAME = tuple(name for name in AttemptDocument.__struct_fields__ if name != "report")
+
+
+def batch_document(
+    outcomes: Sequence[Outcome], *, not_started: Sequence[str] = (), cascade: Cascade | None = None
+) -> BatchDocument:
+    """Several runs as they are written; `not_started` names the workspaces still to do."""
+    return BatchDocument(
+        runs=tuple(run_document(outcome) for outcome in outcomes),
+        cost_usd=sum(outcome.cost_usd for outcome in outcomes),
+        not_started=tuple(not_started),
+        cascade=cascade or Cascade(),
+    )
+
+
+def report(subject: Subject) -> str:
+    """`atlas.report/1` or `atlas.run/1`, indented, with a newline at the end."""
+    run = subject.run
+    return encode(
+        run_document(run) if run else report_document(subject.validation, subject.workspace)
+    )
+
+
+def encode(document: object) -> str:
+    """Indented JSON of any document or value of ours, with a newline at the end."""
+    try:
+        written = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        written = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(document)))
+    return msgspec.json.format(written, indent=2).decode() + "\n"
+
+
+def _without_surrogates(value: object) -> object:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
+        case list() | tuple():
+            return [_without_surrogates(item) for item in value]
+    return value
+
+
+def schema() -> dict[str, object]:
+    """JSON Schema 2020-12 of the three documents."""
+    (whole,), components = msgspec.json.schema_components([Document])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **whole, "$defs": components}

@@ -1,0 +1,198 @@
+"""Reports as they come in by `--from`: our own, or whatever little another runner wrote."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from atlas_retry.errors import UsageError
+from atlas_retry.model import Gate, GateResult, Kind, Status, Validation, WorkspaceFacts
+from atlas_retry.reports.documents import BATCH, LISTS, REPORT, RUN
+
+_T = TypeVar("_T")
+
+KINDS = {
+    "formatter": Kind.FORMAT,
+    "formatting": Kind.FORMAT,
+    "fmt": Kind.FORMAT,
+    "style": Kind.FORMAT,
+    "linter": Kind.LINT,
+    "linting": Kind.LINT,
+    "check": Kind.LINT,
+    "type-check": Kind.LINT,
+    "typecheck": Kind.LINT,
+    "types": Kind.LINT,
+    "tests": Kind.TEST,
+    "testing": Kind.TEST,
+    "unit-test": Kind.TEST,
+    "unit-tests": Kind.TEST,
+    "precommit": Kind.PRE_COMMIT,
+    "hook": Kind.PRE_COMMIT,
+    "hooks": Kind.PRE_COMMIT,
+    "compile": Kind.BUILD,
+    "builds": Kind.BUILD,
+}
+"""Other people's words for our kinds; a word that is neither ours nor here is a custom gate."""
+
+FOREIGN_KEYS = {"command", "kind", "exit_code", "stdout", "stderr", "name", "required"}
+"""What is read of another runner's result; the same word may mean anything else there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What a report told."""
+
+    validation: Validation
+    workspace: WorkspaceFacts | None = None
+    gates: tuple[Gate, ...] = ()
+    """All gates of the project, where the report lists them; a green one has no result."""
+
+
+class _Result(msgspec.Struct, frozen=True):
+    """What every result must hold; the rest of ours is read if it is there."""
+
+    command: str
+    kind: str
+    exit_code: int | None
+    stdout: str | None
+    stderr: str | None
+
+
+class _Gate(msgspec.Struct, frozen=True):
+    kind: str
+    command: str = ""
+    run: str = ""
+    name: str = ""
+    required: bool = True
+
+
+class _Times(msgspec.Struct, frozen=True):
+    workspace: WorkspaceFacts | None = None
+    started_at: str = ""
+    completed_at: str = ""
+    duration_ms: int = 0
+
+
+def kind_of(word: str) -> Kind:
+    """The kind that a loosely spelled word means, `CUSTOM` if none."""
+    plain = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
+    plain = plain.removesuffix("-results").removesuffix("-commands")
+    known = next((kind for kind in Kind if kind.value == plain), Kind.CUSTOM)
+    return KINDS.get(plain, known)
+
+
+def read_report(content: bytes, *, source: str = "report") -> Recorded:
+    """What `content` tells: `atlas.report/1`, the end of an `atlas.run/1`, or `{"results": [...]}`.
+
+    Of a result only command, kind, exit_code, stdout and stderr are required; unknown keys are
+    ignored. Raises UsageError naming `source` and the place within it.
+    """
+    document = _final(_decoded(content, source), source)
+    head = _converted(document, _Times, source, "$")
+    results = tuple(_results(document, source))
+    return Recorded(
+        validation=Validation(
+            results=results,
+            started_at=head.started_at,
+            completed_at=head.completed_at,
+            duration_ms=head.duration_ms,
+        ),
+        workspace=head.workspace,
+        gates=tuple(_gates(document, source)),
+    )
+
+
+def _decoded(content: bytes, source: str) -> Mapping[str, object]:
+    # The standard library takes lone surrogates and NaN, which other runners do write.
+    try:
+        document = json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise _refused(source, f"byte {error.start} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise _refused(f"{source}:{error.lineno}:{error.colno}", f"{error.msg}") from error
+    except (RecursionError, ValueError) as error:
+        raise _refused(source, f"cannot be read as JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise _refused(source, "expected an object")
+    return document
+
+
+def _final(document: Mapping[str, object], source: str) -> Mapping[str, object]:
+    schema = document.get("schema")
+    if schema == BATCH:
+        raise _refused(source, "a batch holds several runs: give the report of one of them")
+    if schema != RUN:
+        return document
+    final = document.get("final")
+    if not isinstance(final, dict):
+        raise _refused(f"{source}: $.final", "expected the run's last report")
+    return final
+
+
+def _results(document: Mapping[str, object], source: str) -> Iterator[GateResult]:
+    ours = document.get("schema") == REPORT
+    present = [name for name in (*LISTS, "results") if name in document]
+    if not present:
+        raise _refused(source, 'holds neither "results" nor the lists of an atlas.report/1')
+    for name in present:
+        for place, entry in _entries(document, name, source):
+            known = entry if ours else {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}
+            yield _result(known, source, place)
+
+
+def _entries(
+    document: Mapping[str, object], name: str, source: str
+) -> Iterator[tuple[str, dict[str, object]]]:
+    entries = document.get(name, [])
+    if not isinstance(entries, list):
+        raise _refused(f"{source}: $.{name}", "expected a list")
+    for index, entry in enumerate(entries):
+        place = f"$.{name}[{index}]"
+        yield place, _converted(entry, dict[str, object], source, place)
+
+
+def _result(entry: dict[str, object], source: str, place: str) -> GateResult:
+    needed = _converted(entry, _Result, source, place)
+    kind = kind_of(needed.kind)
+    status = _status(entry, needed.exit_code)
+    ours = entry | {
+        "name": entry.get("name") or kind.value,
+        "kind": kind,
+        "stdout": needed.stdout or "",
+        "stderr": needed.stderr or "",
+        "status": status,
+        "success": status in (Status.PASSED, Status.FLAKY, Status.SKIPPED),
+    }
+    return _converted(ours, GateResult, source, place)
+
+
+def _status(entry: Mapping[str, object], exit_code: int | None) -> object:
+    if entry.get("status") in tuple(Status):
+        return entry["status"]
+    return Status.PASSED if exit_code == 0 else Status.FAILED
+
+
+def _gates(document: Mapping[str, object], source: str) -> Iterator[Gate]:
+    for place, entry in _entries(document, "gates", source):
+        gate = _converted(entry, _Gate, source, place)
+        kind = kind_of(gate.kind)
+        run = gate.command or gate.run
+        yield Gate(name=gate.name or kind.value, kind=kind, run=run, required=gate.required)
+
+
+def _converted(value: object, wanted: type[_T], source: str, place: str) -> _T:
+    try:
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        said, _, inner = str(error).partition(" - at `$")
+        raise _refused(f"{source}: {place}{inner.rstrip('`')}", said) from error
+
+
+def _refused(place: str, why: str) -> UsageError:
+    return UsageError(
+        f"{place}: {why}",
+        remedy='give a report of `atlas validate --json`, or {"results": [{"kind", "command", '
+        '"exit_code", "stdout", "stderr"}]}',
+    )

@@ -1,0 +1,47 @@
+"""What a report tells, as one value for every format; it formats nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from atlas_retry.model import Outcome, Validation, WorkspaceFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A validation or a whole run, and where it ran."""
+
+    told: Validation | Outcome
+    workspace: WorkspaceFacts
+    patches: Mapping[int, str] = field(default_factory=dict)
+    """Unified diff of each attempt, by its number; only the HTML report shows them."""
+    prompts: Mapping[int, str] = field(default_factory=dict)
+    """Prompt of each attempt, by its number; only the HTML report shows them."""
+
+    @property
+    def validation(self) -> Validation:
+        """The state that counts: the validation itself, or a run's last one."""
+        return self.told if isinstance(self.told, Validation) else self.told.final
+
+    @property
+    def run(self) -> Outcome | None:
+        return self.told if isinstance(self.told, Outcome) else None
+
+    @property
+    def success(self) -> bool:
+        """Whether atlas would exit 0."""
+        return self.run.verdict.is_green if self.run else self.validation.success
+
+
+def of_run(
+    outcome: Outcome,
+    *,
+    patches: Mapping[int, str] | None = None,
+    prompts: Mapping[int, str] | None = None,
+) -> Subject:
+    """The subject of a run's report."""
+    return Subject(
+        told=outcome,
+        workspace=outcome.workspace,
+        patches=patches or {},
+        prompts=prompts or {},
+    )

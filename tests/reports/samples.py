@@ -1,0 +1,212 @@
+"""A validation and a run with everything that is awkward to write down."""
+
+from atlas_retry.model import (
+    Attempt,
+    Change,
+    ChangeStatus,
+    Diagnostic,
+    Frame,
+    GateResult,
+    Kind,
+    Level,
+    Outcome,
+    Region,
+    Status,
+    Tokens,
+    Validation,
+    Verdict,
+    Violation,
+    WorkspaceFacts,
+)
+from atlas_retry.reports import Subject, of_run
+
+AWKWARD = "é\udc80\ud800 \x00\x07\x1b[31m]]> <b>&\"' %0A::error::\r\n | `x` \ufffe \U0001f600"
+"""Lone surrogates, control characters, the marks of every format, an emoji."""
+
+UNUSED = Diagnostic(
+    tool="ruff",
+    message=f"`os` imported but unused {AWKWARD}",
+    rule_id="F401",
+    path="src/a b/caf\udce9.py",
+    region=Region(start_line=3, start_column=8, end_line=3, end_column=9),
+    symbol="load",
+    fingerprint="f-unused",
+)
+WRONG = Diagnostic(
+    tool="pytest",
+    message="assert 2 == 3",
+    path="tests/test_sum.py",
+    region=Region(start_line=7),
+    fingerprint="f-wrong",
+    test_id="tests/test_sum.py::test_sum",
+    frames=(Frame(path="src/sums.py", line=2, function="add"),),
+    text="E   assert 2 == 3",
+)
+LATER = Diagnostic(
+    tool="mypy",
+    message="Incompatible return value",
+    rule_id="return-value",
+    level=Level.WARNING,
+    path="src/sums.py",
+    region=Region(start_line=2),
+    fingerprint="f-later",
+)
+
+FORMAT = GateResult(
+    name="format",
+    kind=Kind.FORMAT,
+    command="ruff format .",
+    status=Status.PASSED,
+    success=True,
+    exit_code=0,
+    duration_ms=40,
+    changed=("src/sums.py",),
+)
+LINT = GateResult(
+    name="ruff",
+    kind=Kind.LINT,
+    command="ruff check .",
+    status=Status.FAILED,
+    success=False,
+    exit_code=1,
+    stdout=f"F401 {AWKWARD}",
+    error="exit code 1",
+    duration_ms=120,
+    diagnostics=(UNUSED,),
+)
+TEST = GateResult(
+    name="test",
+    kind=Kind.TEST,
+    command="pytest -q",
+    status=Status.FAILED,
+    success=False,
+    exit_code=1,
+    stdout="1 failed",
+    error="exit code 1",
+    duration_ms=2500,
+    diagnostics=(WRONG,),
+)
+FLAKY = GateResult(
+    name="hooks",
+    kind=Kind.PRE_COMMIT,
+    command="pre-commit run -a",
+    required=False,
+    status=Status.FLAKY,
+    success=True,
+    exit_code=0,
+    duration_ms=900,
+)
+BROKEN = GateResult(
+    name="build",
+    kind=Kind.BUILD,
+    command="cargo build",
+    required=False,
+    status=Status.BROKEN,
+    success=False,
+    exit_code=127,
+    error="cargo: not found",
+)
+GREEN_TEST = GateResult(
+    name="test",
+    kind=Kind.TEST,
+    command="pytest -q",
+    status=Status.PASSED,
+    success=True,
+    exit_code=0,
+    duration_ms=2400,
+)
+TYPES = GateResult(
+    name="types",
+    kind=Kind.LINT,
+    command="mypy src",
+    status=Status.FAILED,
+    success=False,
+    exit_code=1,
+    duration_ms=700,
+    diagnostics=(LATER,),
+    error="exit code 1",
+)
+
+TIMES = ("2026-11-22T10:00:00.000Z", "2026-11-22T10:00:03.560Z")
+RED = Validation(
+    results=(FORMAT, LINT, TEST, FLAKY, BROKEN),
+    started_at=TIMES[0],
+    completed_at=TIMES[1],
+    duration_ms=3560,
+)
+HALF = Validation(results=(FORMAT, TYPES, GREEN_TEST), started_at=TIMES[0], duration_ms=2500)
+GREEN = Validation(results=(FORMAT, GREEN_TEST, FLAKY), started_at=TIMES[0], duration_ms=2440)
+NOTHING = Validation()
+WORKSPACE = WorkspaceFacts(name="shop", root="/work/shop", head="0123456789abcdef", dirty=True)
+
+FIRST = Attempt(
+    number=1,
+    agent="claude-code",
+    model="sonnet",
+    session_id="s-1",
+    cost_usd=0.0413,
+    tokens=Tokens(input=12_000, output=900, cache_read=8_000, cache_write=4_000),
+    duration_ms=61_000,
+    prompt_chars=5210,
+    summary=f"Removed the import. {AWKWARD}",
+    changes=(
+        Change(path="src/sums.py", status=ChangeStatus.MODIFIED, added=2, removed=1),
+        Change(path="logo.png", status=ChangeStatus.ADDED),
+    ),
+    violations=(
+        Violation(rule="test-removed", path="tests/test_sum.py", line=7, detail="test_sum is gone"),
+    ),
+    fixed=("f-unused", "f-wrong"),
+    introduced=("f-later",),
+    snapshot="a1",
+    result="a2",
+    validation=HALF,
+)
+SECOND = Attempt(
+    number=2,
+    agent="claude-code",
+    model="opus",
+    cost_usd=None,
+    duration_ms=30_000,
+    fixed=("f-later",),
+    kept=True,
+    validation=GREEN,
+)
+FIXED = Outcome(
+    run_id="r-1",
+    verdict=Verdict.FIXED,
+    workspace=WORKSPACE,
+    baseline=RED,
+    final=GREEN,
+    attempts=(FIRST, SECOND),
+    cost_usd=0.0413,
+    duration_ms=97_000,
+    start_snapshot="a0",
+)
+GAVE_UP = Outcome(
+    run_id="r-2",
+    verdict=Verdict.GAVE_UP,
+    workspace=WORKSPACE,
+    baseline=RED,
+    final=RED,
+    attempts=(Attempt(number=1, agent="command", gave_up="the tests contradict each other"),),
+    final_error="the agent says it cannot be done",
+    remedy="atlas resume r-2",
+    cost_usd=float("nan"),
+    escalation_required=True,
+    learning_record_id="lr-2026-11-22-001",
+)
+PATCH = (
+    "diff --git a/src/sums.py b/src/sums.py\nindex 1..2 100644\n--- a/src/sums.py\n"
+    "+++ b/src/sums.py\n@@ -1,3 +1,4 @@ def add\n def add(a, b):\n-    return a\n"
+    "+    # <script>alert(1)</script>\n+    return a + b\n"
+)
+
+SUBJECTS = {
+    "red validation": Subject(told=RED, workspace=WORKSPACE),
+    "green validation": Subject(told=GREEN, workspace=WORKSPACE),
+    "no gates": Subject(told=NOTHING, workspace=WORKSPACE),
+    "fixed run": of_run(FIXED, patches={1: PATCH}, prompts={1: f"Fix this.\n{AWKWARD}"}),
+    "given up": of_run(GAVE_UP),
+}
+"""One of each kind, by what a test's name should say."""

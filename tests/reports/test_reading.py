@@ -1,0 +1,120 @@
+"""What may come in by `--from`, and how the rest is refused."""
+
+import json
+
+import pytest
+
+from atlas_retry.errors import UsageError
+from atlas_retry.model import Kind, Status
+from atlas_retry.reports import read_report
+from atlas_retry.reports.reading import kind_of
+
+LEAST = {"command": "pytest", "kind": "test", "exit_code": 1, "stdout": "1 failed", "stderr": ""}
+
+
+def written(**more: object) -> bytes:
+    return json.dumps({"results": [LEAST | more]}).encode()
+
+
+def test_five_fields_are_enough() -> None:
+    (result,) = read_report(written()).validation.results
+    assert (result.name, result.kind, result.command) == ("test", Kind.TEST, "pytest")
+    assert (result.status, result.success, result.stdout) == (Status.FAILED, False, "1 failed")
+    assert result.required
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "status"),
+    [(0, Status.PASSED), (1, Status.FAILED), (-9, Status.FAILED), (None, Status.FAILED)],
+)
+def test_the_exit_code_decides_where_no_status_is_told(
+    exit_code: int | None, status: Status
+) -> None:
+    (result,) = read_report(written(exit_code=exit_code)).validation.results
+    assert result.status is status
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("test", Kind.TEST),
+        ("Tests", Kind.TEST),
+        ("unit_tests", Kind.TEST),
+        ("pre_commit", Kind.PRE_COMMIT),
+        ("pre commit", Kind.PRE_COMMIT),
+        ("PreCommit", Kind.PRE_COMMIT),
+        ("linting", Kind.LINT),
+        ("type-check", Kind.LINT),
+        ("fmt", Kind.FORMAT),
+        ("compile", Kind.BUILD),
+        ("lint_results", Kind.LINT),
+        ("security", Kind.CUSTOM),
+        ("", Kind.CUSTOM),
+    ],
+)
+def test_a_kind_may_be_spelled_loosely(word: str, kind: Kind) -> None:
+    assert kind_of(word) is kind
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"duration": "1.2s", "extra": {"deep": [1]}},
+        {"diagnostics": "theirs", "duration_ms": 1.5, "error": {"code": 1}},
+        {"status": "FAILED", "success": "no", "changed": 3},
+        {"stdout": None, "stderr": None},
+    ],
+)
+def test_what_another_runner_calls_by_our_words_does_no_harm(more: dict[str, object]) -> None:
+    (result,) = read_report(written(**more)).validation.results
+    assert result.status is Status.FAILED
+
+
+def test_output_that_other_runners_write_carelessly_is_taken() -> None:
+    content = (
+        b'\xef\xbb\xbf{"results": [%s], "load": NaN}\r\n'
+        % json.dumps(LEAST | {"stdout": "\udc80\x00"}).encode()
+    )
+    (result,) = read_report(content).validation.results
+    assert result.stdout == "\udc80\x00"
+
+
+def test_gates_are_read_beside_the_results() -> None:
+    gates = [{"kind": "lint", "command": "ruff check"}, {"kind": "Tests", "run": "pytest"}]
+    recorded = read_report(json.dumps({"results": [], "gates": gates}).encode())
+    assert [(gate.name, gate.kind, gate.run) for gate in recorded.gates] == [
+        ("lint", Kind.LINT, "ruff check"),
+        ("test", Kind.TEST, "pytest"),
+    ]
+
+
+WITHOUT_CODE = {key: value for key, value in LEAST.items() if key != "exit_code"}
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "why"),
+    [
+        (b"", "ci.json:1:1", "Expecting value"),
+        (b'{"results": [\n  {"kind": }]}', "ci.json:2:12", "Expecting value"),
+        (b"\xff", "ci.json", "byte 0 is not UTF-8"),
+        (b"[" * 100_000, "ci.json", "JSON"),
+        (b'{"results": [], "n": 1' + b"0" * 5000 + b"}", "ci.json", "JSON"),
+        (b"[]", "ci.json", "expected an object"),
+        (b"{}", "ci.json", 'neither "results"'),
+        (b'{"results": {}}', "ci.json: $.results", "expected a list"),
+        (b'{"results": [1]}', "ci.json: $.results[0]", "Expected `object`"),
+        (b'{"results": [], "gates": 1}', "ci.json: $.gates", "expected a list"),
+        (b'{"results": [], "gates": [{}]}', "ci.json: $.gates[0]", "`kind`"),
+        (json.dumps({"results": [WITHOUT_CODE]}).encode(), "ci.json: $.results[0]", "`exit_code`"),
+        (written(exit_code="1"), "ci.json: $.results[0].exit_code", "Expected `int | null`"),
+        (written(stdout=["a"]), "ci.json: $.results[0].stdout", "Expected `str | null`"),
+        (b'{"schema": "atlas.run/1"}', "ci.json: $.final", "last report"),
+        (b'{"schema": "atlas.batch/1", "runs": []}', "ci.json", "one of them"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(content: bytes, place: str, why: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_report(content, source="ci.json")
+    assert refused.value.message.startswith(f"{place}: ")
+    assert why in refused.value.message
+    assert refused.value.remedy
