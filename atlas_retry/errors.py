@@ -9,6 +9,7 @@ AtlasError                  something a person has to change; `remedy` is the ne
 Interrupted                 ended by a signal; not an error of anybody
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -49,13 +50,22 @@ class ConfigError(AtlasError):
 
     exit_code: ClassVar[int] = 2
 
-    def __init__(self, message: str, *, place: Place, remedy: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: Place,
+        remedy: str | None = None,
+        also: "Sequence[ConfigError]" = (),
+    ) -> None:
         super().__init__(message, remedy=remedy)
         self.place = place
+        self.also = tuple(also)
+        """What else is wrong, in the order of the file."""
 
     def __str__(self) -> str:
         shown = f"\n    {self.place.text}" if self.place.text else ""
-        return f"{self.place}: {self.message}{shown}"
+        return "\n".join((f"{self.place}: {self.message}{shown}", *map(str, self.also)))
 
 
 class WorkspaceError(AtlasError):

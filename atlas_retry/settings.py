@@ -1,9 +1,14 @@
 """What a configuration says, as values with their defaults. Reading one is `config.py`'s work."""
 
+import sys
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from atlas_retry.model import Budget, Gate, Session
+from atlas_retry.model import Budget, Gate, Kind, Session
+
+UNLIMITED_ATTEMPTS = sys.maxsize
+DEFAULT_ATTEMPTS = 3
+ATTEMPTS_BY_KIND = {Kind.TEST: 3, Kind.REVIEW: 2, Kind.BUILD: 1}
 
 
 class OnExhausted(StrEnum):
@@ -37,6 +42,8 @@ class RetrySettings:
     ai_retry_origin: str = "the defaults"
     """Where `ai_retry_enabled` was said, for the refusal's message."""
     budget: Budget = field(default_factory=Budget)
+    attempts_configured: int | None = None
+    """What `max_ai_retry_attempts` was set to, for `attempts_allowed`; None = nobody set it."""
     flake_reruns: int = 1
     on_exhausted: OnExhausted = OnExhausted.BEST
     on_failure: str | None = None
@@ -123,3 +130,15 @@ class Settings:
     """Name and regular expression of the user's own parsers."""
     sources: tuple[str, ...] = ()
     """Absolute paths of the files it was read from: the guard protects them."""
+    warnings: tuple[str, ...] = ()
+    """What is allowed but unwise, each with its place, for `atlas config check`."""
+
+
+def attempts_allowed(gate: Gate, *, flag: int | None = None, configured: int | None = None) -> int:
+    """How many attempts this gate may cost; 0 = none at all.
+
+    Its own `max_retries`, else the flag, else what the configuration sets for all gates, else the
+    default of its kind, else 3.
+    """
+    told = (gate.max_retries, flag, configured, ATTEMPTS_BY_KIND.get(gate.kind))
+    return next((limit for limit in told if limit is not None), DEFAULT_ATTEMPTS)
