@@ -1,0 +1,154 @@
+"""What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
+from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status
+from atlas_retry.process import Completed, Ended
+from atlas_retry.redaction import clean, redact
+from atlas_retry.workspace import directory_tree
+
+MAX_REPORT_BYTES = 16 << 20
+
+CANNOT_EXECUTE, NOT_FOUND = 126, 127
+"""Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What reading a gate's end needs beside the gate."""
+
+    root: Path
+    secrets: frozenset[str] = frozenset()
+    """Values that never leave: those of secret-looking variables."""
+    parsers: tuple[tuple[str, str], ...] = ()
+    after_attempt: bool = False
+    """A missing tool is then the attempt's doing: failed, not broken."""
+
+
+def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
+    """The result of a gate whose command has ended."""
+    stdout = redact(clean(completed.stdout.text), reading.secrets)
+    stderr = redact(clean(completed.stderr.text), reading.secrets)
+    broken = None if reading.after_attempt else _why_broken(gate, completed)
+    findings = _findings(gate, completed, reading, stdout, stderr)
+    status = _status(gate, completed, findings, broken)
+    log_dir = completed.command.log_dir
+    return GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.run,
+        required=gate.required,
+        status=status,
+        success=status is Status.PASSED,
+        exit_code=completed.exit_code,
+        stdout=stdout,
+        stderr=stderr,
+        output_omitted_bytes=completed.stdout.omitted_bytes + completed.stderr.omitted_bytes,
+        log_path=str(log_dir) if log_dir else None,
+        duration_ms=round(completed.duration_s * 1000),
+        error=_error(status, completed, findings, broken),
+        started_at=completed.started_at,
+        completed_at=completed.completed_at,
+        diagnostics=_anchored(findings, reading.root) if findings else (),
+        triage=_triage(status, findings),
+    )
+
+
+def _findings(
+    gate: Gate, completed: Completed, reading: Reading, stdout: str, stderr: str
+) -> Findings | None:
+    """What the tool said; None where it has nothing to tell: a gate that passed without tests."""
+    if completed.exit_code == 0 and gate.kind is not Kind.TEST:
+        return None
+    return diagnose(
+        ToolOutput(
+            command=gate.run,
+            kind=gate.kind,
+            exit_code=completed.exit_code,
+            stdout=stdout,
+            stderr=stderr,
+            parser=gate.parser,
+            custom=reading.parsers,
+            report=_report_file(gate, reading.root),
+        )
+    )
+
+
+def _report_file(gate: Gate, root: Path) -> tuple[str, bytes] | None:
+    if gate.report is None:
+        return None
+    path = root / gate.cwd / gate.report.path
+    try:
+        with path.open("rb") as file:
+            return gate.report.format, file.read(MAX_REPORT_BYTES)
+    except OSError:
+        return None
+
+
+def _anchored(findings: Findings, root: Path) -> tuple[Diagnostic, ...]:
+    if not findings.diagnostics:
+        return ()
+    # start-up: tree-sitter is wanted only once something has failed
+    from atlas_retry.excerpt import anchor  # noqa: PLC0415
+
+    return anchor(findings.diagnostics, directory_tree(root).read)
+
+
+def _why_broken(gate: Gate, completed: Completed) -> str | None:
+    if completed.ended is Ended.NOT_STARTED:
+        return completed.error or "it could not be started"
+    tool = _first_word(gate.run)
+    if completed.exit_code == NOT_FOUND:
+        return (
+            f"a command was not found: install what `{tool}` needs, or correct the gate's command"
+        )
+    if completed.exit_code == CANNOT_EXECUTE:
+        return f"a command cannot be executed: check the permissions of `{tool}`"
+    return None
+
+
+def _first_word(line: str) -> str:
+    try:
+        return shlex.split(line)[0]
+    except (ValueError, IndexError):
+        return line
+
+
+def _status(
+    gate: Gate, completed: Completed, findings: Findings | None, broken: str | None
+) -> Status:
+    if broken:
+        return Status.BROKEN
+    if completed.ended in (Ended.TIMED_OUT, Ended.IDLE):
+        return Status.TIMED_OUT
+    if gate.kind is Kind.TEST and findings and findings.vacuous:
+        return Status.VACUOUS
+    return Status.PASSED if completed.exit_code == 0 else Status.FAILED
+
+
+def _error(
+    status: Status, completed: Completed, findings: Findings | None, broken: str | None
+) -> str | None:
+    if status is Status.PASSED:
+        return None
+    if status is Status.VACUOUS:
+        return "no test ran"
+    if broken or completed.error:
+        return broken or completed.error
+    count = sum(d.count for d in findings.diagnostics) if findings else 0
+    told = f", {count} complaint{'s' if count > 1 else ''}" if count else ""
+    return f"exit code {completed.exit_code}{told}"
+
+
+def _triage(status: Status, findings: Findings | None) -> str | None:
+    """Why it failed, before any money is spent on it."""
+    if status is Status.PASSED:
+        return None
+    if status is Status.VACUOUS:
+        return "vacuous"
+    if status is Status.BROKEN or (findings and findings.environment):
+        return "environment"
+    return "threshold" if findings and findings.threshold else "code"

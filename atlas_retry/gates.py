@@ -1,0 +1,365 @@
+"""Run gates: what runs alone, what side by side, and what each end means. Asks no agent."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from itertools import groupby
+from pathlib import Path
+
+from atlas_retry.events import (
+    Emit,
+    Event,
+    FixerFinished,
+    GateFinished,
+    GateProgress,
+    GateStarted,
+    ValidationFinished,
+    ValidationStarted,
+    now,
+)
+from atlas_retry.gate_results import Reading, result_of
+from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
+from atlas_retry.process import Command, Completed, Ended, run, run_all
+
+WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
+
+AGENT_SECRETS = (
+    "ANTHROPIC_*",
+    "CLAUDE_CODE_*",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+)
+"""Names of variables that a gate sees only when its `pass_env` names them."""
+
+GIT_LOCAL = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    }
+)
+"""Set while git runs a hook; a test that makes a repository of its own would write into ours."""
+
+
+def unseen(_: Event) -> None:
+    """An emitter for who does not watch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """How a validation sees that files changed; None where there is no git to ask."""
+
+    take: Callable[[], str]
+    """The id of the work tree as it is now."""
+    between: Callable[[str, str], tuple[str, ...]]
+    """The paths that differ between two ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How to run gates in one workspace."""
+
+    root: Path
+    logs: Path
+    """An existing folder for the whole output of every gate."""
+    environ: Mapping[str, str]
+    jobs: int = 1
+    check: bool = False
+    """A gate that changes files fails."""
+    fail_fast: bool = False
+    flake_reruns: int = 0
+    after_attempt: bool = False
+    """A missing tool is then the attempt's doing: failed, not broken."""
+    previous: Validation | None = None
+    """The validation of the same gates before; its failures try their `recheck` first."""
+    watched: Watched | None = None
+    review: Callable[[Gate], GateResult] | None = None
+    parsers: tuple[tuple[str, str], ...] = ()
+    secrets: frozenset[str] = frozenset()
+    """Values that never leave in a result."""
+    known_s: Mapping[str, float] = field(default_factory=dict)
+    """How long a gate took before, by name."""
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(
+            root=self.root,
+            secrets=self.secrets,
+            parsers=self.parsers,
+            after_attempt=self.after_attempt,
+        )
+
+
+def is_writer(gate: Gate) -> bool:
+    """Whether a gate changes files, and so runs alone."""
+    return gate.writes or gate.kind in WRITERS
+
+
+def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a gate's command sees: the user's environment without the agents' secrets."""
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if name not in GIT_LOCAL and (name in gate.pass_env or not _is_secret(name))
+    }
+    return inherited | dict(gate.env)
+
+
+def _is_secret(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in AGENT_SECRETS)
+
+
+def validate(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validation:
+    """Run every gate that can run.
+
+    A writer that changed files after readers had run makes their results stale: then all run once
+    more. Raises Interrupted once every child has been ended.
+    """
+    emit(ValidationStarted(gates=tuple(gates)))
+    started_at, clock = now(), time.monotonic()
+    results, stale = _pass(gates, plan, emit)
+    if stale and not any(result.blocks for result in results):
+        results, _ = _pass(gates, plan, emit)
+    validation = Validation(
+        results=results,
+        started_at=started_at,
+        completed_at=now(),
+        duration_ms=round((time.monotonic() - clock) * 1000),
+    )
+    emit(ValidationFinished(validation=validation))
+    return validation
+
+
+def _pass(gates: Sequence[Gate], plan: Plan, emit: Emit) -> tuple[tuple[GateResult, ...], bool]:
+    """Results in the order of `gates`, and whether a writer made an earlier one stale."""
+    results: list[GateResult] = []
+    readers_ran = stale = False
+    for group in _groups(gates):
+        if plan.fail_fast and any(result.blocks for result in results):
+            results += [_skipped(gate, "an earlier gate failed") for gate in group]
+        elif is_writer(group[0]):
+            results.append(_run_writer(group[0], len(results), plan, emit))
+            stale |= readers_ran and bool(results[-1].changed)
+        else:
+            results += _run_readers(group, len(results), plan, emit)
+            readers_ran = True
+    return tuple(results), stale
+
+
+def _groups(gates: Sequence[Gate]) -> Iterator[tuple[Gate, ...]]:
+    for writes, group in groupby(gates, key=is_writer):
+        members = tuple(group)
+        yield from ((gate,) for gate in members) if writes else (members,)
+
+
+def _skipped(gate: Gate, why: str) -> GateResult:
+    return GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.run,
+        required=gate.required,
+        status=Status.SKIPPED,
+        success=True,
+        error=why,
+    )
+
+
+def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
+    """The process that stands for one of a gate's shell lines."""
+    return Command(
+        argv=("/bin/sh", "-c", line),
+        cwd=plan.root / gate.cwd,
+        env=environment(gate, plan.environ),
+        timeout_s=gate.timeout_s,
+        log_dir=plan.logs / log_name,
+        keep_daemons=gate.keep_daemons,
+    )
+
+
+def _log_name(position: int, gate: Gate, suffix: str = "") -> str:
+    safe = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
+    return f"{position:02d}-{safe}{suffix}"
+
+
+def _run_writer(gate: Gate, position: int, plan: Plan, emit: Emit) -> GateResult:
+    before = plan.watched.take() if plan.watched else ""
+    result = _run_one(gate, _log_name(position, gate), plan, emit)
+    changed = _changed(plan, before)
+    if changed and not result.success and result.status is Status.FAILED:
+        result = _run_one(gate, _log_name(position, gate, "-again"), plan, emit)
+        changed = _changed(plan, before)
+    result = replace(result, changed=changed)
+    if changed and plan.check and result.success:
+        result = replace(
+            result,
+            status=Status.FAILED,
+            success=False,
+            triage="code",
+            error=f"it changed {len(changed)} files: {', '.join(changed[:5])}",
+        )
+    emit(GateFinished(result=result))
+    return result
+
+
+def _changed(plan: Plan, before: str) -> tuple[str, ...]:
+    return plan.watched.between(before, plan.watched.take()) if plan.watched else ()
+
+
+def _run_one(gate: Gate, log_name: str, plan: Plan, emit: Emit) -> GateResult:
+    (result,) = _wave([Job(gate=gate, line=gate.run, log_name=log_name)], plan, emit)
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One shell line of a gate, to be run."""
+
+    gate: Gate
+    line: str
+    log_name: str
+
+
+def _wave(
+    jobs: Sequence[Job], plan: Plan, emit: Emit, tell: Callable[[GateResult], None] | None = None
+) -> list[GateResult]:
+    """Run these side by side; `tell` hears of each as it ends. Results in the order given."""
+    watch = _Watch(jobs=jobs, plan=plan, emit=emit, tell=tell)
+    ended = run_all(
+        [command_of(job.gate, job.line, plan, job.log_name) for job in jobs],
+        jobs=plan.jobs,
+        watch=watch,
+        stop_when=_failed if plan.fail_fast else None,
+    )
+    return [
+        watch.results.get(index) or _skipped(job.gate, "an earlier gate failed")
+        for index, (job, _) in enumerate(zip(jobs, ended, strict=True))
+    ]
+
+
+def _failed(completed: Completed) -> bool:
+    return completed.exit_code != 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Watch:
+    """Turns what happens to commands into events, and their ends into results."""
+
+    jobs: Sequence[Job]
+    plan: Plan
+    emit: Emit
+    tell: Callable[[GateResult], None] | None
+    results: dict[int, GateResult] = field(default_factory=dict)
+
+    def started(self, index: int) -> None:
+        job = self.jobs[index]
+        self.emit(GateStarted(gate=job.gate.name, command=job.line))
+
+    def progress(self, index: int, last_line: str, elapsed_s: float) -> None:
+        name = self.jobs[index].gate.name
+        self.emit(GateProgress(gate=name, last_line=last_line, elapsed_s=elapsed_s))
+
+    def ended(self, index: int, completed: Completed) -> None:
+        result = result_of(self.jobs[index].gate, completed, self.plan.reading)
+        self.results[index] = result
+        if self.tell:
+            self.tell(result)
+
+
+def _run_readers(
+    group: tuple[Gate, ...], position: int, plan: Plan, emit: Emit
+) -> list[GateResult]:
+    """Side by side, longest known first; results in the order of the group.
+
+    A gate that failed before tries its `recheck` first, and counts as green only after all of it.
+    """
+
+    def tell(result: GateResult) -> None:
+        if not _may_be_flaky(result, plan):
+            emit(GateFinished(result=result))
+
+    def tell_failed(result: GateResult) -> None:
+        if not result.success:
+            tell(result)
+
+    results: dict[int, GateResult] = {}
+    numbered = list(enumerate(group, position))
+    order = sorted(numbered, key=lambda item: -plan.known_s.get(item[1].name, 0.0))
+    narrow = [(n, g, g.recheck) for n, g in order if g.recheck and _failed_before(n, plan)]
+    if narrow:
+        jobs = [
+            Job(gate=g, line=line, log_name=_log_name(n, g, "-recheck")) for n, g, line in narrow
+        ]
+        ended = zip(narrow, _wave(jobs, plan, emit, tell_failed), strict=True)
+        results = {n: result for (n, _, _), result in ended if not result.success}
+    whole = [(n, g) for n, g in order if not g.prompt and n not in results]
+    jobs = [Job(gate=g, line=g.run, log_name=_log_name(n, g)) for n, g in whole]
+
+    results |= dict(zip((n for n, _ in whole), _wave(jobs, plan, emit, tell), strict=True))
+    return [_settled(number, gate, results.get(number), plan, emit) for number, gate in numbered]
+
+
+def _failed_before(number: int, plan: Plan) -> bool:
+    earlier = plan.previous.results if plan.previous else ()
+    return number < len(earlier) and not earlier[number].success
+
+
+def _may_be_flaky(result: GateResult, plan: Plan) -> bool:
+    """A time-out is not repeated: it would cost the same again."""
+    return plan.flake_reruns > 0 and result.kind is Kind.TEST and result.status is Status.FAILED
+
+
+def _settled(
+    number: int, gate: Gate, result: GateResult | None, plan: Plan, emit: Emit
+) -> GateResult:
+    """The last word on a reader: reviewed, or run again where it may be flaky."""
+    if result and not _may_be_flaky(result, plan):
+        return result
+    last = _rerun(gate, number, result, plan, emit) if result else _review(gate, plan)
+    emit(GateFinished(result=last))
+    return last
+
+
+def _rerun(gate: Gate, number: int, result: GateResult, plan: Plan, emit: Emit) -> GateResult:
+    for again in range(1, plan.flake_reruns + 1):
+        second = _run_one(gate, _log_name(number, gate, f"-rerun{again}"), plan, emit)
+        if second.status is Status.PASSED:
+            return replace(
+                result,
+                status=Status.FLAKY,
+                success=True,
+                triage="flaky",
+                error=f"failed, then passed on the unchanged tree (run {again + 1})",
+            )
+    return result
+
+
+def _review(gate: Gate, plan: Plan) -> GateResult:
+    return plan.review(gate) if plan.review else _skipped(gate, "no agent to review with")
+
+
+def run_fixers(
+    gates: Sequence[Gate], failed: Sequence[GateResult], plan: Plan, emit: Emit = unseen
+) -> tuple[str, ...]:
+    """Run the `fix` commands of the gates that failed, in order; the paths that changed."""
+    changed: list[str] = []
+    results = {id(gate): result for gate, result in zip(gates, failed, strict=True)}
+    for number, gate in enumerate(gates):
+        if gate.fix and not results[id(gate)].success:
+            changed += _run_fixer(gate, gate.fix, number, plan, emit)
+    return tuple(dict.fromkeys(changed))
+
+
+def _run_fixer(gate: Gate, line: str, number: int, plan: Plan, emit: Emit) -> tuple[str, ...]:
+    before = plan.watched.take() if plan.watched else ""
+    completed = run(command_of(gate, line, plan, _log_name(number, gate, "-fix")))
+    changed = _changed(plan, before)
+    success = completed.ended is Ended.EXITED and completed.exit_code == 0
+    emit(FixerFinished(gate=gate.name, command=line, success=success, changed=changed))
+    return changed

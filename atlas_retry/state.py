@@ -1,0 +1,51 @@
+"""Where atlas keeps what is not the project's: one folder of the user, outside the workspace."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from atlas_retry.errors import StateError
+
+
+def home(environ: Mapping[str, str]) -> Path:
+    """The state directory: `$ATLAS_HOME`, else `atlas` in the XDG state directory.
+
+    Source: XDG Base Directory Specification 0.8. Raises StateError when there is no home at all.
+    """
+    if chosen := environ.get("ATLAS_HOME"):
+        return Path(chosen).absolute()
+    if base := environ.get("XDG_STATE_HOME"):
+        return Path(base).absolute() / "atlas"
+    if not environ.get("HOME"):
+        raise StateError(
+            "there is no place for the state directory: neither ATLAS_HOME nor HOME is set",
+            remedy="export ATLAS_HOME=/some/folder",
+        )
+    return Path(environ["HOME"]).absolute() / ".local" / "state" / "atlas"
+
+
+def folder(*parts: str | Path) -> Path:
+    """The folder of these parts, made with mode 0700 where it is missing. Raises StateError."""
+    path = Path(*parts)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StateError(
+            f"the state directory cannot be written: {error}",
+            remedy="export ATLAS_HOME=/a/folder/you/can/write",
+        ) from error
+    return path
+
+
+def key_of(root: Path) -> str:
+    """A short name for a work tree that no other has: its folder's name and a hash of its path."""
+    digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+    return f"{root.resolve().name}-{digest}"
+
+
+def new_run_id() -> str:
+    """An id that sorts by time and can be typed: `20261122-093000-1f2e`."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
