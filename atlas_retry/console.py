@@ -1,0 +1,184 @@
+"""Show events to a person: append-only lines anywhere, a live view on a terminal."""
+
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from atlas_retry.events import (
+    AgentActivity,
+    AttemptFinished,
+    AttemptStarted,
+    Event,
+    GateFinished,
+    GateProgress,
+    GateStarted,
+    ValidationFinished,
+)
+from atlas_retry.wording import STYLES, Line, lines_of, printable, seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+
+class Screen(AbstractContextManager["Screen"], Protocol):
+    """Something that shows events while they happen, and lines afterwards."""
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+
+    def write(self, lines: Iterable[Line]) -> None:
+        """Show lines as they are."""
+
+
+def is_live(stream: TextIO, environ: Mapping[str, str], *, plain: bool = False) -> bool:
+    """Whether control codes may go to a stream (no-color.org; `CI` and `TERM=dumb` likewise)."""
+    refused = plain or environ.get("TERM") == "dumb"
+    return stream.isatty() and not refused and not any(environ.get(n) for n in ("CI", "NO_COLOR"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printer:
+    """Append-only lines without control codes."""
+
+    stream: TextIO
+    verbosity: int = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to put back."""
+
+    def __call__(self, event: Event) -> None:
+        if self.verbosity >= 0:
+            self.write(lines_of(event, verbosity=self.verbosity))
+
+    def write(self, lines: Iterable[Line]) -> None:
+        for text, _ in lines:
+            print(text, file=self.stream, flush=True)
+
+
+@dataclass(slots=True)
+class _Running:
+    """One gate under way, as the live view shows it."""
+
+    started_s: float
+    last_line: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveScreen:
+    """Lines above, what is running now below; started with the first event."""
+
+    stream: TextIO
+    verbosity: int = 0
+    running: dict[tuple[str, str], _Running] = field(default_factory=dict)
+    activity: dict[str, str] = field(default_factory=dict)
+    _live: "Live | None" = None
+    _console: "Console | None" = None
+    _spinner: "RenderableType" = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.running.clear()
+        self.activity.clear()
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def __call__(self, event: Event) -> None:
+        self._follow(event)
+        if self.verbosity >= 0 and not isinstance(event, AgentActivity):
+            self.write(lines_of(event, verbosity=self.verbosity))
+        self._view().refresh() if isinstance(event, GateProgress) else self._view()
+
+    def write(self, lines: Iterable[Line]) -> None:
+        from rich.text import Text  # noqa: PLC0415 - start-up
+
+        for text, style in lines:
+            self._on().print(Text(text, style=STYLES[style]), highlight=False, soft_wrap=True)
+
+    def _follow(self, event: Event) -> None:
+        workspace = event.scope.workspace or ""
+        match event:
+            case GateStarted():
+                self.running[workspace, event.gate] = _Running(time.monotonic())
+            case GateProgress():
+                if entry := self.running.get((workspace, event.gate)):
+                    entry.last_line = event.last_line
+            case GateFinished():
+                self.running.pop((workspace, event.result.name), None)
+            case ValidationFinished():
+                self.running = {k: v for k, v in self.running.items() if k[0] != workspace}
+            case AttemptStarted():
+                self.activity[workspace] = event.message
+            case AgentActivity():
+                self.activity[workspace] = event.text
+            case AttemptFinished():
+                self.activity.pop(workspace, None)
+            case _:
+                pass
+
+    def _on(self) -> "Console":
+        if self._console is None:
+            from rich.console import Console  # noqa: PLC0415 - start-up
+
+            self._console = Console(file=self.stream, force_terminal=True)
+        return self._console
+
+    def _view(self) -> "Live":
+        if self._live is None:
+            from rich.live import Live  # noqa: PLC0415 - start-up
+            from rich.spinner import Spinner  # noqa: PLC0415 - start-up
+
+            self._spinner = Spinner("dots")
+            self._live = Live(
+                get_renderable=self._render,
+                console=self._on(),
+                refresh_per_second=10,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        return self._live
+
+    def _render(self) -> "RenderableType":
+        from rich.table import Table  # noqa: PLC0415 - start-up
+        from rich.text import Text  # noqa: PLC0415 - start-up
+
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=1)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_column(no_wrap=True, justify="right")
+        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+        moment_s = time.monotonic()
+        for (_, name), entry in list(self.running.items()):
+            elapsed = seconds(round((moment_s - entry.started_s) * 1000))
+            last_line = Text(printable(entry.last_line), style="dim")
+            table.add_row(self._spinner, Text(printable(name)), Text(elapsed), last_line)
+        for text in list(self.activity.values()):
+            table.add_row(self._spinner, Text("agent"), Text(""), Text(printable(text)))
+        return table
+
+
+def screen(
+    environ: Mapping[str, str], *, plain: bool = False, verbosity: int = 0, to_stderr: bool = False
+) -> Screen:
+    """The screen for people: on stderr when stdout holds a document."""
+    stream = sys.stderr if to_stderr else sys.stdout
+    if is_live(stream, environ, plain=plain):
+        return LiveScreen(stream=stream, verbosity=verbosity)
+    return Printer(stream=stream, verbosity=verbosity)

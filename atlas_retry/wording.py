@@ -1,0 +1,255 @@
+"""What a person reads: events, results and outcomes as styled lines. Prints nothing."""
+
+from collections.abc import Iterator
+
+from atlas_retry.events import (
+    AgentActivity,
+    AttemptFinished,
+    AttemptStarted,
+    Event,
+    FixerFinished,
+    GateFinished,
+    GateStarted,
+    Notice,
+    RunStarted,
+    TransportRetried,
+    ValidationStarted,
+    ViolationsFound,
+)
+from atlas_retry.model import (
+    Attempt,
+    Change,
+    Diagnostic,
+    GateResult,
+    Level,
+    Outcome,
+    Status,
+    Validation,
+    Verdict,
+)
+
+Line = tuple[str, str]
+"""Text and the name of its style, a key of `STYLES`."""
+
+STYLES = {
+    "": "",
+    "good": "green",
+    "bad": "bold red",
+    "warn": "yellow",
+    "dim": "dim",
+    "head": "bold",
+    "code": "cyan",
+}
+
+MARKS = {
+    Status.PASSED: ("ok", "good"),
+    Status.FAILED: ("FAILED", "bad"),
+    Status.TIMED_OUT: ("TIMED OUT", "bad"),
+    Status.BROKEN: ("BROKEN", "bad"),
+    Status.VACUOUS: ("NO TESTS", "bad"),
+    Status.FLAKY: ("flaky", "warn"),
+    Status.SKIPPED: ("skipped", "dim"),
+}
+
+TENTHS_UP_TO_MS = 9_950
+ONE_CENT = 0.01
+HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS = 8, 24, 20
+
+
+def seconds(duration_ms: int) -> str:
+    """A duration as people say it: `0.3 s`, `12 s`, `3 min 20 s`."""
+    if duration_ms < TENTHS_UP_TO_MS:
+        return f"{duration_ms / 1000:.1f} s"
+    minutes, rest_s = divmod(round(duration_ms / 1000), 60)
+    return f"{minutes} min {rest_s} s" if minutes else f"{rest_s} s"
+
+
+def usd(amount: float) -> str:
+    """Money, with enough digits to tell it from nothing."""
+    return f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
+
+
+def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
+    """The lines that tell an event. `verbosity`: -1 quiet, 0 as usual, 1 and more: everything."""
+    match event:
+        case Notice():
+            yield event.text, "warn" if event.level is not Level.NOTE else ""
+        case GateStarted() | ValidationStarted() if verbosity > 0:
+            yield event.message, "dim"
+        case GateFinished():
+            yield from _gate(event.result)
+        case FixerFinished():
+            yield f"  {event.message}: {event.command}", "good" if event.changed else "dim"
+        case RunStarted():
+            yield from _left_out(event, verbosity)
+        case AttemptStarted():
+            yield "", ""
+            yield event.message, "head"
+        case AgentActivity():
+            yield f"  · {event.text}", "dim"
+        case TransportRetried():
+            yield f"  {event.message}", "warn"
+        case ViolationsFound():
+            yield from _violations(event)
+        case AttemptFinished():
+            yield from _attempt(event)
+        case _:
+            return
+
+
+def _gate(result: GateResult) -> Iterator[Line]:
+    mark, style = MARKS[result.status]
+    if not result.required and not result.success:
+        style, mark = "warn", f"{mark} (optional)"
+    tail = f": {result.error}" if result.error else ""
+    yield f"  {mark:<9} {result.name} ({seconds(result.duration_ms)}){tail}", style
+    if result.changed:
+        yield f"            changed {_some(result.changed)}", "dim"
+
+
+def _some(names: tuple[str, ...], limit: int = 4) -> str:
+    shown = ", ".join(printable(name) for name in names[:limit])
+    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
+def printable(text: str) -> str:
+    """A name as it can be shown: surrogates and control characters escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _left_out(event: RunStarted, verbosity: int) -> Iterator[Line]:
+    if event.left_out:
+        shown = event.left_out if verbosity > 0 else event.left_out[:3]
+        rest = f" and {len(event.left_out) - len(shown)} more" if shown != event.left_out else ""
+        names = "; ".join(printable(name) for name in shown)
+        yield f"not held by the snapshot: {names}{rest}", "dim"
+
+
+def _violations(event: ViolationsFound) -> Iterator[Line]:
+    done = "all of the attempt is put back" if event.rolled_back else "these files are put back"
+    yield f"  the guard refuses {len(event.violations)} changes; {done}:", "bad"
+    for violation in event.violations:
+        place = f"{violation.path}:{violation.line}" if violation.line else violation.path
+        yield f"    {printable(place)}: {violation.rule}: {violation.detail}", "warn"
+
+
+def _attempt(event: AttemptFinished) -> Iterator[Line]:
+    attempt = event.result
+    passed = attempt.validation is not None and attempt.validation.success
+    cost = "" if attempt.cost_usd is None else f", {usd(attempt.cost_usd)}"
+    yield f"{event.message} ({seconds(attempt.duration_ms)}{cost})", "good" if passed else "bad"
+    if attempt.error:
+        yield f"  the agent: {attempt.error}", "warn"
+    if not passed:
+        counts = (("fixed", attempt.fixed), ("remaining", attempt.remaining))
+        told = [f"{len(found)} {word}" for word, found in counts]
+        yield f"  {', '.join(told)}, {len(attempt.introduced)} introduced", "dim"
+
+
+def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Line]:
+    """What failed and where, gate by gate."""
+    for result in validation.results:
+        if not result.success:
+            yield "", ""
+            yield f"{result.name}: {result.error or result.status}", "bad"
+            yield f"  $ {result.command}", "code"
+            yield from _complaints(result, verbosity)
+            yield from _output(result, verbosity)
+
+
+def _complaints(result: GateResult, verbosity: int) -> Iterator[Line]:
+    limit = len(result.diagnostics) if verbosity > 0 else MAX_DIAGNOSTICS
+    for diagnostic in result.diagnostics[:limit]:
+        yield f"  {_place(diagnostic)}{_said(diagnostic)}", ""
+    if len(result.diagnostics) > limit:
+        yield f"  ... and {len(result.diagnostics) - limit} more (-v shows all)", "dim"
+
+
+def _place(diagnostic: Diagnostic) -> str:
+    region = diagnostic.region
+    parts = [printable(diagnostic.path or diagnostic.test_id or diagnostic.tool)]
+    if diagnostic.path and region:
+        parts += [str(n) for n in (region.start_line, region.start_column) if n]
+    return ":".join(parts) + ": "
+
+
+def _said(diagnostic: Diagnostic) -> str:
+    rule = f"{diagnostic.rule_id} " if diagnostic.rule_id else ""
+    first = diagnostic.message.strip().splitlines() or [""]
+    times = f" (x{diagnostic.count})" if diagnostic.count > 1 else ""
+    return f"{rule}{printable(first[0])}{times}"
+
+
+def _output(result: GateResult, verbosity: int) -> Iterator[Line]:
+    for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
+        lines = text.rstrip().splitlines()
+        if lines:
+            yield f"  {name}:", "dim"
+            yield from ((f"    {line}", "") for line in _middle_out(lines, verbosity))
+    if result.log_path:
+        yield f"  the whole output: {result.log_path}", "dim"
+
+
+def _middle_out(lines: list[str], verbosity: int) -> list[str]:
+    if verbosity > 0 or len(lines) <= HEAD_LINES + TAIL_LINES + 1:
+        return lines
+    left_out = len(lines) - HEAD_LINES - TAIL_LINES
+    return [*lines[:HEAD_LINES], f"... {left_out} lines left out ...", *lines[-TAIL_LINES:]]
+
+
+def validation_summary(validation: Validation, next_command: str) -> Iterator[Line]:
+    """The last lines of `atlas validate`."""
+    count = len(validation.results)
+    passed = sum(result.success for result in validation.results)
+    yield "", ""
+    if validation.success:
+        warned = [r.name for r in validation.results if r.status is Status.FLAKY or not r.success]
+        tail = f"; look at {_some(tuple(warned))}" if warned else ""
+        took = seconds(validation.duration_ms)
+        yield f"clean: {passed} of {count} gates passed ({took}){tail}", "good"
+        return
+    names = _some(tuple(result.name for result in validation.failures))
+    word = "broken" if validation.broken else "failed"
+    yield f"{word}: {names} ({passed} of {count} gates passed)", "bad"
+    yield f"next: {next_command}", "code"
+
+
+def outcome_summary(outcome: Outcome) -> Iterator[Line]:
+    """The last lines of `atlas retry`: how it ended, what stays, what to type next."""
+    yield "", ""
+    yield _headline(outcome), "good" if outcome.verdict.is_green else "bad"
+    kept = [attempt for attempt in outcome.attempts if attempt.kept]
+    for attempt in kept:
+        yield f"  attempt {attempt.number} is in the workspace: {_changes(attempt)}", ""
+    if outcome.attempts and not kept and not outcome.verdict.is_green:
+        yield "  no attempt was better: the workspace is as it was before the first one", ""
+    if outcome.learning_record_id:
+        yield f"  recorded as {outcome.learning_record_id}: atlas learnings", "dim"
+    if outcome.remedy:
+        yield f"next: {outcome.remedy}", "code"
+    elif outcome.verdict is Verdict.FAILED:
+        yield f"next: atlas retry {outcome.workspace.root} --ai-fix", "code"
+    if outcome.attempts:
+        yield f"look: atlas diff {outcome.run_id}", "code"
+        yield f"back: atlas undo {outcome.run_id}", "code"
+
+
+def _headline(outcome: Outcome) -> str:
+    spent = f", {usd(outcome.cost_usd)}" if outcome.cost_usd else ""
+    took = f"({seconds(outcome.duration_ms)}{spent})"
+    if outcome.verdict is Verdict.FIXED:
+        count = len(outcome.attempts)
+        by = f"in {count} attempt{'s' if count > 1 else ''}" if count else "by the fixers"
+        return f"fixed {by} {took}"
+    reason = f": {outcome.final_error}" if outcome.final_error else ""
+    return f"{outcome.verdict.value.replace('_', ' ')}{reason} {took}"
+
+
+def _changes(attempt: Attempt) -> str:
+    return "; ".join(_change(change) for change in attempt.changes[:5]) or "no change"
+
+
+def _change(change: Change) -> str:
+    if change.added is None or change.removed is None:
+        return f"{printable(change.path)} ({change.status})"
+    return f"{printable(change.path)} (+{change.added} -{change.removed})"
