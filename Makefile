@@ -1,0 +1,40 @@
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+ATLAS := $(BIN)/atlas
+
+.PHONY: demo test check bench golden coverage clean
+
+demo: .venv/demo.stamp  ## the main job end to end: no key, no network
+	$(ATLAS) demo
+
+test: .venv/dev.stamp  ## install and run the tests
+	$(BIN)/pytest -n auto
+
+check: .venv/dev.stamp  ## atlas passes its own gates
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(ATLAS) validate
+
+bench: .venv/dev.stamp  ## speed, as ratios in one run
+	$(BIN)/python bench/run.py
+
+golden: .venv/dev.stamp  ## make the expected results of the golden outputs anew
+	$(BIN)/python tests/goldens/regenerate.py
+
+coverage: .venv/dev.stamp
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/demo.stamp: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	touch $@
+
+.venv/dev.stamp: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache dist
