@@ -1,0 +1,62 @@
+"""Append every event of a run to its `events.jsonl`, one frozen event a line."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from atlas_retry.errors import StateError
+from atlas_retry.events import Event, GateProgress
+
+
+def line_of(event: Event) -> bytes:
+    """One JSON object: time, level, run, workspace, attempt, max_attempts, failed_step, then the rest.
+
+    Ends with a newline. Text that is not UTF-8 is written with replacement characters.
+    """
+    fields = msgspec.to_builtins(event)
+    scope = fields.pop("scope")
+    head = {"time": fields.pop("time"), "level": fields.pop("level")} | scope
+    entry = head | {"event": event.kind, "message": event.message} | fields
+    return msgspec.json.encode(_encodable(entry)) + b"\n"
+
+
+def _encodable(value: object) -> object:
+    """The same without lone surrogates, which JSON in UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {key: _encodable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(item) for item in value]
+    return value
+
+
+class EventLog:
+    """An observer that appends to a file; each line is whole or not there.
+
+    Raises StateError when the file cannot be opened or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise StateError(f"the event log cannot be opened: {error}") from error
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, GateProgress):
+            return
+        try:
+            os.write(self._descriptor, line_of(event))
+        except OSError as error:
+            raise StateError(
+                f"the event log {self.path} cannot be written: {error}",
+                remedy="free some space, or export ATLAS_HOME=/another/folder",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file; nothing may be written afterwards."""
+        os.close(self._descriptor)
