@@ -1,0 +1,14 @@
+"""A ledger that adds up amounts."""
+import os
+
+def total( amounts: list[int] ) -> int:
+    """The sum of all amounts."""
+    result = 0
+    for amount in amounts[1:]:
+        result += amount
+    return result
+
+
+def average(amounts: list[int]) -> int:
+    """The mean of all amounts, 0 for none."""
+    return total(amounts) / len(amounts) if amounts else 0
