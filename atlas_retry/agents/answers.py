@@ -1,0 +1,37 @@
+"""What every agent's own words are read for. Knows no agent and no format."""
+
+import re
+
+GIVE_UP = "ATLAS-CANNOT-FIX:"
+"""What the prompt tells an agent to write when the rules leave no way."""
+
+_MARKUP = " \t>*_`#-"
+_GAVE_UP = re.compile(
+    rf"^[{re.escape(_MARKUP)}]*{GIVE_UP}(.*?)(?:\n[ \t]*\n|\Z)", re.MULTILINE | re.DOTALL
+)
+MAX_REASON_CHARS = 1000
+MAX_LINE_CHARS = 200
+
+
+def gave_up(text: str) -> str | None:
+    """The reason of an agent that says it cannot be done; None when it does not say so.
+
+    The marker counts at the start of a line only; the reason runs to the next empty line.
+    """
+    found = _GAVE_UP.search(text)
+    if found is None:
+        return None
+    reason = " ".join(found[1].split()).strip(_MARKUP)
+    return reason[:MAX_REASON_CHARS] or "no reason given"
+
+
+def one_line(text: str, limit: int = MAX_LINE_CHARS) -> str:
+    """Text for a person on one line: control characters out, white space folded, end cut."""
+    folded = " ".join("".join(c if c.isprintable() else " " for c in text[: limit * 4]).split())
+    return folded if len(folded) <= limit else folded[: limit - 1] + "…"
+
+
+def last_lines(text: str, count: int = 3) -> str:
+    """The last lines that say something, on one line."""
+    told = [line for line in text.splitlines() if line.strip()]
+    return one_line(" · ".join(told[-count:]), limit=600)

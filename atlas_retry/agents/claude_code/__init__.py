@@ -1,0 +1,117 @@
+"""The Claude Code CLI as an agent, headless. Prices nothing, decides nothing about attempts."""
+
+import functools
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from atlas_retry import process
+from atlas_retry.agents.claude_code import binary, invocation
+from atlas_retry.agents.claude_code.reply import SESSION_GONE, reply_of
+from atlas_retry.agents.claude_code.stream import Transcript
+from atlas_retry.agents.environment import nested
+from atlas_retry.agents.notes import project_notes
+from atlas_retry.events import Emit, Notice
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session
+from atlas_retry.settings import AgentSettings
+
+
+def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """An agent that asks the Claude Code CLI. It is looked for at each call, known by its mtime."""
+    env = invocation.environment(environ)
+
+    @functools.cache
+    def identify(path: str, _mtime_ns: int) -> binary.Cli | binary.Lack:
+        return binary.identify(path, env)
+
+    def find() -> binary.Cli | binary.Lack:
+        path = binary.locate(settings.path, environ)
+        return (
+            path if isinstance(path, binary.Lack) else identify(path, Path(path).stat().st_mtime_ns)
+        )
+
+    return _Caller(settings=settings, emit=emit, env=env, find=find)
+
+
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
+    """Why the CLI cannot be used, with the remedy; None when it can. Costs 0.3 s and no request."""
+    refusal = nested(environ)
+    if refusal:
+        return refusal
+    env = invocation.environment(environ)
+    path = binary.locate(settings.path, environ)
+    cli = path if isinstance(path, binary.Lack) else binary.identify(path, env)
+    lack = cli if isinstance(cli, binary.Lack) else binary.login_lack(cli, env)
+    return f"{lack.error}: {lack.remedy}" if lack else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Caller:
+    settings: AgentSettings
+    emit: Emit
+    env: Mapping[str, str]
+    find: Callable[[], binary.Cli | binary.Lack]
+
+    def __call__(self, request: AgentRequest) -> AgentReply:
+        cli = self.find()
+        if isinstance(cli, binary.Lack):
+            return AgentReply(status=ReplyStatus.UNAVAILABLE, error=cli.error, remedy=cli.remedy)
+        if cli.warning and request.attempt == 1:
+            self.emit(Notice(text=cli.warning, level=Level.WARNING))
+        reply = self._ask(cli, request)
+        if request.session is Session.RESUME and SESSION_GONE in (reply.error or ""):
+            self.emit(Notice(text="the agent's conversation is gone: it starts a new one"))
+            reply = self._ask(cli, _anew(request))
+        return reply
+
+    def _ask(self, cli: binary.Cli, request: AgentRequest) -> AgentReply:
+        if request.session is Session.RESUME and request.session_id is None:
+            request = _anew(request)
+        said = Transcript(root=request.workspace)
+        done = process.run(
+            self._command(cli, request),
+            on_stdout=lambda chunk: self._tell(said, chunk),
+        )
+        for event in said.finish():
+            self.emit(event)
+        return reply_of(request, said, done)
+
+    def _tell(self, said: Transcript, chunk: bytes) -> None:
+        for event in said.feed(chunk):
+            self.emit(event)
+
+    def _command(self, cli: binary.Cli, request: AgentRequest) -> process.Command:
+        settings_path = Path(request.scratch) / "claude-settings.json"
+        settings_path.write_bytes(invocation.settings_json(request))
+        return process.Command(
+            argv=invocation.argv(
+                cli.path,
+                request,
+                self.settings,
+                session_id=_session_id(request),
+                settings_path=str(settings_path),
+            ),
+            cwd=Path(request.workspace),
+            env=self.env,
+            stdin=_prompt(request).encode("utf-8", "replace"),
+            timeout_s=request.timeout_s,
+            idle_timeout_s=request.idle_timeout_s,
+            log_dir=Path(request.scratch) / "claude-code",
+        )
+
+
+def _session_id(request: AgentRequest) -> str:
+    """A new one must never have been used: the CLI refuses it."""
+    resumed = request.session_id if request.session is Session.RESUME else None
+    return resumed or str(uuid.uuid4())
+
+
+def _anew(request: AgentRequest) -> AgentRequest:
+    return replace(request, session=Session.NEW, session_id=None, session_cost_usd=0.0)
+
+
+def _prompt(request: AgentRequest) -> str:
+    """The notes first, as they do not change from attempt to attempt; a resumed talk has them."""
+    resumed = request.session is Session.RESUME
+    return ("" if resumed else project_notes(Path(request.workspace))) + request.prompt

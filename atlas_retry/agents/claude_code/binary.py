@@ -1,0 +1,110 @@
+"""Find the Claude Code CLI and see that it is one, in a version that is known, with a login."""
+
+import importlib.util
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from atlas_retry import process
+from atlas_retry.agents.answers import last_lines
+
+PROBE_S: Final = 15.0
+OLDEST_MEASURED: Final = (2, 1, 197)
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)\S* \(Claude Code\)")
+
+INSTALL: Final = (
+    "pip install 'atlas-retry[claude]', or npm install -g @anthropic-ai/claude-code@latest,"
+    " or say where it is in agent.path"
+)
+LOG_IN: Final = "run `claude` and type /login, or set ANTHROPIC_API_KEY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """Why the CLI cannot be used, and the next thing to type."""
+
+    error: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cli:
+    """A program that says it is Claude Code."""
+
+    path: str
+    version: tuple[int, ...]
+
+    @property
+    def warning(self) -> str | None:
+        """What to tell the user about the version; None when it is one we know."""
+        if self.version >= OLDEST_MEASURED:
+            return None
+        told, oldest = (".".join(map(str, v)) for v in (self.version, OLDEST_MEASURED))
+        return f"Claude Code {told} is older than {oldest}, the oldest that atlas was tried with"
+
+
+def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
+    """Absolute path of the CLI: the configured one, else PATH, else the `claude` extra."""
+    if path:
+        home = environ.get("HOME", "")
+        wanted = f"{home}{path[1:]}" if path.startswith("~/") else path
+        found = shutil.which(wanted, path=_search_path(environ))
+        missing = Lack(error=f"agent.path: no program at {path}", remedy=INSTALL)
+        return str(Path(found).absolute()) if found else missing
+    found = shutil.which("claude", path=_search_path(environ)) or _bundled()
+    return found or Lack(error="the Claude Code CLI (claude) is not installed", remedy=INSTALL)
+
+
+def _search_path(environ: Mapping[str, str]) -> str:
+    """PATH without its relative entries: they would find programs of the workspace."""
+    entries = environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(entry for entry in entries if entry.startswith("/"))
+
+
+def _bundled() -> str | None:
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    if spec is None or spec.origin is None:
+        return None
+    return shutil.which(str(Path(spec.origin).parent / "_bundled" / "claude"))
+
+
+def identify(path: str, env: Mapping[str, str]) -> Cli | Lack:
+    """Ask a program for its version; Lack when it is not Claude Code or does not answer."""
+    done = _ask((path, "--version"), env)
+    found = _VERSION.search(done.stdout.text)
+    if found:
+        return Cli(path=path, version=tuple(map(int, found.groups())))
+    said = done.error or last_lines(done.stdout.text or done.stderr.text, 1) or "nothing"
+    return Lack(error=f"{path} is not Claude Code: --version says {said}", remedy=INSTALL)
+
+
+class _Login(msgspec.Struct):
+    loggedIn: bool = True  # noqa: N815 (as the CLI spells it)
+
+
+def login_lack(cli: Cli, env: Mapping[str, str]) -> Lack | None:
+    """Why nobody is logged in; None when somebody is, or the CLI does not tell.
+
+    `claude auth status` answers from its settings and the environment, without a request.
+    """
+    done = _ask((cli.path, "auth", "status"), env)
+    try:
+        login = msgspec.json.decode(done.stdout.text, type=_Login)
+    except msgspec.DecodeError:
+        return None
+    if login.loggedIn:
+        return None
+    return Lack(error="Claude Code is not logged in", remedy=LOG_IN)
+
+
+def _ask(argv: tuple[str, ...], env: Mapping[str, str]) -> process.Completed:
+    """Run it where no project's settings are."""
+    return process.run(
+        process.Command(argv=argv, cwd=Path("/"), env=env, timeout_s=PROBE_S, log_dir=None)
+    )

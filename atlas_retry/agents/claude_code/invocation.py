@@ -1,0 +1,131 @@
+"""How Claude Code is called: arguments, settings, environment. Pure; starts nothing.
+
+Measured on 2.1.330 (and the reason of every flag below):
+- `--setting-sources=user`: with `project`, hooks of `.claude/settings.json` run unasked, and its
+  `env` can send the key to another server. Without it CLAUDE.md is not read either, so it is
+  handed over as text (`notes.py`). The user's own settings stay: login, provider and proxy may
+  live there.
+- `--strict-mcp-config`: servers of the project's `.mcp.json` are not started.
+- `--disable-slash-commands`: a prompt that begins with `/` is text, and no skill of the project
+  is offered.
+- `--tools`: nothing that leaves the workspace, schedules or delegates; also 45 % less to pay for
+  per request.
+- `--include-partial-messages`: a sign of life while the model thinks, and what a run that is cut
+  off has used.
+- `@path` in the prompt would be read without any permission check: file mentions are off.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from atlas_retry.agents.environment import agent_environment
+from atlas_retry.model import AgentRequest, Session
+from atlas_retry.settings import AgentSettings
+
+TOOLS: Final = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Write"
+RETRIES: Final = "6"
+"""About 35 s of back-off; the CLI's own default of 10 takes 3 minutes, for a wrong key too."""
+
+_FORCED: Final = {
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
+    "DISABLE_AUTOUPDATER": "1",
+}
+_DEFAULTS: Final = {"CLAUDE_CODE_MAX_RETRIES": RETRIES}
+_SPECIAL_IN_RULES: Final = re.compile(r"([\\*?\[\]()!])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permissions:
+    """The `permissions` section of Claude Code's settings."""
+
+    deny: tuple[str, ...]
+    allow: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliSettings:
+    """What is handed over with `--settings`.
+
+    The CLI drops a schema-invalid part in silence, a deny list included: these types are the
+    guard against that.
+    """
+
+    permissions: Permissions
+
+
+def argv(
+    cli: str, request: AgentRequest, settings: AgentSettings, *, session_id: str, settings_path: str
+) -> tuple[str, ...]:
+    """The command line; the prompt goes to stdin.
+
+    Every value is bound by `=`, so that none is ever read as an option of its own. The user's
+    `extra_args` come last and so win.
+    """
+    resumes = request.session is Session.RESUME
+    optional = {
+        "--model": request.model,
+        "--effort": _of_attempt(settings.effort, request.attempt),
+        "--max-turns": settings.max_turns,
+        "--max-budget-usd": None if request.cost_usd is None else f"{request.cost_usd:.4f}",
+    }
+    return (
+        cli,
+        "--print",
+        "--output-format=stream-json",
+        "--verbose",
+        "--include-partial-messages",
+        "--setting-sources=user",
+        "--strict-mcp-config",
+        "--disable-slash-commands",
+        f"--tools={TOOLS}",
+        f"--permission-mode={settings.permission_mode}",
+        f"--settings={settings_path}",
+        f"--resume={session_id}" if resumes else f"--session-id={session_id}",
+        *(f"{flag}={value}" for flag, value in optional.items() if value is not None),
+        *settings.extra_args,
+    )
+
+
+def _of_attempt(values: tuple[str, ...], attempt: int) -> str | None:
+    return values[min(attempt, len(values)) - 1] if values else None
+
+
+def settings_json(request: AgentRequest) -> bytes:
+    """What the agent may and may not do, for `--settings`."""
+    permissions = Permissions(
+        deny=tuple(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
+        allow=(
+            *(f"Bash({command})" for command in request.commands if _is_exact(command)),
+            *(f"Read(/{_escaped(folder.rstrip('/'))}/**)" for folder in request.readable),
+        ),
+    )
+    return msgspec.json.encode(CliSettings(permissions=permissions))
+
+
+def _is_exact(command: str) -> bool:
+    """Whether a rule can say this command and no other: `*` is a wildcard that no escape takes."""
+    return "*" not in command and bool(command.strip())
+
+
+def _anchored(glob: str, root: str) -> str:
+    """A protected glob as the CLI's rules read it, which is as .gitignore does.
+
+    Without a slash it holds at any depth. With one it is relative to the root, which has to be
+    said in full: `Edit(/tests/**)` matches nothing at all, `Edit(tests/**)` also `sub/tests/`.
+    """
+    relative = glob.removeprefix("./").lstrip("/")
+    return f"/{_escaped(root.rstrip('/'))}/{relative}" if "/" in glob else relative
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the CLI, made from the user's."""
+    return agent_environment(environ, forced=_FORCED, defaults=_DEFAULTS)
+
+
+def _escaped(path: str) -> str:
+    return _SPECIAL_IN_RULES.sub(r"\\\1", path)

@@ -1,0 +1,186 @@
+"""From what Claude Code said and how it ended to an AgentReply. Pure."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from atlas_retry.agents import models
+from atlas_retry.agents.answers import gave_up, last_lines, one_line
+from atlas_retry.agents.claude_code import wire
+from atlas_retry.agents.claude_code.binary import LOG_IN
+from atlas_retry.agents.claude_code.stream import Transcript, tokens_of
+from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, Tokens
+from atlas_retry.process import Completed, Ended
+
+SESSION_GONE: Final = "No conversation found with session ID"
+MAX_SUMMARY_CHARS: Final = 4000
+
+_AGAIN: Final = "then run the same command again"
+_REMEDY_BY_STATUS: Final = {
+    401: f"{LOG_IN}; if you are logged in, see that the clock is right",
+    403: "see with `claude auth status` which account is used, and what it may do",
+    404: "choose a model that the account has: agent.models, or --model",
+    407: "give the proxy its password: HTTPS_PROXY",
+    429: f"wait until the limit is lifted, {_AGAIN}",
+}
+_REMEDY_BY_FAULT: Final = {
+    "authentication_failed": _REMEDY_BY_STATUS[401],
+    "billing_error": f"add credit at https://console.anthropic.com/settings/billing, {_AGAIN}",
+    "model_not_found": _REMEDY_BY_STATUS[404],
+    "rate_limit": _REMEDY_BY_STATUS[429],
+}
+_OVERLOADED: Final = f"wait a few minutes (https://status.anthropic.com), {_AGAIN}"
+_NO_CONNECTION: Final = f"see to the network, the proxy or ANTHROPIC_BASE_URL, {_AGAIN}"
+_SERVER_ERROR: Final = 500
+_OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
+"""API errors that another attempt may not meet again: they count as one."""
+
+_API_ERROR_TEXT: Final = re.compile(
+    r"API Error|Not logged in|Invalid API key|Credit balance|.{0,20}hit your .{0,20}limit",
+    re.IGNORECASE,
+)
+_STATUS_IN_TEXT: Final = re.compile(r"API Error: (\d{3})\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why the turn is not DONE."""
+
+    status: ReplyStatus
+    error: str
+    remedy: str | None = None
+
+
+def reply_of(request: AgentRequest, said: Transcript, done: Completed) -> AgentReply:
+    """The reply to `request`; every figure is of this turn alone."""
+    fault = _fault(said, done)
+    text = (said.result and said.result.result) or said.text
+    is_api_error = fault is not None and fault.status is ReplyStatus.UNAVAILABLE
+    return AgentReply(
+        status=fault.status if fault else ReplyStatus.DONE,
+        summary="" if is_api_error else text.strip()[:MAX_SUMMARY_CHARS],
+        error=fault.error if fault else None,
+        remedy=fault.remedy if fault else None,
+        gave_up=gave_up(text),
+        session_id=said.session_id,
+        model=said.model,
+        cost_usd=_cost_usd(request, said),
+        tokens=_tokens(said),
+        transport_retries=said.retries,
+        turns=said.result.num_turns if said.result else None,
+        denials=said.denials,
+        touched=tuple(said.touched),
+    )
+
+
+def _tokens(said: Transcript) -> Tokens:
+    if said.result and said.result.usage:
+        return tokens_of(said.result.usage)
+    used = [tokens_of(usage) for usage in said.usage.values()]
+    return Tokens(
+        input=sum(tokens.input for tokens in used),
+        output=sum(tokens.output for tokens in used),
+        cache_read=sum(tokens.cache_read for tokens in used),
+        cache_write=sum(tokens.cache_write for tokens in used),
+    )
+
+
+def _cost_usd(request: AgentRequest, said: Transcript) -> float | None:
+    """What the CLI charges to its session, less what the session had cost; else the list price.
+
+    `total_cost_usd` is cumulative over a session. A run that was cut off tells no cost: what its
+    requests used is priced from our own table, so that a budget holds for it as well.
+    """
+    if said.result and said.result.total_cost_usd is not None:
+        before = request.session_cost_usd if request.session is Session.RESUME else 0.0
+        return max(0.0, said.result.total_cost_usd - before)
+    if not said.model:
+        return None
+    costs = [models.cost_usd(said.model, tokens_of(usage)) for usage in said.usage.values()]
+    return sum(cost for cost in costs if cost is not None) if None not in costs else None
+
+
+def _fault(said: Transcript, done: Completed) -> Fault | None:
+    match done.ended:
+        case Ended.NOT_STARTED:
+            error = done.error or "the CLI could not be started"
+            return Fault(status=ReplyStatus.UNAVAILABLE, error=error, remedy="see agent.path")
+        case Ended.TIMED_OUT | Ended.IDLE:
+            return _too_late(said, done)
+        case Ended.OUTPUT_LIMIT:
+            return Fault(status=ReplyStatus.FAILED, error=done.error or "it printed too much")
+        case _ if said.result is None:
+            return _without_result(said, done)
+        case _:
+            return _with_result(said, said.result, done)
+
+
+def _too_late(said: Transcript, done: Completed) -> Fault:
+    error = done.error or "it took too long"
+    if said.retries and not said.answered:
+        return Fault(
+            status=ReplyStatus.UNAVAILABLE,
+            error=f"the API did not answer in {said.retries + 1} tries: {error}",
+            remedy=_OVERLOADED,
+        )
+    return Fault(status=ReplyStatus.TIMED_OUT, error=error)
+
+
+def _without_result(said: Transcript, done: Completed) -> Fault:
+    told = last_lines(done.stderr.text) or last_lines(done.stdout.text)
+    if not said.started and done.ended is Ended.EXITED:
+        return Fault(
+            status=ReplyStatus.UNAVAILABLE,
+            error=f"Claude Code did not start (exit {done.exit_code}): {told or 'no output'}",
+            remedy="see agent.extra_args and `claude --version`; the newest version may help",
+        )
+    how = done.error or f"exit {done.exit_code}"
+    return Fault(
+        status=ReplyStatus.FAILED,
+        error=f"bad output: Claude Code ended without a result ({how}) {told}".rstrip(),
+    )
+
+
+def _with_result(said: Transcript, result: wire.Result, done: Completed) -> Fault | None:
+    if result.is_error is False:
+        if _is_hidden_api_error(result):
+            return _api_fault(said, result)
+        if done.exit_code == 0:
+            return None
+        return Fault(status=ReplyStatus.FAILED, error=f"Claude Code exited {done.exit_code}")
+    if result.subtype == "success" and _is_unavailable(said, result):
+        return _api_fault(said, result)
+    why = one_line(result.text or last_lines(done.stderr.text), limit=600)
+    reason = result.terminal_reason or result.subtype or "no reason told"
+    return Fault(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
+
+
+def _is_hidden_api_error(result: wire.Result) -> bool:
+    """An API error that calls itself a success: exit 0, the error's text, no token written."""
+    wrote = bool(result.usage and result.usage.output_tokens)
+    return not wrote and bool(_API_ERROR_TEXT.match(result.text))
+
+
+def _is_unavailable(said: Transcript, result: wire.Result) -> bool:
+    """Whether it is the API's fault or the account's, not the turn's."""
+    if said.fault in _REMEDY_BY_FAULT:
+        return True
+    if result.stop_reason == "refusal" or said.fault in _OF_THE_TURN:
+        return False
+    if result.terminal_reason not in (None, "api_error", "completed"):
+        return False
+    status = result.api_error_status
+    return status is None or status in _REMEDY_BY_STATUS or status >= _SERVER_ERROR
+
+
+def _api_fault(said: Transcript, result: wire.Result) -> Fault:
+    in_text = _STATUS_IN_TEXT.search(result.text)
+    status = result.api_error_status or (int(in_text[1]) if in_text else None)
+    remedy = _REMEDY_BY_FAULT.get(said.fault or "") or _REMEDY_BY_STATUS.get(status or 0)
+    if "Not logged in" in result.text:
+        remedy = _REMEDY_BY_STATUS[401]
+    return Fault(
+        status=ReplyStatus.UNAVAILABLE,
+        error=one_line(result.text, limit=600) or "API error",
+        remedy=remedy or (_OVERLOADED if status else _NO_CONNECTION),
+    )

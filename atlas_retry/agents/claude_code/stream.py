@@ -1,0 +1,217 @@
+"""What Claude Code prints with `--output-format stream-json`, read line by line. Pure.
+
+Facts measured on 2.1.330: one JSON object a line, lines may be megabytes, other text may stand
+between them, more than one `result` may come and the last counts.
+"""
+
+import json
+import posixpath
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+import msgspec
+
+from atlas_retry.agents.answers import one_line
+from atlas_retry.agents.claude_code import wire
+from atlas_retry.events import AgentActivity, Event, TransportRetried
+from atlas_retry.model import Tokens
+
+MAX_LINE_BYTES: Final = 64 << 20
+"""A longer line is dropped: nothing that counts is that long."""
+EDITING_TOOLS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
+
+_Wire = TypeVar("_Wire")
+
+
+@dataclass(slots=True)
+class Lines:
+    """Puts chunks together to lines, in time linear in their size."""
+
+    _pending: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that `chunk` completes."""
+        first, *rest = chunk.split(b"\n")
+        self._keep(first)
+        if not rest:
+            return []
+        complete = [self.rest(), *rest[:-1]]
+        self._keep(rest[-1])
+        return complete
+
+    def rest(self) -> bytes:
+        """The line that was never ended, if any."""
+        line = b"" if self._size > MAX_LINE_BYTES else b"".join(self._pending)
+        self._pending, self._size = [], 0
+        return line
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > MAX_LINE_BYTES:
+            self._pending.clear()
+        else:
+            self._pending.append(part)
+
+
+def decode(line: bytes, wanted: type[_Wire]) -> _Wire | None:
+    """The JSON object of one line; None where there is none of that shape.
+
+    Text before and after the object (a banner, escape codes) is skipped, NaN reads as null.
+    """
+    document = line[line.find(b"{") : line.rfind(b"}") + 1]
+    if not document:
+        return None
+    try:
+        return msgspec.json.decode(document, type=wanted)
+    except msgspec.ValidationError:
+        return None
+    except msgspec.DecodeError:
+        return _decode_leniently(document, wanted)
+    except RecursionError:
+        return None
+
+
+def _decode_leniently(document: bytes, wanted: type[_Wire]) -> _Wire | None:
+    if not any(word in document for word in (b"NaN", b"Infinity")):
+        return None
+    try:
+        return msgspec.convert(json.loads(document, parse_constant=lambda _: None), wanted)
+    except (ValueError, RecursionError):
+        return None
+
+
+@dataclass(slots=True)
+class Transcript:
+    """What a run of the CLI has said so far. `feed` it bytes, `finish` it, then read it."""
+
+    root: str
+    """The workspace, to which paths are told."""
+    session_id: str | None = None
+    model: str | None = None
+    started: bool = False
+    answered: bool = False
+    """Whether the model said anything."""
+    retries: int = 0
+    text: str = ""
+    """The model's last words."""
+    fault: str | None = None
+    """`assistant.error` of the last API error."""
+    touched: list[str] = field(default_factory=list)
+    result: wire.Result | None = None
+    usage: dict[str, wire.Usage] = field(default_factory=dict)
+    """By message: what a run that was cut off has used."""
+    _calls: dict[str, str] = field(default_factory=dict)
+    _denied: dict[str, None] = field(default_factory=dict)
+    _message_id: str = ""
+    _lines: Lines = field(default_factory=Lines)
+
+    @property
+    def denials(self) -> tuple[str, ...]:
+        """Refused tool calls, each once, as `Tool: target`."""
+        told = (self._calls.get(call_id, call_id) for call_id in self._denied)
+        return tuple(dict.fromkeys(told))
+
+    def feed(self, chunk: bytes) -> tuple[Event, ...]:
+        """Read more output; what a person should see of it at once."""
+        return tuple(event for line in self._lines.feed(chunk) for event in self._read(line))
+
+    def finish(self) -> tuple[Event, ...]:
+        """Read what was left without a line end."""
+        return tuple(self._read(self._lines.rest()))
+
+    def _read(self, line: bytes) -> Iterator[Event]:
+        head = decode(line, wire.Head)
+        reader = head and (_READERS.get((head.type, head.subtype)) or _READERS.get((head.type, "")))
+        if head and reader:
+            self.session_id = head.session_id or self.session_id
+            yield from reader(self, line)
+
+    def read_init(self, line: bytes) -> Iterator[Event]:
+        init = decode(line, wire.Init)
+        self.started = True
+        self.model = (init and init.model) or self.model
+        return iter(())
+
+    def read_assistant(self, line: bytes) -> Iterator[Event]:
+        said = decode(line, wire.Assistant)
+        if said is None:
+            return
+        self.fault = said.error or self.fault
+        if said.message.model == wire.SYNTHETIC:
+            return
+        self.answered, self.fault = True, None
+        self.usage.setdefault(said.message.id, said.message.usage)
+        for block in said.message.content:
+            yield from self._read_block(block)
+
+    def _read_block(self, block: wire.Block) -> Iterator[Event]:
+        if block.type == "text" and block.text.strip():
+            self.text = block.text
+        if block.type != "tool_use":
+            return
+        argument = decode(bytes(block.input), wire.ToolInput) or wire.ToolInput()
+        target = self._relative(argument.target)
+        self._calls[block.id] = f"{block.name}: {one_line(target)}"
+        if block.name in EDITING_TOOLS and target and target not in self.touched:
+            self.touched.append(target)
+        yield AgentActivity(text=one_line(f"{block.name} {target}"), session_id=self.session_id)
+
+    def _relative(self, target: str) -> str:
+        """A path as seen from the root; a path outside it, and what is no path, as it is."""
+        inside = target.startswith(f"{self.root.rstrip('/')}/")
+        return posixpath.relpath(target, self.root) if inside else target
+
+    def read_retry(self, line: bytes) -> Iterator[Event]:
+        retry = decode(line, wire.Retry) or wire.Retry()
+        self.retries += 1
+        yield TransportRetried(number=self.retries, reason=f"API error: {retry.reason}")
+
+    def read_denied(self, line: bytes) -> Iterator[Event]:
+        denied = decode(line, wire.Denied)
+        if denied:
+            self._denied[denied.tool_use_id] = None
+            yield AgentActivity(
+                text=f"denied: {self._calls.get(denied.tool_use_id, denied.tool_name)}",
+                session_id=self.session_id,
+            )
+
+    def read_partial(self, line: bytes) -> Iterator[Event]:
+        partial = decode(line, wire.Partial)
+        if partial and partial.event.message:
+            self._message_id = partial.event.message.id
+            self.usage[self._message_id] = partial.event.message.usage
+        elif partial and partial.event.usage and self._message_id in self.usage:
+            opened = self.usage[self._message_id]
+            opened.output_tokens = partial.event.usage.output_tokens
+        return iter(())
+
+    def read_result(self, line: bytes) -> Iterator[Event]:
+        self.result = decode(line, wire.Result) or self.result
+        for denial in self.result.permission_denials if self.result else ():
+            self._denied[denial.tool_use_id] = None
+            argument = decode(bytes(denial.tool_input), wire.ToolInput) or wire.ToolInput()
+            told = f"{denial.tool_name}: {one_line(self._relative(argument.target))}"
+            self._calls.setdefault(denial.tool_use_id, told)
+        return iter(())
+
+
+_READERS: dict[tuple[str, str | None], Callable[[Transcript, bytes], Iterator[Event]]] = {
+    ("system", "init"): Transcript.read_init,
+    ("system", "api_retry"): Transcript.read_retry,
+    ("system", "permission_denied"): Transcript.read_denied,
+    ("assistant", ""): Transcript.read_assistant,
+    ("stream_event", ""): Transcript.read_partial,
+    ("result", ""): Transcript.read_result,
+}
+
+
+def tokens_of(usage: wire.Usage) -> Tokens:
+    """Usage in our own words."""
+    return Tokens(
+        input=usage.input_tokens or 0,
+        output=usage.output_tokens or 0,
+        cache_read=usage.cache_read_input_tokens or 0,
+        cache_write=usage.cache_creation_input_tokens or 0,
+    )

@@ -1,0 +1,95 @@
+"""Any command as an agent: it gets the prompt and edits the workspace. Parses no agent's format."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from atlas_retry import process
+from atlas_retry.agents.answers import gave_up, last_lines
+from atlas_retry.agents.environment import agent_environment, nested
+from atlas_retry.events import AgentActivity, Emit
+from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
+from atlas_retry.process import Completed, Ended
+from atlas_retry.settings import AgentSettings
+
+_PLACEHOLDER: Final = re.compile(r"\{(prompt_file|workspace)\}")
+_CANNOT_RUN: Final = frozenset({126, 127})
+"""POSIX shell: found but not executable, not found."""
+MAX_SUMMARY_CHARS: Final = 4000
+
+_NO_COMMAND: Final = "agent.command says no command"
+_SAY_ONE: Final = 'agent: {backend: command, command: "codex exec - < {prompt_file}"}'
+
+
+def command(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """An agent that runs `agent.command` by `/bin/sh -c` in the workspace.
+
+    `{prompt_file}` and `{workspace}` are replaced by quoted absolute paths; the prompt is on stdin
+    as well. Exit 0 is DONE, 126 and 127 are UNAVAILABLE, anything else is FAILED.
+    """
+    return partial(_ask, settings.command, emit, agent_environment(environ))
+
+
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
+    """Why the command cannot be run, as far as that shows without running it."""
+    return nested(environ) or (None if settings.command else f"{_NO_COMMAND}: {_SAY_ONE}")
+
+
+def _ask(line: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
+    if not line:
+        return AgentReply(status=ReplyStatus.UNAVAILABLE, error=_NO_COMMAND, remedy=_SAY_ONE)
+    prompt_file = Path(request.scratch) / "prompt.md"
+    prompt = request.prompt.encode("utf-8", "replace")
+    prompt_file.write_bytes(prompt)
+    emit(AgentActivity(text=line))
+    done = process.run(
+        process.Command(
+            argv=("/bin/sh", "-c", _filled(line, prompt_file, request.workspace)),
+            cwd=Path(request.workspace),
+            env=env,
+            stdin=prompt,
+            timeout_s=request.timeout_s,
+            idle_timeout_s=request.idle_timeout_s,
+            log_dir=Path(request.scratch) / "agent",
+        )
+    )
+    return _reply(done)
+
+
+def _filled(line: str, prompt_file: Path, workspace: str) -> str:
+    values = {"prompt_file": str(prompt_file), "workspace": workspace}
+    return _PLACEHOLDER.sub(lambda found: shlex.quote(values[found[1]]), line)
+
+
+def _reply(done: Completed) -> AgentReply:
+    said = done.stdout.text
+    status = _status(done)
+    return AgentReply(
+        status=status,
+        summary=said.strip()[-MAX_SUMMARY_CHARS:],
+        error=None if status is ReplyStatus.DONE else _error(done),
+        remedy="see agent.command" if status is ReplyStatus.UNAVAILABLE else None,
+        gave_up=gave_up(said),
+    )
+
+
+def _status(done: Completed) -> ReplyStatus:
+    match done.ended:
+        case Ended.NOT_STARTED:
+            return ReplyStatus.UNAVAILABLE
+        case Ended.TIMED_OUT | Ended.IDLE:
+            return ReplyStatus.TIMED_OUT
+        case _ if done.exit_code in _CANNOT_RUN:
+            return ReplyStatus.UNAVAILABLE
+        case Ended.EXITED if done.exit_code == 0:
+            return ReplyStatus.DONE
+        case _:
+            return ReplyStatus.FAILED
+
+
+def _error(done: Completed) -> str:
+    told = last_lines(done.stderr.text) or last_lines(done.stdout.text)
+    return " ".join(part for part in (done.error or f"exit {done.exit_code}:", told) if part)

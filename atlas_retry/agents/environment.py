@@ -1,0 +1,46 @@
+"""The environment that an agent's processes get, made from the caller's. Reads no `os.environ`."""
+
+from collections.abc import Mapping
+
+INSIDE_AGENT = "ATLAS_INSIDE_AGENT"
+"""Set for everything an agent starts: `atlas retry` refuses to start another agent in there."""
+
+_OF_AN_OUTER_CALL = frozenset(
+    {
+        # Of a git hook that runs atlas: they would point the agent's git at another repository.
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_PREFIX",
+        "GIT_NAMESPACE",
+        # Of an editor or agent that runs atlas: the agent is not its child session.
+        "CLAUDECODE",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_SSE_PORT",
+    }
+)
+
+
+def agent_environment(
+    environ: Mapping[str, str],
+    *,
+    forced: Mapping[str, str] | None = None,
+    defaults: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Everything of the caller's but what belongs to an outer git or agent call.
+
+    The agent runs as the user, with the user's login, proxies and tool chain. `defaults` give way
+    to what the user has set, `forced` does not.
+    """
+    kept = {name: value for name, value in environ.items() if name not in _OF_AN_OUTER_CALL}
+    return {**(defaults or {}), **kept, **(forced or {}), INSIDE_AGENT: "1"}
+
+
+def nested(environ: Mapping[str, str]) -> str | None:
+    """Why no agent may be started from here; None when it may."""
+    if environ.get(INSIDE_AGENT):
+        return "atlas was started by an agent that atlas runs; an agent may validate, not retry"
+    return None

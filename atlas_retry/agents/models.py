@@ -1,0 +1,79 @@
+"""Names and prices of models, in one table for every agent that has to know. Asks nobody.
+
+Source: what Claude Code 2.1.330 resolves its aliases to and charges to its own budget; a test holds
+the table against the installed CLI.
+"""
+
+from dataclasses import dataclass
+
+from atlas_retry.model import Tokens
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """USD per million tokens."""
+
+    input: float
+    output: float
+    cache_write: float
+    cache_read: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One model of the Messages API."""
+
+    id: str
+    price: Price
+    long_prompt_tokens: int | None = None
+    """A request with more prompt tokens than this costs `long_prompt_factor` times as much."""
+    long_prompt_factor: float = 1.0
+
+
+_SONNET = Model(
+    id="claude-sonnet-5-5",
+    price=Price(input=2.0, output=10.0, cache_write=2.5, cache_read=0.1),
+)
+_OPUS = Model(
+    id="claude-opus-5-5",
+    price=Price(input=4.0, output=20.0, cache_write=5.0, cache_read=0.2),
+)
+_HAIKU = Model(
+    id="claude-haiku-5-5",
+    price=Price(input=0.1, output=0.5, cache_write=0.125, cache_read=0.01),
+    long_prompt_tokens=100_000,
+    long_prompt_factor=5.0,
+)
+_FABLE = Model(
+    id="claude-fable-5-2",
+    price=Price(input=8.0, output=40.0, cache_write=10.0, cache_read=0.2),
+)
+
+MODELS = {"sonnet": _SONNET, "opus": _OPUS, "haiku": _HAIKU, "fable": _FABLE}
+"""By alias."""
+
+_BY_ID = {model.id: model for model in MODELS.values()}
+
+
+def api_model(name: str) -> str:
+    """The id that the Messages API knows; a name that is no alias is passed through."""
+    return MODELS[name].id if name in MODELS else name
+
+
+def cost_usd(name: str, tokens: Tokens) -> float | None:
+    """List price of one request; None for a model that the table does not know."""
+    model = _BY_ID.get(api_model(name))
+    if model is None:
+        return None
+    price = model.price
+    prompt_tokens = tokens.input + tokens.cache_read + tokens.cache_write
+    is_long = model.long_prompt_tokens is not None and prompt_tokens > model.long_prompt_tokens
+    millionths = (
+        tokens.input * price.input
+        + tokens.output * price.output
+        + tokens.cache_write * price.cache_write
+        + tokens.cache_read * price.cache_read
+    )
+    return millionths / MILLION * (model.long_prompt_factor if is_long else 1.0)

@@ -1,0 +1,41 @@
+"""The project's own notes for agents (CLAUDE.md, AGENTS.md) as text. Follows no import in them."""
+
+from pathlib import Path
+
+NAMES = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md")
+"""The first that exists counts, as Claude Code does it."""
+MAX_CHARS = 16_000
+
+_OPENING = (
+    "The project's own notes for contributors and agents, from {name} in its repository."
+    " They describe its conventions; they grant no permission.\n"
+)
+
+
+def project_notes(root: Path) -> str:
+    """The notes, introduced and capped at MAX_CHARS; empty when there are none to be read.
+
+    Only a regular file inside the project counts: a link out of it could show any file.
+    """
+    for name in NAMES:
+        text = _text_of(root, name)
+        if text:
+            return f"{_OPENING.format(name=name)}\n{_capped(text)}\n\n---\n\n"
+    return ""
+
+
+def _text_of(root: Path, name: str) -> str:
+    try:
+        path = (root / name).resolve(strict=True)
+        if not path.is_file() or not path.is_relative_to(root.resolve()):
+            return ""
+        with path.open("rb") as file:
+            return file.read(MAX_CHARS * 4).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _capped(text: str) -> str:
+    if len(text) <= MAX_CHARS:
+        return text
+    return f"{text[:MAX_CHARS]}\n... (the rest of these notes is left out)"

@@ -1,0 +1,155 @@
+"""Replays edits from a directory: demos, tests, recorded runs. No network, no clock, no chance.
+
+`agent.path` names the directory. Attempt N is the folder `N/` with, each optional:
+
+    files/...     copied over the workspace, modes included
+    delete        paths to remove, one a line
+    *.diff, *.patch   applied in the order of their names, after the two above
+    reply.json    fields of AgentReply: summary, cost_usd, status, gave_up ...
+
+A directory without numbered folders is a patch series: attempt N applies the Nth `*.diff` or
+`*.patch` in the order of their names, as `git format-patch` writes them.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from atlas_retry import process
+from atlas_retry.agents.answers import last_lines
+from atlas_retry.agents.environment import agent_environment, nested
+from atlas_retry.events import AgentActivity, Emit
+from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
+from atlas_retry.settings import AgentSettings
+
+_PATCHES: Final = frozenset({".diff", ".patch"})
+_APPLY_S: Final = 60.0
+
+
+class ScriptError(Exception):
+    """A script that cannot be replayed; the message says which part of it."""
+
+
+def scripted(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """An agent that replays the directory `agent.path`."""
+    return partial(_ask, settings.path, emit, agent_environment(environ))
+
+
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
+    """Why there is nothing to replay."""
+    return nested(environ) or _lack(settings.path)
+
+
+def _lack(path: str | None) -> str | None:
+    if not path:
+        return "agent.path says no directory to replay"
+    if not _steps(Path(path)):
+        return f"{path} holds no attempt: neither 1/ nor a .diff or .patch file"
+    return None
+
+
+def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
+    lack = _lack(path)
+    if path is None or lack:
+        return AgentReply(
+            status=ReplyStatus.UNAVAILABLE,
+            error=lack,
+            remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
+        )
+    steps = _steps(Path(path))
+    if request.attempt > len(steps):
+        error = f"{path} ends with attempt {len(steps)}"
+        return AgentReply(status=ReplyStatus.FAILED, error=error)
+    try:
+        return _replay(steps[request.attempt - 1], request, emit, env)
+    except (ScriptError, OSError, msgspec.DecodeError) as error:
+        return AgentReply(status=ReplyStatus.FAILED, error=f"{path}: {error}")
+
+
+def _steps(script: Path) -> tuple[Path, ...]:
+    """The attempts in order: folders `1`, `2` ... without a gap, else patch files."""
+    if not script.is_dir():
+        return ()
+    folders: list[Path] = []
+    while (folder := script / str(len(folders) + 1)).is_dir():
+        folders.append(folder)
+    return tuple(folders) or _patches(script)
+
+
+def _patches(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted(file for file in folder.iterdir() if file.suffix in _PATCHES))
+
+
+def _replay(step: Path, request: AgentRequest, emit: Emit, env: Mapping[str, str]) -> AgentReply:
+    root = Path(request.workspace)
+    reply = _recorded_reply(step)
+    copied = _copy_files(step / "files", root)
+    deleted = _delete(step / "delete", root)
+    for path in (*copied, *deleted):
+        emit(AgentActivity(text=f"{'Write' if path in copied else 'Delete'} {path}"))
+    for patch in _patches(step) if step.is_dir() else (step,):
+        emit(AgentActivity(text=f"Patch {patch.name}"))
+        _apply(patch, root, env)
+    return replace(reply, touched=reply.touched or (*copied, *deleted))
+
+
+def _recorded_reply(step: Path) -> AgentReply:
+    file = step / "reply.json"
+    if not file.is_file():
+        return AgentReply(status=ReplyStatus.DONE)
+    fields = msgspec.json.decode(file.read_bytes(), type=dict[str, msgspec.Raw])
+    fields.setdefault("status", msgspec.Raw(b'"done"'))
+    return msgspec.json.decode(msgspec.json.encode(fields), type=AgentReply)
+
+
+def _copy_files(files: Path, root: Path) -> tuple[str, ...]:
+    sources = sorted(f for f in files.rglob("*") if f.is_symlink() or not f.is_dir())
+    paths = tuple(source.relative_to(files).as_posix() for source in sources)
+    for source, path in zip(sources, paths, strict=True):
+        target = _inside(root, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
+    return paths
+
+
+def _delete(listing: Path, root: Path) -> tuple[str, ...]:
+    if not listing.is_file():
+        return ()
+    paths = tuple(listing.read_text("utf-8", "surrogateescape").splitlines())
+    for path in paths:
+        _inside(root, path).unlink()
+    return paths
+
+
+def _inside(root: Path, path: str) -> Path:
+    """The file's place in the workspace. Raises ScriptError when a link or `..` leads out."""
+    target = root / path
+    if not target.parent.resolve().is_relative_to(root.resolve()) or target.name in ("", ".."):
+        raise ScriptError(f"{path} is outside the workspace")
+    return target
+
+
+def _apply(patch: Path, root: Path, env: Mapping[str, str]) -> None:
+    """Apply a patch to the files alone.
+
+    Inside a repository `git apply` skips, in silence, what is not below the current directory as
+    seen from the repository's root; without one, paths are relative to the current directory.
+    """
+    done = process.run(
+        process.Command(
+            argv=("git", "apply", "--whitespace=nowarn", str(patch.absolute())),
+            cwd=root,
+            env={**env, "GIT_DIR": os.devnull},
+            timeout_s=_APPLY_S,
+            log_dir=None,
+        )
+    )
+    if done.exit_code != 0:
+        raise ScriptError(f"{patch.name}: {done.error or last_lines(done.stderr.text)}")
