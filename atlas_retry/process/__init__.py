@@ -1,0 +1,90 @@
+"""The only place that starts processes. Judges no output: callers do.
+
+Every command gets a session of its own, an empty standard input and a bounded excerpt of what it
+prints. However a call ends, what it started has ended too: see `Command.keep_daemons` for the one
+exception, and `family` for how descendants are found.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from atlas_retry.process.family import end_marked, mark
+from atlas_retry.process.loop import Loop
+from atlas_retry.process.stopping import handle_signals, request_stop, stop_requested
+from atlas_retry.process.values import Captured, Command, Completed, Ended, Output, Sink, Watch
+
+__all__ = [
+    "Captured",
+    "Command",
+    "Completed",
+    "Ended",
+    "Output",
+    "Watch",
+    "capture",
+    "end_marked",
+    "handle_signals",
+    "mark",
+    "request_stop",
+    "run",
+    "run_all",
+    "stop_requested",
+]
+
+
+def run(command: Command, *, on_stdout: Sink | None = None) -> Completed:
+    """Run one command to its end; `on_stdout` gets what it prints as it comes.
+
+    Raises Interrupted once all is ended, when a stop was requested.
+    """
+    (completed,) = Loop((command,), sink=on_stdout).run(1)
+    return _surely(completed)
+
+
+def run_all(
+    commands: Sequence[Command],
+    *,
+    jobs: int,
+    watch: Watch | None = None,
+    stop_when: Callable[[Completed], bool] | None = None,
+) -> tuple[Completed | None, ...]:
+    """Run commands side by side, started in the order given, and return their ends in that order.
+
+    After an end for which `stop_when` is true nothing more is started (None), while what runs goes
+    on to its end. Raises Interrupted once all are ended, when a stop was requested.
+    """
+    loop = Loop(commands, watch=watch)
+    loop.stop_when = stop_when
+    return loop.run(max(1, jobs))
+
+
+def capture(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    timeout_s: float = 60.0,
+) -> Captured:
+    """Run a short trusted command, as git, and return all that it printed.
+
+    A first request to stop does not end it, so that what is being put back is put back; a second
+    one does.
+    """
+    printed: list[bytes] = []
+    command = Command(
+        argv=tuple(argv), cwd=cwd, env=env, stdin=stdin, timeout_s=timeout_s, keep_daemons=True
+    )
+    loop = Loop((command,), sink=printed.append)
+    loop.is_shielded = True
+    completed = _surely(loop.run(1)[0])
+    stderr = completed.error if completed.exit_code is None else completed.stderr.text
+    return Captured(
+        exit_code=completed.exit_code,
+        stdout=b"".join(printed),
+        stderr=(stderr or "").encode(),
+    )
+
+
+def _surely(completed: Completed | None) -> Completed:
+    if completed is None:
+        raise RuntimeError("a command has neither ended nor been interrupted")
+    return completed

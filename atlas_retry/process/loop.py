@@ -1,0 +1,194 @@
+"""One poll loop for the commands of one call. Every way out of it leaves no child behind."""
+
+import math
+import select
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from atlas_retry.errors import Interrupted
+from atlas_retry.process import family, stopping
+from atlas_retry.process.ladder import Ladder
+from atlas_retry.process.output import Stream
+from atlas_retry.process.spawn import Child, start
+from atlas_retry.process.stopping import clock
+from atlas_retry.process.values import Command, Completed, Sink, Watch
+
+PROGRESS_S = 0.1
+HOUSEKEEPING_S = 0.25
+"""Between looks at orphans that were left to us, and at requests we cannot poll."""
+
+
+class Loop:
+    """Starts commands in order, at most `jobs` at a time, and follows each to its end."""
+
+    __slots__ = (
+        "_files",
+        "_house_s",
+        "_is_deaf",
+        "_ladders",
+        "_poll",
+        "_progress_s",
+        "_queue",
+        "_results",
+        "_sink",
+        "_watch",
+        "is_shielded",
+        "stop_when",
+    )
+
+    def __init__(
+        self,
+        commands: Sequence[Command],
+        *,
+        watch: Watch | None = None,
+        sink: Sink | None = None,
+    ) -> None:
+        self.is_shielded = False
+        """Whether requests to stop are for somebody else; the second one kills all the same."""
+        self.stop_when: Callable[[Completed], bool] | None = None
+        """After the first end that this is true of, nothing more is started."""
+        self._queue = deque(enumerate(commands))
+        self._results: list[Completed | None] = [None] * len(commands)
+        self._ladders: dict[int, Ladder] = {}
+        self._files: dict[int, tuple[Ladder, Stream | None]] = {}
+        self._watch = watch
+        self._sink = sink
+        self._poll = select.poll()
+        self._is_deaf = True
+        self._house_s = clock() + HOUSEKEEPING_S
+        self._progress_s = clock() + PROGRESS_S
+
+    def run(self, jobs: int) -> tuple[Completed | None, ...]:
+        """How each ended, in order; None: not started. Raises Interrupted when asked to stop."""
+        self._listen()
+        try:
+            self._fill(jobs)
+            while self._ladders:
+                self._wait()
+                self._advance()
+                self._fill(jobs)
+        finally:
+            if self._ladders:
+                self._end_all()
+        self._interrupt()
+        return tuple(self._results)
+
+    def _interrupt(self) -> None:
+        signum = stopping.stop_requested()
+        if signum is not None and not self.is_shielded:
+            raise Interrupted(signum)
+
+    def _listen(self) -> None:
+        self._interrupt()
+        if not self.is_shielded:
+            self._poll.register(stopping.wake_fd(), select.POLLIN)
+            self._is_deaf = False
+
+    def _fill(self, jobs: int) -> None:
+        while self._queue and len(self._ladders) < jobs and self._may_start():
+            index, command = self._queue.popleft()
+            begun = start(command)
+            if self._watch:
+                self._watch.started(index)
+            if isinstance(begun, Child):
+                self._follow(index, begun)
+            else:
+                self._record(index, begun)
+
+    def _may_start(self) -> bool:
+        return self.is_shielded or stopping.stop_requested() is None
+
+    def _follow(self, index: int, child: Child) -> None:
+        child.streams[0].sink = self._sink
+        ladder = self._ladders[index] = Ladder(child)
+        pollable = [(stream.source, stream) for stream in child.streams if not stream.direct]
+        for descriptor, stream in [*pollable, (child.pidfd, None)]:
+            if descriptor is not None:
+                self._files[descriptor] = ladder, stream
+                self._poll.register(descriptor, select.POLLIN)
+
+    def _wait(self) -> None:
+        at = min(ladder.wake_s for ladder in self._ladders.values())
+        at = min(at, self._house_s, self._progress_s if self._watch else at)
+        timeout_ms = math.ceil(max(0.0, at - clock()) * 1000)
+        for descriptor, _ in self._poll.poll(timeout_ms):
+            if descriptor in self._files:
+                self._react(descriptor)
+
+    def _react(self, descriptor: int) -> None:
+        ladder, stream = self._files[descriptor]
+        if stream is None:
+            ladder.may_have_ended = True
+            self._ignore(descriptor)
+            return
+        ladder.child.pump(stream)
+        if not stream.is_open:
+            self._ignore(descriptor)
+
+    def _ignore(self, descriptor: int) -> None:
+        if self._files.pop(descriptor, None):
+            self._poll.unregister(descriptor)
+
+    def _advance(self) -> None:
+        now_s = clock()
+        self._obey(now_s)
+        for index, ladder in tuple(self._ladders.items()):
+            ladder.step(now_s)
+            if ladder.is_gone:
+                self._forget(index, ladder)
+        if self._watch and now_s >= self._progress_s:
+            self._progress_s = now_s + PROGRESS_S
+            self._tell_progress(self._watch, now_s)
+        if now_s >= self._house_s:
+            self._house_s = now_s + HOUSEKEEPING_S
+            family.reap_adopted()
+
+    def _obey(self, now_s: float) -> None:
+        if stopping.stop_requested() is None:
+            return
+        if not self._is_deaf:  # it stays readable
+            self._poll.unregister(stopping.wake_fd())
+            self._is_deaf = True
+        for ladder in self._ladders.values():
+            if stopping.kill_requested():
+                ladder.kill(now_s)
+            elif not self.is_shielded:
+                ladder.stop(now_s)
+
+    def _forget(self, index: int, ladder: Ladder) -> None:
+        for descriptor in [d for d, (owner, _) in self._files.items() if owner is ladder]:
+            self._ignore(descriptor)
+        del self._ladders[index]
+        if self._may_start():
+            self._record(index, ladder.completed())
+
+    def _record(self, index: int, completed: Completed) -> None:
+        self._results[index] = completed
+        if self.stop_when and self.stop_when(completed):
+            self._queue.clear()
+        if self._watch:
+            self._watch.ended(index, completed)
+
+    def _tell_progress(self, watch: Watch, now_s: float) -> None:
+        for index, ladder in self._ladders.items():
+            child = ladder.child
+            out, err = (stream.excerpt.last_line() for stream in child.streams)
+            watch.progress(index, out or err, now_s - child.started_s)
+
+    def _end_all(self) -> None:
+        """Something was raised, by a callback or a signal: first our children, then that."""
+        self._watch = self.stop_when = None
+        self._queue.clear()
+        for ladder in self._ladders.values():
+            ladder.child.streams[0].sink = None
+        try:
+            self._until_gone(Ladder.stop)
+        finally:
+            self._until_gone(Ladder.kill)
+
+    def _until_gone(self, end: Callable[[Ladder, float], None]) -> None:
+        for ladder in self._ladders.values():
+            end(ladder, clock())
+        while self._ladders:
+            self._wait()
+            self._advance()

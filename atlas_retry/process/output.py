@@ -1,0 +1,158 @@
+"""Head and tail of a stream in bounded memory, all of it in a file. Decides nothing about ends."""
+
+import os
+import re
+from contextlib import suppress
+
+from atlas_retry.process.values import Output, Sink
+
+HEAD_BYTES = 64 << 10
+TAIL_BYTES = 64 << 10
+MARGIN_BYTES = 4 << 10
+"""How long an escape sequence may be and still not be cut."""
+READ_BYTES = 64 << 10
+READS_AT_ONCE = 16
+"""So that one loud command cannot keep the others waiting."""
+
+# ECMA-48 §5.4 and §8.3: control sequences, strings up to BEL or ST, and the short escapes.
+_ESCAPE = rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+_UNFINISHED = rb"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z"
+
+
+def seam(data: bytes | bytearray, at: int) -> tuple[int, int]:
+    """The last place before `at` and the first after it where a cut splits nothing.
+
+    Neither a code point nor an escape sequence; both are `at` itself where it is such a place.
+    """
+    unfinished = re.compile(_UNFINISHED).search(data, max(0, at - MARGIN_BYTES), at)
+    if unfinished:
+        whole = re.compile(_ESCAPE).match(data, unfinished.start())
+        return unfinished.start(), max(at, whole.end() if whole else at)
+    start = end = at
+    while start > max(0, at - 3) and _continues(data, start):
+        start -= 1
+    if _continues(data, start) or data[start : start + 1] < b"\xc0":
+        return at, at
+    while end < at + 3 and _continues(data, end):
+        end += 1
+    return start, end
+
+
+def _continues(data: bytes | bytearray, at: int) -> bool:
+    return data[at : at + 1] >= b"\x80" and data[at : at + 1] < b"\xc0"
+
+
+class Excerpt:
+    """Keeps the head and the tail of what it is fed."""
+
+    __slots__ = ("_head", "_tail", "size_bytes")
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        kept = TAIL_BYTES + MARGIN_BYTES
+        self.size_bytes += len(data)
+        self._head += data[: HEAD_BYTES + MARGIN_BYTES - len(self._head)]
+        self._tail += data[-kept:]
+        if len(self._tail) > 2 * kept:
+            del self._tail[:-kept]
+
+    def output(self) -> Output:
+        beyond = self.size_bytes - len(self._head)
+        if self.size_bytes <= HEAD_BYTES + TAIL_BYTES:
+            whole = bytes(self._head) + (bytes(self._tail[-beyond:]) if beyond else b"")
+            return Output(head=_decode(whole), size_bytes=self.size_bytes)
+        head = self._head[: seam(self._head, HEAD_BYTES)[0]]
+        tail = self._tail[seam(self._tail, len(self._tail) - TAIL_BYTES)[1] :]
+        return Output(
+            head=_decode(head),
+            tail=_decode(tail),
+            omitted_bytes=self.size_bytes - len(head) - len(tail),
+            size_bytes=self.size_bytes,
+        )
+
+    def last_line(self) -> str:
+        """The last line that is not blank; a carriage return ends a line, too."""
+        lines = _decode(self._tail[-1024:]).replace("\r", "\n").rstrip().rsplit("\n", 1)
+        return lines[-1].strip()
+
+
+def _decode(data: bytes | bytearray) -> str:
+    return data.decode("utf-8", "replace")
+
+
+class Stream:
+    """Carries what a command prints from where it is read to its log, excerpt and sink.
+
+    The source is a pipe, which is never waited for. Only what may outlive us writes into the log
+    itself, which is then read along: a daemon would die of a pipe that nobody reads.
+    """
+
+    __slots__ = ("direct", "excerpt", "log", "lost", "room", "sink", "source")
+
+    def __init__(self, source: int, *, log: int | None, direct: bool, room: int) -> None:
+        self.source = source
+        self.log = log
+        self.direct = direct
+        self.room = room
+        self.sink: Sink | None = None
+        self.lost: str | None = None
+        """Why the log does not hold everything."""
+        self.excerpt = Excerpt()
+
+    @property
+    def is_open(self) -> bool:
+        return self.source >= 0
+
+    def pump(self) -> bool:
+        """Take what is there without waiting; whether there was anything."""
+        before = self.excerpt.size_bytes
+        for _ in range(READS_AT_ONCE if self.is_open else 0):
+            data = self._read()
+            if not data:
+                break
+            self._keep(data)
+        return self.excerpt.size_bytes > before
+
+    def _read(self) -> bytes:
+        try:
+            data = os.read(self.source, READ_BYTES)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            data = b""
+        if not data and not self.direct:
+            self.close()
+        return data
+
+    def _keep(self, data: bytes) -> None:
+        self.excerpt.feed(data)
+        if self.log is not None and self.room > 0:
+            self._write(memoryview(data)[: self.room])
+        self.room -= len(data)
+        if self.sink:
+            self.sink(data)
+
+    def _write(self, data: memoryview) -> None:
+        try:
+            while data and self.log is not None:
+                data = data[os.write(self.log, data) :]
+        except OSError as error:
+            self.lost = f"the log is incomplete: {error.strerror}"
+            self._close_log()
+
+    def close(self) -> None:
+        """Stop reading; what is still written to a pipe then fails for the writer."""
+        if self.is_open:
+            os.close(self.source)
+            self.source = -1
+        self._close_log()
+
+    def _close_log(self) -> None:
+        if self.log is not None:
+            with suppress(OSError):  # a full disk may be told as late as this
+                os.close(self.log)
+            self.log = None

@@ -1,0 +1,140 @@
+"""Requests to stop, by signal or from another thread, and the clock that halts with us.
+
+Ends nothing itself: the loops that wait for commands listen here.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from atlas_retry.errors import Interrupted
+from atlas_retry.process import family
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Request:
+    """What was asked for. Written by signal handlers, so without a lock."""
+
+    __slots__ = ("forced", "signum", "wake")
+
+    def __init__(self) -> None:
+        self.signum: int | None = None
+        self.forced = False
+        self.wake: tuple[int, int] | None = None
+
+
+class _Clock:
+    """Seconds that do not pass while we are stopped (Ctrl-Z)."""
+
+    __slots__ = ("halted_at", "lost_s")
+
+    def __init__(self) -> None:
+        self.halted_at: float | None = None
+        self.lost_s = 0.0
+
+
+_request = _Request()
+_opening = threading.Lock()
+_clock = _Clock()
+
+
+def clock() -> float:
+    """Monotonic seconds, without the time for which a Ctrl-Z halted us."""
+    now = _clock.halted_at or time.monotonic()
+    return now - _clock.lost_s
+
+
+def stop_requested() -> int | None:
+    """The signal that asked to stop; None as long as none did."""
+    return _request.signum
+
+
+def kill_requested() -> bool:
+    """Whether it was asked for a second time: no more grace."""
+    return _request.forced
+
+
+def request_stop(signum: int) -> None:
+    """Make every `run` and `run_all` end its children and raise Interrupted; any thread may.
+
+    Asking again kills at once what is still on its way out.
+    """
+    if _request.signum is not None:
+        _request.forced = True
+    else:
+        _request.signum = signum
+    if _request.wake:
+        with suppress(BlockingIOError):
+            os.write(_request.wake[1], b"!")
+
+
+def wake_fd() -> int:
+    """Readable from the first request on; for polling only."""
+    with _opening:
+        if _request.wake is None:
+            wake = os.pipe()
+            for end in wake:
+                os.set_blocking(end, False)
+            _request.wake = wake
+            if _request.signum is not None:  # a request from before there was a pipe
+                os.write(wake[1], b"!")
+        return _request.wake[0]
+
+
+def _forget() -> None:
+    _request.signum, _request.forced = None, False
+    if _request.wake:
+        with suppress(BlockingIOError):
+            while os.read(_request.wake[0], 64):
+                pass
+
+
+@contextmanager
+def handle_signals() -> Iterator[None]:
+    """Within, INT, TERM and HUP become requests to stop; Ctrl-Z halts the commands as well.
+
+    Signals that were ignored on entry (nohup) stay ignored. A second one kills what is running, or
+    raises Interrupted where nothing is. For the main thread only (ValueError elsewhere). Requests
+    made before entry or left over on exit are forgotten.
+    """
+    _forget()
+    earlier = {number: signal.getsignal(number) for number in (*ENDING, signal.SIGTSTP)}
+    for number in ENDING:
+        if earlier[number] is not signal.SIG_IGN:
+            signal.signal(number, _on_ending)
+    if earlier[signal.SIGTSTP] is signal.SIG_DFL:
+        signal.signal(signal.SIGTSTP, _on_halt)
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # inherited; the kernel would throw every exit status away
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        _forget()
+
+
+def _on_ending(signum: int, _: FrameType | None) -> None:
+    again = _request.signum is not None
+    request_stop(signum)
+    if again and not family.leaders():
+        raise Interrupted(signum)
+
+
+def _on_halt(signum: int, _: FrameType | None) -> None:
+    """Halt every command, then ourselves; both go on with the CONT that wakes us."""
+    _clock.halted_at = time.monotonic()
+    family.signal_groups(signal.SIGSTOP)
+    signal.signal(signum, signal.SIG_DFL)
+    os.kill(os.getpid(), signum)
+    # here only after CONT
+    signal.signal(signum, _on_halt)
+    family.signal_groups(signal.SIGCONT)
+    _clock.lost_s += time.monotonic() - _clock.halted_at
+    _clock.halted_at = None
