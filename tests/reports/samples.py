@@ -198,7 +198,7 @@ GAVE_UP = Outcome(
 )
 PATCH = (
     "diff --git a/src/sums.py b/src/sums.py\nindex 1..2 100644\n--- a/src/sums.py\n"
-    "+++ b/src/sums.py\n@@ -1,3 +1,4 @@ def add\n def add(a, b):\n-    return a\n"
+    "+++ b/src/sums.py\n@@ -1,2 +1,3 @@ def add\n def add(a, b):\n-    return a\n"
     "+    # <script>alert(1)</script>\n+    return a + b\n"
 )
 

@@ -1,0 +1,128 @@
+"""Attempts as HTML: what was asked, changed, refused, fixed and introduced."""
+
+from collections.abc import Iterable, Mapping
+
+from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens, Validation, Violation
+from atlas_retry.reports.page.diff import diff
+from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
+from atlas_retry.reports.page.gates import complaint_list, gates
+from atlas_retry.reports.phrases import counted, fraction
+from atlas_retry.reports.subject import Subject
+from atlas_retry.wording import seconds, usd
+
+MAX_PROMPT_CHARS = 200_000
+KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))
+
+
+def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
+    """A section per attempt."""
+    known = _known((run.baseline, run.final, *(a.validation for a in run.attempts)))
+    for attempt in run.attempts:
+        yield _attempt(
+            attempt,
+            known,
+            patch=subject.patches.get(attempt.number, ""),
+            prompt=subject.prompts.get(attempt.number, ""),
+        )
+
+
+def _known(validations: Iterable[Validation | None]) -> dict[str, Diagnostic]:
+    """Every diagnostic of the run by its fingerprint, the latest wording of each."""
+    return {
+        diagnostic.fingerprint: diagnostic
+        for validation in validations
+        if validation
+        for result in validation.results
+        for diagnostic in result.diagnostics
+    }
+
+
+def _attempt(attempt: Attempt, known: Mapping[str, Diagnostic], *, patch: str, prompt: str) -> Node:
+    label = f"attempt-{attempt.number}"
+    return tag(
+        "section",
+        tag("h2", f"Attempt {attempt.number}", tag("span", " kept", class_="chip good"))
+        if attempt.kept
+        else tag("h2", f"Attempt {attempt.number}"),
+        tag("p", *_facts(attempt), class_="facts"),
+        *_words(attempt),
+        _violations(attempt),
+        tag("div", *(_diagnostics(attempt, known, kind) for kind in KINDS), class_="three"),
+        *_changes(attempt, patch),
+        tag("h3", "Gates afterwards") if attempt.validation else None,
+        gates(attempt.validation) if attempt.validation else None,
+        _prompt(attempt, prompt) if prompt else None,
+        id=label,
+    )
+
+
+def _facts(attempt: Attempt) -> Iterable[Node]:
+    tokens = attempt.tokens
+    told = (
+        " ".join(filter(None, (attempt.agent, attempt.model))),
+        seconds(attempt.duration_ms),
+        "cost not told" if attempt.cost_usd is None else usd(attempt.cost_usd),
+        _tokens(tokens) if tokens != Tokens() else "",
+        counted(attempt.transport_retries, "transport retry").replace("retrys", "retries")
+        if attempt.transport_retries
+        else "",
+        fraction(attempt.validation) if attempt.validation else "not validated",
+    )
+    return [tag("span", fact) for fact in told if fact]
+
+
+def _tokens(tokens: Tokens) -> str:
+    cached = f", {tokens.cache_read:,} from the cache" if tokens.cache_read else ""
+    return f"{tokens.input:,} tokens in{cached}, {tokens.output:,} out"
+
+
+def _words(attempt: Attempt) -> Iterable[Node]:
+    if attempt.error:
+        yield tag("p", tag("strong", "The agent erred: "), attempt.error, class_="bad box")
+    if attempt.gave_up:
+        yield tag("p", tag("strong", "The agent gave up: "), attempt.gave_up, class_="warn box")
+    if attempt.summary.strip():
+        yield tag("blockquote", attempt.summary.strip())
+
+
+def _violations(attempt: Attempt) -> Node | None:
+    if not attempt.violations:
+        return None
+    fate = "All of the attempt was put back." if attempt.rolled_back else "These were put back."
+    return tag(
+        "div",
+        tag("p", tag("strong", "Refused by the guard. "), fate),
+        tag("ul", *map(_violation, attempt.violations), class_="complaints"),
+        class_="bad box",
+    )
+
+
+def _violation(violation: Violation) -> Node:
+    where = f"{violation.path}:{violation.line}" if violation.line else violation.path
+    rule = tag("code", violation.rule, class_="rule")
+    return tag("li", tag("code", where), " ", rule, " ", violation.detail)
+
+
+def _diagnostics(attempt: Attempt, known: Mapping[str, Diagnostic], kind: tuple[str, str]) -> Node:
+    word, weight = kind
+    prints: tuple[str, ...] = getattr(attempt, word)
+    told = [known.get(print_) or Diagnostic(tool="", message=print_) for print_ in prints]
+    title = tag("span", tag("b", str(len(told)), class_=weight if told else "dim"), f" {word}")
+    if not told:
+        return tag("p", title, class_="none")
+    return foldable(title, complaint_list(told), unfolded=word == "introduced")
+
+
+def _changes(attempt: Attempt, patch: str) -> Iterable[Node | None]:
+    yield tag("h3", counted(len(attempt.changes), "changed file"))
+    if patch:
+        yield from diff(patch)
+        return
+    items = [tag("li", tag("code", c.path), f" {c.status}") for c in attempt.changes]
+    yield tag("ul", *items, class_="complaints") if items else None
+
+
+def _prompt(attempt: Attempt, prompt: str) -> Node:
+    title = f"Prompt ({attempt.prompt_chars or len(prompt):,} characters)"
+    shown = prompt[:MAX_PROMPT_CHARS]
+    return foldable(title, scrollable(title, tag("pre", shown)), class_="output")

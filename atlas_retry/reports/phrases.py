@@ -1,0 +1,105 @@
+"""Words and safe characters that all formats for people share; no format of its own."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from atlas_retry.model import Attempt, Diagnostic, GateResult, Level, Status, Validation, Verdict
+from atlas_retry.reports.subject import Subject
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL
+)
+# XML 1.0 §2.2: what is left over cannot be written down, not even as a character reference.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+VERDICTS = {
+    Verdict.CLEAN: "Everything passes",
+    Verdict.FIXED: "Fixed",
+    Verdict.FAILED: "Gates fail",
+    Verdict.EXHAUSTED: "Not fixed: the budget is spent",
+    Verdict.STALLED: "Not fixed: no progress any more",
+    Verdict.REJECTED: "Not fixed: the guard refused the changes",
+    Verdict.GAVE_UP: "Not fixed: the agent says it cannot be done within the rules",
+    Verdict.BROKEN: "Could not run",
+    Verdict.INTERRUPTED: "Interrupted",
+}
+
+
+def plain(text: str) -> str:
+    """`text` without escape sequences and characters that XML forbids; lone surrogates escaped."""
+    encodable = text.encode(errors="backslashreplace").decode()
+    return _FORBIDDEN.sub("", _ESCAPES.sub("", encodable))
+
+
+def complaints(result: GateResult) -> tuple[Diagnostic, ...]:
+    """What a gate has to say; a gate that failed in silence gets one complaint of its own.
+
+    What an optional gate calls an error is a warning: it fails nothing.
+    """
+    told = result.diagnostics
+    if not told and not result.success:
+        told = (Diagnostic(tool=result.name, message=reason(result)),)
+    return tuple(told) if result.required else tuple(_softened(told))
+
+
+def _softened(told: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
+    for diagnostic in told:
+        softer = diagnostic.level is Level.ERROR
+        yield replace(diagnostic, level=Level.WARNING) if softer else diagnostic
+
+
+def reason(result: GateResult) -> str:
+    """Why a gate is not plainly passed, in one sentence that names the command."""
+    flaked = "failed, then passed on an unchanged tree"
+    why = flaked if result.status is Status.FLAKY else result.error
+    why = why or f"exit code {result.exit_code}"
+    return f"{result.status.replace('_', ' ')}: {result.command}: {why}"
+
+
+def place(diagnostic: Diagnostic) -> str:
+    """`path:line:column` as far as it is known, else the test, else nothing."""
+    region = diagnostic.region
+    parts = (
+        diagnostic.path,
+        region.start_line if region else None,
+        region.start_column if region else None,
+    )
+    known = ":".join(str(part) for part in parts if part is not None)
+    return known or diagnostic.test_id or ""
+
+
+def headline(subject: Subject) -> str:
+    """The verdict in one sentence."""
+    run = subject.run
+    if run is None:
+        return _of_validation(subject.validation)
+    if run.verdict is Verdict.FIXED:
+        return f"Fixed {_by(run.attempts)}"
+    return VERDICTS[run.verdict]
+
+
+def _by(attempts: tuple[Attempt, ...]) -> str:
+    kept = [attempt.number for attempt in attempts if attempt.kept]
+    return f"on attempt {kept[-1]}" if kept else "by the gates' own fixers"
+
+
+def _of_validation(validation: Validation) -> str:
+    results = validation.results
+    if not results:
+        return "No gate ran"
+    if validation.success:
+        flaky = sum(result.status is Status.FLAKY for result in results)
+        return f"All {counted(len(results), 'gate')} pass" + (f", {flaky} flaky" if flaky else "")
+    return f"{len(validation.failures)} of {counted(len(results), 'gate')} failed"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 gate`, `2 gates`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def fraction(validation: Validation) -> str:
+    """`3 of 5 gates passed`."""
+    passed = sum(result.success for result in validation.results)
+    return f"{passed} of {counted(len(validation.results), 'gate')} passed"

@@ -1,0 +1,124 @@
+"""SARIF 2.1.0 (OASIS): one run per tool, also when it has nothing to say.
+
+A result needs a place to be shown at. A failure without one is a notification of its invocation
+(§3.20.21), because GitHub refuses a whole file for one result without a location.
+"""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from atlas_retry import __version__
+from atlas_retry.model import Diagnostic, GateResult, Level, Region, Status
+from atlas_retry.reports.documents import encode
+from atlas_retry.reports.phrases import complaints, plain
+from atlas_retry.reports.subject import Subject
+from atlas_retry.reports.tools import tool_of
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+Json = dict[str, object]
+Told = list[tuple[GateResult, Diagnostic | None]]
+
+
+def report(subject: Subject) -> str:
+    """A run per tool, in the order in which the gates name them."""
+    by_tool: dict[str, Told] = {}
+    for result in subject.validation.results:
+        for tool, complaint in _told(result):
+            by_tool.setdefault(plain(tool), []).append((result, complaint))
+    runs = [_run(tool, told) for tool, told in by_tool.items()] or [_run("atlas", [])]
+    return encode({"$schema": SCHEMA, "version": "2.1.0", "runs": runs})
+
+
+def _told(result: GateResult) -> Iterator[tuple[str, Diagnostic | None]]:
+    """Every complaint under its tool; a gate that has none still names the tool that ran."""
+    ran = tool_of(result.command) or result.name
+    if not result.diagnostics:
+        yield ran, next(iter(complaints(result)), None)
+        return
+    for complaint in complaints(result):
+        yield complaint.tool or ran, complaint
+
+
+def _run(tool: str, told: Told) -> Json:
+    placed = [(result, c) for result, c in told if c and c.path]
+    rules = list(dict.fromkeys(_rule(complaint) for _, complaint in placed))
+    gates = {id(result): result for result, _ in told}
+    return {
+        "tool": {
+            "driver": {
+                "name": tool,
+                "rules": [{"id": rule, "shortDescription": {"text": rule}} for rule in rules],
+            },
+            "extensions": [{"name": "atlas", "version": __version__}],
+        },
+        "automationDetails": {"id": f"atlas/{tool}/"},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [_invocation(result, told) for result in gates.values()],
+        "results": [_result(complaint, rules) for _, complaint in placed],
+    }
+
+
+def _invocation(result: GateResult, told: Told) -> Json:
+    homeless = [c for owner, c in told if owner is result and c and not c.path]
+    known = {
+        "startTimeUtc": result.started_at,
+        "endTimeUtc": result.completed_at,
+        "exitCode": result.exit_code,
+    }
+    return {
+        "commandLine": plain(result.command),
+        "executionSuccessful": result.status not in (Status.BROKEN, Status.TIMED_OUT),
+        **{name: value for name, value in known.items() if value not in ("", None)},
+        "toolExecutionNotifications": [
+            {"level": complaint.level, "message": {"text": plain(complaint.message)}}
+            for complaint in homeless
+        ],
+    }
+
+
+def _result(complaint: Diagnostic, rules: list[str]) -> Json:
+    rule = _rule(complaint)
+    physical: Json = {"artifactLocation": _artifact(complaint.path or "")}
+    if complaint.region:
+        physical["region"] = _region(complaint.region)
+    location: Json = {"physicalLocation": physical}
+    if complaint.symbol:
+        location["logicalLocations"] = [{"fullyQualifiedName": plain(complaint.symbol)}]
+    result: Json = {
+        "ruleId": rule,
+        "ruleIndex": rules.index(rule),
+        "level": complaint.level or Level.ERROR,
+        "message": {"text": plain(complaint.message) or rule},
+        "locations": [location],
+    }
+    if complaint.fingerprint:
+        result["partialFingerprints"] = {"atlas/v1": complaint.fingerprint}
+    return result
+
+
+def _rule(complaint: Diagnostic) -> str:
+    return plain(complaint.rule_id or complaint.test_id or complaint.tool)
+
+
+def _artifact(path: str) -> Json:
+    """A file by its URI; a byte of its name that is not UTF-8 stays that byte."""
+    uri = quote(_NO_BYTE.sub("\ufffd", path), errors="surrogateescape")
+    return {"uri": f"file://{uri}"} if path.startswith("/") else {"uri": uri, "uriBaseId": "ROOT"}
+
+
+def _region(region: Region) -> Json:
+    """§3.30: lines end inclusive, but `endColumn` is the column after the last character."""
+    start = max(region.start_line, 1)
+    end = max(region.end_line or start, start)
+    known = {
+        "startLine": start,
+        "startColumn": region.start_column,
+        "endLine": end,
+        "endColumn": region.end_column,
+    }
+    return {name: value for name, value in known.items() if value is not None and value > 0}

@@ -1,0 +1,60 @@
+"""Which tool a gate's command runs, for reports that are kept per tool; it knows no tool itself."""
+
+import re
+import shlex
+
+# Words that start another program, and how many words of their own they take.
+LAUNCHERS = {
+    "uv": ("run",),
+    "poetry": ("run",),
+    "pdm": ("run",),
+    "hatch": ("run",),
+    "pipenv": ("run",),
+    "rye": ("run",),
+    "pixi": ("run",),
+    "npx": (),
+    "bunx": (),
+    "uvx": (),
+    "pnpm": ("exec", "dlx"),
+    "yarn": ("exec", "run"),
+    "npm": ("exec",),
+    "bundle": ("exec",),
+    "env": (),
+    "time": (),
+    "nice": (),
+}
+_PYTHON = re.compile(r"python[\d.]*")
+_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
+
+
+def tool_of(command: str) -> str | None:
+    """The name of the program that does the work: `ruff` of `CI=1 uv run --frozen ruff check .`.
+
+    None where the line has no word at all.
+    """
+    words = _words(command)
+    while words:
+        name = words[0].rpartition("/")[2]
+        rest = words[1:]
+        own = LAUNCHERS.get(name)
+        if _PYTHON.fullmatch(name) and "-m" in rest[:-1]:
+            return rest[rest.index("-m") + 1]
+        if own is None or not rest or (own and rest[0] not in own):
+            return name
+        words = _without_options(rest[1:] if own else rest) or words[:1]
+        if words == [name]:
+            return name
+    return None
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
+        words = command.split()
+    return [word for word in words if not _ASSIGNMENT.fullmatch(word)]
+
+
+def _without_options(words: list[str]) -> list[str]:
+    first = next((i for i, word in enumerate(words) if not word.startswith("-")), len(words))
+    return words[first:]

