@@ -18,7 +18,8 @@ from atlas_retry.events import (
     GateStarted,
     ValidationFinished,
 )
-from atlas_retry.wording import STYLES, Line, lines_of, printable, seconds
+from atlas_retry.units import seconds
+from atlas_retry.wording import STYLES, Line, lines_of, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -27,6 +27,7 @@ from atlas_retry.model import (
     Validation,
     Verdict,
 )
+from atlas_retry.units import seconds, usd
 
 Line = tuple[str, str]
 """Text and the name of its style, a key of `STYLES`."""
@@ -51,22 +52,7 @@ MARKS = {
     Status.SKIPPED: ("skipped", "dim"),
 }
 
-TENTHS_UP_TO_MS = 9_950
-ONE_CENT = 0.01
 HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS = 8, 24, 20
-
-
-def seconds(duration_ms: int) -> str:
-    """A duration as people say it: `0.3 s`, `12 s`, `3 min 20 s`."""
-    if duration_ms < TENTHS_UP_TO_MS:
-        return f"{duration_ms / 1000:.1f} s"
-    minutes, rest_s = divmod(round(duration_ms / 1000), 60)
-    return f"{minutes} min {rest_s} s" if minutes else f"{rest_s} s"
-
-
-def usd(amount: float) -> str:
-    """Money, with enough digits to tell it from nothing."""
-    return f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
 
 
 def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
@@ -214,7 +200,7 @@ def validation_summary(validation: Validation, next_command: str) -> Iterator[Li
     yield f"next: {next_command}", "code"
 
 
-def outcome_summary(outcome: Outcome) -> Iterator[Line]:
+def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator[Line]:
     """The last lines of `atlas retry`: how it ended, what stays, what to type next."""
     yield "", ""
     yield _headline(outcome), "good" if outcome.verdict.is_green else "bad"
@@ -225,6 +211,11 @@ def outcome_summary(outcome: Outcome) -> Iterator[Line]:
         yield "  no attempt was better: the workspace is as it was before the first one", ""
     if outcome.learning_record_id:
         yield f"  recorded as {outcome.learning_record_id}: atlas learnings", "dim"
+    if with_commands:
+        yield from _next_commands(outcome)
+
+
+def _next_commands(outcome: Outcome) -> Iterator[Line]:
     if outcome.remedy:
         yield f"next: {outcome.remedy}", "code"
     elif outcome.verdict is Verdict.FAILED:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
 from atlas_retry.reports.phrases import complaints, counted, fraction, headline, place, plain
 from atlas_retry.reports.subject import Subject
-from atlas_retry.wording import seconds, usd
+from atlas_retry.units import seconds, usd
 
 MARKS = {
     Status.PASSED: "✅",

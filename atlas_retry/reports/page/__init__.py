@@ -14,7 +14,7 @@ from atlas_retry.reports.page.gates import gates
 from atlas_retry.reports.page.timeline import timeline
 from atlas_retry.reports.phrases import counted, fraction, headline
 from atlas_retry.reports.subject import Subject
-from atlas_retry.wording import seconds, usd
+from atlas_retry.units import seconds, usd
 
 
 def report(subject: Subject) -> str:

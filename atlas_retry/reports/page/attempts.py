@@ -8,7 +8,7 @@ from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.page.gates import complaint_list, gates
 from atlas_retry.reports.phrases import counted, fraction
 from atlas_retry.reports.subject import Subject
-from atlas_retry.wording import seconds, usd
+from atlas_retry.units import seconds, usd
 
 MAX_PROMPT_CHARS = 200_000
 KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from atlas_retry.model import Diagnostic, GateResult, Status, Validation
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.phrases import complaints, counted, place, plain
-from atlas_retry.wording import seconds
+from atlas_retry.units import seconds
 
 SIGNS = {
     Status.PASSED: "✓",

@@ -7,7 +7,7 @@ from itertools import accumulate
 from atlas_retry.model import Outcome, Validation
 from atlas_retry.reports.page.elements import Node, tag
 from atlas_retry.reports.phrases import fraction
-from atlas_retry.wording import seconds
+from atlas_retry.units import seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

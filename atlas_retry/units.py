@@ -1,0 +1,17 @@
+"""Durations and money as people say them; nothing else is worded here."""
+
+TENTHS_UP_TO_MS = 9_950
+ONE_CENT = 0.01
+
+
+def seconds(duration_ms: int) -> str:
+    """A duration as people say it: `0.3 s`, `12 s`, `3 min 20 s`."""
+    if duration_ms < TENTHS_UP_TO_MS:
+        return f"{duration_ms / 1000:.1f} s"
+    minutes, rest_s = divmod(round(duration_ms / 1000), 60)
+    return f"{minutes} min {rest_s} s" if minutes else f"{rest_s} s"
+
+
+def usd(amount: float) -> str:
+    """Money, with enough digits to tell it from nothing."""
+    return f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
