@@ -1,0 +1,20 @@
+"""From the text a tool printed to complaints with a place. Pure: no file, no process."""
+
+from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
+from atlas_retry.diagnostics.places import relative
+from atlas_retry.diagnostics.reader import diagnose
+from atlas_retry.diagnostics.registry import PARSERS
+from atlas_retry.diagnostics.traceback import inside
+from atlas_retry.diagnostics.values import Findings, Parser, ToolOutput
+
+__all__ = [
+    "PARSERS",
+    "Findings",
+    "Parser",
+    "ToolOutput",
+    "diagnose",
+    "fingerprint",
+    "inside",
+    "normalised",
+    "relative",
+]

@@ -1,0 +1,44 @@
+"""Names a complaint so that it is known again after lines have moved. Compares nothing."""
+
+import hashlib
+import re
+
+from atlas_retry.model import Diagnostic
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?/(?:[^\s/'\":,()]+/)+")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:e[-+]?\d+)?(?![\w])")
+_QUOTE = re.compile('[`"\u00b4\u2018\u2019\u201c\u201d]')
+_DIGEST_CHARS = 16
+
+
+def fingerprint(
+    diagnostic: Diagnostic, *, symbol: str | None, line_text: str | None, occurrence: int = 1
+) -> str:
+    """16 hexadecimal digits from tool, rule, file, test, message, symbol and line text.
+
+    Numbers, addresses, quotation marks and the folders of absolute paths in the message do not
+    count, nor does a line number: shifting a file's lines or moving the workspace changes nothing.
+    The file does count, or the same mistake in two of them would be one. `occurrence` (1-based)
+    tells apart what is the same in all of that.
+    """
+    parts = (
+        diagnostic.tool,
+        diagnostic.rule_id or "",
+        diagnostic.path or "",
+        diagnostic.test_id or "",
+        normalised(diagnostic.message),
+        symbol or "",
+        " ".join((line_text or "").split()),
+        str(occurrence) if occurrence > 1 else "",
+    )
+    said = "\0".join(parts).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(said).hexdigest()[:_DIGEST_CHARS]
+
+
+def normalised(message: str) -> str:
+    """The message without what differs from run to run."""
+    text = _ADDRESS.sub("0x", message)
+    text = _ABSOLUTE.sub("", text)
+    text = _QUOTE.sub("'", text)
+    return " ".join(_NUMBER.sub("0", text).split())

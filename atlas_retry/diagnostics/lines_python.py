@@ -1,0 +1,153 @@
+"""Rows of the tools that check Python. A format is a row; what does not fit one has a module."""
+
+from atlas_retry.diagnostics.table import Row
+from atlas_retry.model import Level
+
+_PY = r"(?P<path>[^\s:][^:]{0,400}\.(?:pyi?|ipynb)(?::cell \d+)?)"
+_AT = r":(?P<line>\d+):(?P<column>\d+)"
+_RUFF_CODE = r"(?P<rule>[A-Z]{1,10}\d{1,5}|invalid-syntax|io-error)"
+_RUFF_OUTPUT = "https://docs.astral.sh/ruff/settings/#output-format"
+
+RUFF = Row(
+    name="ruff",
+    source=_RUFF_OUTPUT,
+    pattern=rf"{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>\S.*)$",
+    more=rf" *--> {_PY}{_AT}$|\s*\d* (?:\||[-+](?: |$))|(?:help|info|note): ",
+    summary=r"Found \d+ errors?|\[\*\] \d+ fixable|No fixes available|\d+ fixable",
+    marks=("--> ",),
+)
+RUFF_CONCISE = Row(
+    name="ruff-concise",
+    tool="ruff",
+    source=_RUFF_OUTPUT,
+    commands=("ruff", "ruff check"),
+    pattern=rf"{_PY}{_AT}: {_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
+    marks=(" [*] ", " fixable with the `--fix`", " hidden fixes can be enabled"),
+)
+RUFF_GROUPED = Row(
+    name="ruff-grouped",
+    tool="ruff",
+    source=_RUFF_OUTPUT,
+    commands=("ruff", "ruff check"),
+    heading=rf"{_PY}:$",
+    pattern=rf" +(?P<line>\d+):(?P<column>\d+) +{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
+)
+RUFF_PYLINT = Row(
+    name="ruff-pylint",
+    tool="ruff",
+    source=_RUFF_OUTPUT,
+    commands=("ruff", "ruff check"),
+    pattern=rf"{_PY}:(?P<line>\d+): \[(?P<rule>[\w-]+)\] (?P<message>.+)$",
+)
+RUFF_FORMAT = Row(
+    name="ruff-format",
+    source="https://docs.astral.sh/ruff/formatter/",
+    commands=("ruff format",),
+    pattern=r"(?P<rule>unformatted|invalid-syntax): (?P<message>\S.*)$",
+    more=RUFF.more,
+    summary=r"\d+ files? (?:would be reformatted|already formatted|left unchanged)",
+    marks=("\nunformatted: ",),
+)
+BLACK = Row(
+    name="black",
+    source="https://black.readthedocs.io/en/stable/usage_and_configuration/the_basics.html",
+    pattern=(
+        r"(?:[Ww]ould reformat|error: cannot (?:parse|format)):? "
+        rf"(?P<path>[^\s:][^:]{{0,400}})(?:{_AT})?(?:: (?P<message>.+))?$"
+    ),
+    more=r"(?P<message>ParseError: .+)| {4}.*\S",
+    message="file would be reformatted",
+    zero_based=True,
+    summary=r"(?:\d+ files? would|Oh no!|All done!)",
+    marks=("would reformat ", "Would reformat: ", "error: cannot parse: ", "error: cannot format "),
+)
+ISORT = Row(
+    name="isort",
+    source="https://pycqa.github.io/isort/",
+    pattern=rf"ERROR: {_PY} (?P<message>Imports are incorrectly .+)$",
+    rule="unsorted-imports",
+    marks=("Imports are incorrectly sorted",),
+)
+FLAKE8 = Row(
+    name="flake8",
+    source="https://flake8.pycqa.org/en/latest/internal/formatters.html",
+    commands=("flake8", "pycodestyle", "pyflakes"),
+    pattern=rf"{_PY}{_AT}: (?P<rule>[A-Z]{{1,3}}\d{{1,4}}) (?P<message>.+)$",
+    more=r"\s*\^\s*$",
+    marks=(".py:",),
+)
+PYLINT = Row(
+    name="pylint",
+    source="https://pylint.readthedocs.io/en/stable/user_guide/usage/output.html",
+    pattern=rf"{_PY}{_AT}: (?P<level>[CRWEFI])\d{{4}}: (?P<message>.+) \((?P<rule>[a-z0-9-]+)\)$",
+    summary=r"Your code has been rated at ",
+    zero_based=True,
+    marks=("************* Module ",),
+)
+MYPY = Row(
+    name="mypy",
+    source="https://mypy.readthedocs.io/en/stable/error_codes.html",
+    commands=("mypy", "dmypy", "-m mypy"),
+    pattern=(
+        rf"{_PY}(?::(?P<line>\d+)(?::(?P<column>\d+)(?::(?P<end_line>\d+):(?P<end_column>\d+))?)?)?"
+        r": error: (?P<message>.+?)(?: +\[(?P<rule>[a-z0-9-]+)\])?\s*$"
+    ),
+    more=(
+        r"[^\s:][^:]*\.pyi?:\d+(?::\d+){0,3}: note: (?P<message>.+)$"
+        r"|(?P<rest>(?!Found )[^:]*) *\[(?P<rule>[a-z0-9-]+)\]$| {4,}\S"
+    ),
+    summary=r"Found \d+ errors? in |Success: no issues",
+    marks=(": error: ",),
+)
+PYRIGHT = Row(
+    name="pyright",
+    source="https://microsoft.github.io/pyright/#/command-line",
+    commands=("pyright", "basedpyright"),
+    pattern=rf" *{_PY}{_AT} - (?P<level>\w+): (?P<message>.+?)(?: \((?P<rule>report\w+)\))?$",
+    more=r"\s{4,}(?P<message>\S.*?)(?: \((?P<rule>report\w+)\))?$",
+    summary=r"\d+ errors?, \d+ warnings?",
+    marks=(" - error: ",),
+)
+BANDIT = Row(
+    name="bandit",
+    source="https://bandit.readthedocs.io/en/latest/formatters/text.html",
+    pattern=r">> Issue: \[(?P<rule>B\d+):\w+\] (?P<message>.+)$",
+    more=(
+        r"   Severity: (?P<level>\w+)|   Location: (?P<path>[^:]+):(?P<line>\d+):(?P<column>\d+)$"
+        r"|   (?:CWE|More Info): |\d+\t"
+    ),
+    zero_based=True,
+    marks=(">> Issue: [B",),
+)
+CODESPELL = Row(
+    name="codespell",
+    source="https://github.com/codespell-project/codespell",
+    pattern=r"(?P<path>[^\s:][^:]{0,400}):(?P<line>\d+): (?P<message>\S+ ==> .+)$",
+    rule="misspelling",
+    marks=(" ==> ",),
+)
+PYDOCSTYLE = Row(
+    name="pydocstyle",
+    source="https://www.pydocstyle.org/en/stable/error_codes.html",
+    pattern=rf"{_PY}:(?P<line>\d+) (?:in|at) .+:$",
+    more=r" {8}(?P<rule>D\d{3}): (?P<message>.+)$",
+    level=Level.WARNING,
+    marks=("\n        D1", "\n        D2", "\n        D3", "\n        D4"),
+)
+
+ROWS = (
+    RUFF_FORMAT,
+    RUFF,
+    RUFF_CONCISE,
+    RUFF_GROUPED,
+    RUFF_PYLINT,
+    BLACK,
+    ISORT,
+    PYLINT,
+    MYPY,
+    PYRIGHT,
+    BANDIT,
+    CODESPELL,
+    PYDOCSTYLE,
+    FLAKE8,
+)

@@ -1,0 +1,42 @@
+"""Makes paths that a tool printed relative to the workspace. Looks at no file."""
+
+import posixpath
+from dataclasses import replace
+
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.traceback import inside, place_of
+from atlas_retry.model import Diagnostic, Frame
+
+
+def relative(path: str, root: str | None, cwd: str = ".") -> str:
+    """The path as seen from the root; one that lies elsewhere stays absolute."""
+    plain = path.removeprefix("file://")
+    if not plain.startswith("/"):
+        joined = posixpath.normpath(posixpath.join(cwd, plain))
+        return plain if joined.startswith("../") else joined
+    base = root.rstrip("/") + "/" if root else None
+    return (
+        posixpath.normpath(plain.removeprefix(base)) if base and plain.startswith(base) else plain
+    )
+
+
+def settled(diagnostic: Diagnostic, root: str | None, cwd: str) -> Diagnostic:
+    """The diagnostic with paths relative to the root, and without the frames outside of it."""
+    frames = tuple(
+        replace(frame, path=path)
+        for frame in diagnostic.frames
+        if _belongs(path := relative(frame.path, root, cwd), root)
+    )
+    if diagnostic.path is None:
+        return replace(diagnostic, frames=frames)
+    place = relative(diagnostic.path, root, cwd)
+    moved = replace(diagnostic, path=place, frames=frames)
+    return _at(moved, frames[-1]) if frames and not _belongs(place, root) else moved
+
+
+def _belongs(path: str, root: str | None) -> bool:
+    return inside(path) and not (root and path.startswith(("/", "../")))
+
+
+def _at(diagnostic: Diagnostic, frame: Frame) -> Diagnostic:
+    return replace(diagnostic, path=frame.path, region=region_of(place_of((frame,))))

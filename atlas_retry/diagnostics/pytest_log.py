@@ -1,0 +1,305 @@
+"""Reads what pytest prints: failures in every traceback style, errors, counts. Knows no plugin."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.pytest_summary import (
+    Entry,
+    closing_lines,
+    entries_of,
+    entry_for,
+    runs,
+    tests_run,
+)
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic, Frame
+
+# https://docs.pytest.org/en/stable/how-to/output.html#modifying-python-traceback-printing
+_BANNER = re.compile(r"^={2,} (\S.{0,300}) ={2,}$")
+_TITLE = re.compile(r"^_{1,200} (?!_ )(\S.{0,600}) _{1,200}$")
+_STAGE = re.compile(r"^ERROR (?:at (setup|teardown) of|(collecting)) (.+)$")
+_CAPTURED = re.compile(r"^-{3,} Captured .+ -{3,}$")
+_SAID = re.compile(r"^E(?: {3}(.*)|\s*)$")
+_LONG = re.compile(r"^([^\s:][^:]*):(\d{1,9}): ?([\w.]*)$")
+_SHORT = re.compile(r"^([^\s:][^:]*):(\d{1,9}): in (.+)$")
+_ONE_LINE = re.compile(r"^([^\s:][^:]*):(\d{1,9}): (\S.*)$")
+_SYNTAX = re.compile(r'^E\s+File "([^"]+)", line (\d{1,9})')
+_DEF = re.compile(r"^[ >] +(?:async )?def (\w+)")
+_RAISED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?:: |:?$)")
+_CONFTEST = "ImportError while loading conftest '"
+_USAGE = re.compile(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
+_WORKER = re.compile(r"^\[gw\d+\] \w+ -- Python ")
+_INTERNAL = "INTERNALERROR> "
+_VACUOUS_EXIT = 5
+
+
+def _read(log: Log) -> Reading:
+    lines = log.lines
+    entries = entries_of(lines)
+    found = [_failure(lines, first, last, entries) for first, last in _blocks(lines, entries)]
+    found += _outside_tests(lines)
+    found += _only_listed(lines, found, entries)
+    ran = tests_run(lines)
+    nothing = ran == 0 and not found and log.exit_code in (0, _VACUOUS_EXIT)
+    return Reading(
+        found=tuple(found),
+        summary=closing_lines(lines, entries),
+        tests_run=ran,
+        vacuous=nothing or (log.exit_code == _VACUOUS_EXIT and ran is not None),
+    )
+
+
+def _blocks(lines: Sequence[str], entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    """First and last line of each failure.
+
+    What a test has captured may be pytest's output in turn: below such a line a heading must be
+    one that the summary knows.
+    """
+    start: int | None = None
+    captured = False
+    for number, line in enumerate(lines):
+        captured = captured or (start is not None and bool(_CAPTURED.match(line)))
+        title = _TITLE.match(line)
+        if title and (
+            title[1].startswith("coverage: ") or (captured and not _known(title[1], entries))
+        ):
+            title = None
+        if title or _ends(line, captured=captured):
+            if start is not None:
+                yield start, number - 1
+            start, captured = (number, False) if title else (None, False)
+    if start is not None:
+        yield start, len(lines) - 1
+
+
+def _known(title: str, entries: Sequence[Entry]) -> bool:
+    return bool(_STAGE.match(title)) or entry_for(title, entries, frozenset()) is not None
+
+
+def _ends(line: str, *, captured: bool) -> bool:
+    banner = _BANNER.match(line)
+    if banner is None:
+        return not captured and (line.startswith("!!!!") or runs(line) is not None)
+    return not captured or banner[1] in ("warnings summary", "short test summary info")
+
+
+def _failure(lines: Sequence[str], first: int, last: int, entries: Sequence[Entry]) -> Found:
+    title = _TITLE.match(lines[first])
+    name = title[1] if title else ""
+    stage = _STAGE.match(name)
+    body = list(_uncaptured(lines[first + 1 : last + 1]))
+    diagnostic = _explain(body)
+    if stage and stage[2]:
+        test_id: str | None = stage[3]
+    else:
+        paths = frozenset(frame.path for frame in diagnostic.frames)
+        test_id = _test_id(stage[3] if stage else name, entries, paths, diagnostic)
+    at = f"error at {stage[1]}: " if stage and stage[1] else ""
+    return Found(
+        Diagnostic(
+            tool="pytest",
+            rule_id=diagnostic.rule_id,
+            message=at + (diagnostic.message or name),
+            path=diagnostic.path or (test_id or "").partition("::")[0] or None,
+            region=diagnostic.region,
+            test_id=test_id,
+            frames=diagnostic.frames,
+        ),
+        first,
+        last,
+    )
+
+
+def _test_id(
+    name: str, entries: Sequence[Entry], paths: frozenset[str], diagnostic: Diagnostic
+) -> str | None:
+    entry = entry_for(name, entries, paths)
+    if entry is not None:
+        return entry.node
+    if not diagnostic.frames:
+        return None
+    plain, bracket, parameters = name.partition("[")
+    return f"{diagnostic.frames[0].path}::{plain.replace('.', '::')}{bracket}{parameters}"
+
+
+def _uncaptured(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        if _CAPTURED.match(line):
+            return
+        if not _WORKER.match(line):
+            yield line
+
+
+def _explain(lines: Sequence[str]) -> Diagnostic:
+    """What the lines of one failure say: the last exception of a chain, all frames of its own."""
+    frames: list[Frame] = []
+    said: list[str] = []
+    fresh, rule, function, syntax = True, None, None, None
+    for line in lines:
+        spoken = _SAID.match(line)
+        if spoken:
+            said = [] if fresh else said
+            fresh = False
+            said.append(spoken[1] or "")
+            syntax = _SYNTAX.match(line) or syntax
+        elif place := _SHORT.match(line) or _LONG.match(line):
+            short = _SHORT.match(line) is not None
+            rule = rule if short else place[3] or rule
+            frames.append(
+                Frame(path=place[1], line=int(place[2]), function=place[3] if short else function)
+            )
+            fresh = True
+        elif defined := _DEF.match(line):
+            function = defined[1]
+    if not said:
+        return _without_marks(lines)
+    if syntax:
+        return _syntax_error(syntax, said)
+    return _diagnostic(frames or _one_line(lines), said, rule)
+
+
+def _one_line(lines: Sequence[str]) -> list[Frame]:
+    """The place that `--tb=line` gives below the message."""
+    places = (m for line in lines if (m := _ONE_LINE.match(line)))
+    return [Frame(path=m[1], line=int(m[2])) for m in places if traceback.inside(m[1])][:1]
+
+
+def _syntax_error(place: re.Match[str], said: Sequence[str]) -> Diagnostic:
+    kind = said[-1].strip()
+    return Diagnostic(
+        tool="pytest",
+        rule_id=kind.partition(":")[0],
+        message="\n".join((kind, *said[1:-1])),
+        path=place[1],
+        region=region_of({"line": place[2]}),
+    )
+
+
+def _without_marks(lines: Sequence[str]) -> Diagnostic:
+    """A failure with a plain traceback (`--tb=native`), or none at all (`[XPASS(strict)]`)."""
+    native = traceback.crash("pytest", lines)
+    if native is not None:
+        return native
+    message = traceback.shortened([line for line in lines if line.strip()])
+    rule = "XPASS(strict)" if message.startswith("[XPASS(strict)]") else None
+    return Diagnostic(tool="pytest", message=message, rule_id=rule)
+
+
+def _diagnostic(frames: Sequence[Frame], said: Sequence[str], rule: str | None) -> Diagnostic:
+    message = textwrap.dedent("\n".join(said)).split("\n")
+    raised = _RAISED.match(message[0])
+    own = tuple(frame for frame in frames if traceback.inside(frame.path))
+    place = traceback.place_of(own)
+    failed = "AssertionError" if message[0].startswith("assert ") else None
+    return Diagnostic(
+        tool="pytest",
+        rule_id=(raised[1] if raised else None) or failed or rule,
+        message=traceback.shortened(message),
+        path=place.get("path"),
+        region=region_of(place),
+        frames=own,
+    )
+
+
+def _outside_tests(lines: Sequence[str]) -> list[Found]:
+    """What stops pytest before any test: usage, a conftest that does not import, its own crash."""
+    found: list[Found] = []
+    for number, line in enumerate(lines):
+        usage = _USAGE.match(line)
+        if usage:
+            found.append(
+                Found(Diagnostic(tool="pytest", rule_id="usage", message=usage[1]), number, number)
+            )
+        elif line.startswith(_CONFTEST):
+            found.append(_conftest(lines, number))
+    return found + _internal(lines)
+
+
+def _conftest(lines: Sequence[str], first: int) -> Found:
+    last = first
+    while last + 1 < len(lines) and lines[last + 1].strip():
+        last += 1
+    told = _explain(lines[first + 1 : last + 1])
+    path = lines[first].removeprefix(_CONFTEST).partition("'")[0]
+    return Found(
+        Diagnostic(
+            tool="pytest",
+            rule_id=told.rule_id,
+            message=told.message,
+            path=told.path or path,
+            region=told.region,
+            frames=told.frames,
+        ),
+        first,
+        last,
+    )
+
+
+def _internal(lines: Sequence[str]) -> list[Found]:
+    numbers = [i for i, line in enumerate(lines) if line.startswith(_INTERNAL)]
+    if not numbers:
+        return []
+    told = traceback.crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in numbers])
+    return [Found(told, numbers[0], numbers[-1])] if told else []
+
+
+def _only_listed(
+    lines: Sequence[str], found: Sequence[Found], entries: Sequence[Entry]
+) -> list[Found]:
+    """Failures that only the summary names: `--tb=no`, `--tb=line`, a log cut in the middle."""
+    told = [f.diagnostic.test_id for f in found]
+    places = (
+        [m for line in lines if (m := _ONE_LINE.match(line))] if len(told) < len(entries) else []
+    )
+    listed = []
+    for entry in entries:
+        if entry.node in told:
+            told.remove(entry.node)
+            continue
+        listed.append(Found(_of_entry(entry, places), entry.number, entry.number))
+    return listed
+
+
+def _of_entry(entry: Entry, places: Sequence[re.Match[str]]) -> Diagnostic:
+    said = entry.said.removesuffix("...")
+    place = next((m for m in places if said and m[3].startswith(said)), None)
+    message = place[3] if place else entry.said
+    raised = _RAISED.match(message)
+    parts = {"path": entry.node.partition("::")[0]}
+    if place and traceback.inside(place[1]):
+        parts = {"path": place[1], "line": place[2]}
+    return Diagnostic(
+        tool="pytest",
+        rule_id=raised[1]
+        if raised
+        else "AssertionError"
+        if message.startswith("assert ")
+        else None,
+        message=message or entry.word.lower(),
+        path=parts["path"],
+        region=region_of(parts),
+        test_id=entry.node,
+    )
+
+
+PYTEST = Parser(
+    name="pytest",
+    source="https://docs.pytest.org/en/stable/how-to/output.html",
+    command=started_as("pytest", "py.test", "-m pytest"),
+    marks=(
+        "short test summary info",
+        "test session starts",
+        "= FAILURES =",
+        "= ERRORS =",
+        "no tests ran in ",
+        " passed in ",
+        " failed in ",
+        " skipped in ",
+        " deselected in ",
+        _CONFTEST,
+    ),
+    read=_read,
+)

@@ -1,0 +1,88 @@
+"""Reads the end of pytest's output: the short summary and the counts."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+# https://docs.pytest.org/en/stable/how-to/output.html#producing-a-detailed-summary-report
+_HEADING = re.compile(r"^={2,} short test summary info ={2,}$")
+_ENTRY = re.compile(r"^(FAILED|ERROR|SUBFAILED\S*) (\S.*)$")
+_NODE = re.compile(r"^[^\s:]\S*\.\w{1,20}(?:::|$)")
+_COUNT = r"\d{1,9} [a-z]{1,20}(?: [a-z]{1,20})?"
+_COUNTS = re.compile(
+    rf"^(?:=+ )?(?P<counts>{_COUNT}(?:, {_COUNT}){{0,20}}|no tests ran) in [\d.]+s\b"
+)
+_RAN = re.compile(r"(\d+) (?:failed|passed|xfailed|xpassed)\b")
+_STOPPED = re.compile(r"^!{4,} .+ !{4,}$")
+_SHOWN = 25
+"""More lines of the summary than that are told apart by their diagnostics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the short test summary."""
+
+    number: int
+    """0-based, in the output."""
+    word: str
+    """FAILED, ERROR or SUBFAILED."""
+    node: str
+    """The node id, as pytest takes it on its command line."""
+    said: str
+    """The first line of the message, often cut."""
+
+    @property
+    def title(self) -> str:
+        """As the heading of the failure has it."""
+        plain, bracket, parameters = self.node.partition("::")[2].partition("[")
+        return plain.replace("::", ".") + bracket + parameters
+
+
+def entries_of(lines: Sequence[str]) -> tuple[Entry, ...]:
+    """The entries below the last heading, or of the whole output when the heading is cut off."""
+    start = max((i for i, line in enumerate(lines) if _HEADING.match(line)), default=0)
+    entries = (_entry(i, lines[i]) for i in range(start, len(lines)))
+    return tuple(e for e in entries if e is not None)
+
+
+def _entry(number: int, line: str) -> Entry | None:
+    match = _ENTRY.match(line)
+    if match is None or not _NODE.match(match[2]):
+        return None
+    node, said = _split(match[2])
+    return Entry(number, match[1], node, said)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Node id and message; a parameter may hold ` - ` itself."""
+    bracket = text.partition(" - ")[0].count("[") > text.partition(" - ")[0].count("]")
+    closing = text.find("]") if bracket else -1
+    cut = text.find(" - ", max(closing, 0))
+    return (text, "") if cut < 0 else (text[:cut], text[cut + 3 :])
+
+
+def entry_for(title: str, entries: Sequence[Entry], paths: frozenset[str]) -> Entry | None:
+    """The entry that a failure's heading belongs to, in the file of one of its frames if known."""
+    name = title.removeprefix("[doctest] ")
+    matching = [e for e in entries if name == e.title or name.startswith(f"{e.title} ")]
+    if not matching:
+        return None
+    return next((e for e in matching if e.node.partition("::")[0] in paths), matching[0])
+
+
+def runs(line: str) -> int | None:
+    """How many tests ran according to a closing line; None for any other line."""
+    match = _COUNTS.match(line)
+    return sum(int(n) for n in _RAN.findall(match["counts"])) if match else None
+
+
+def tests_run(lines: Sequence[str]) -> int | None:
+    """Over every session in the output; None when none has ended."""
+    counts = [n for line in lines if (n := runs(line)) is not None]
+    return sum(counts) if counts else None
+
+
+def closing_lines(lines: Sequence[str], entries: Sequence[Entry]) -> tuple[int, ...]:
+    """Numbers of the lines never to be cut."""
+    ends = [i for i, line in enumerate(lines) if _STOPPED.match(line) or runs(line) is not None]
+    return (*(e.number for e in entries[:_SHOWN]), *ends)

@@ -1,0 +1,143 @@
+"""From the output of one command to what it says. Reads no file and starts nothing."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from atlas_retry.diagnostics.environment import blame
+from atlas_retry.diagnostics.places import settled
+from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
+from atlas_retry.diagnostics.table import Row, parser_of
+from atlas_retry.diagnostics.values import (
+    THRESHOLD_RULE,
+    Findings,
+    Found,
+    Log,
+    Parser,
+    Reading,
+    Section,
+    ToolOutput,
+)
+from atlas_retry.model import Diagnostic, Kind, Level
+
+# GitHub puts the time before every line of a log that is downloaded.
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ", re.MULTILINE)
+_TEXT_LINES = 400
+"""Of one diagnostic: what a test captured can be endless."""
+
+
+def diagnose(output: ToolOutput) -> Findings:
+    """What the output of one command says: its complaints in order, each once, and the triage.
+
+    Never raises: what cannot be read is left out. A command that exits 0 has no errors, whatever
+    it prints.
+    """
+    text = "\n".join(part for part in (output.stdout, output.stderr) if part)
+    log = Log.of(_STAMP.sub("", text), output.command, output.exit_code)
+    readings = tuple(_readings(log, _chosen(output, log)))
+    if output.parser is None and output.exit_code != 0 and not any(r.found for r in readings):
+        readings += tuple(_readings(log, FALLBACKS))
+    told = _distinct(settled(d, output.root, output.cwd) for d in _claimed(log, readings))
+    return _findings(output, log, readings, tuple(told))
+
+
+def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
+    """The parser that was asked for, or those that know the output, named in the command first."""
+    own = [(name, pattern) for name, pattern in output.custom if name == output.parser]
+    if own:
+        return tuple(_custom(*own[0]))
+    if output.parser is not None:
+        return (PARSERS[output.parser],) if output.parser in PARSERS else ()
+    special = [p for p in PARSERS.values() if p not in FALLBACKS and p.recognises(log)]
+    special.sort(key=lambda parser: not parser.starts(log))
+    return tuple(special)
+
+
+def _custom(name: str, pattern: str) -> Iterator[Parser]:
+    """The user's own parser; none when its expression is none, which the configuration reports."""
+    try:
+        yield parser_of(Row(name=name, source="configuration", pattern=pattern, message="failed"))
+    except re.error:
+        return
+
+
+def _readings(log: Log, parsers: Iterable[Parser]) -> Iterator[Reading]:
+    for parser in parsers:
+        reading = parser.read(log)
+        for section in reading.sections:
+            yield _section(log, section)
+        yield reading
+        log = log.without(reading.sections)
+
+
+def _section(log: Log, section: Section) -> Reading:
+    """What the tools of a section say, with the line numbers of the whole."""
+    part = log.part(section.first, section.last, section.command)
+    parsers = _chosen(ToolOutput(command=section.command), part)
+    parsers = tuple(p for p in parsers if not p.divides)
+    readings = tuple(_readings(part, parsers))
+    if not any(r.found for r in readings):
+        readings += tuple(_readings(part, FALLBACKS))
+    found = tuple(_claims(len(part.lines), readings))
+    if not found and section.otherwise:
+        found = (Found(section.otherwise, 0, section.last - section.first),)
+    return Reading(
+        found=tuple(
+            Found(f.diagnostic, f.first + section.first, f.last + section.first) for f in found
+        ),
+        summary=tuple(n + section.first for r in readings for n in r.summary),
+        tests_run=_total(readings),
+        vacuous=any(r.vacuous for r in readings),
+        threshold=any(r.threshold for r in readings),
+    )
+
+
+def _claims(lines: int, readings: Sequence[Reading]) -> list[Found]:
+    """What was found, in the order of the lines; a line belongs to the first that read it."""
+    taken = bytearray(lines)
+    kept: list[Found] = []
+    for found in (f for reading in readings for f in reading.found):
+        if not taken[found.first]:
+            kept.append(found)
+            taken[found.first : found.last + 1] = b"\x01" * (found.last + 1 - found.first)
+    return sorted(kept, key=lambda f: f.first)
+
+
+def _claimed(log: Log, readings: Sequence[Reading]) -> Iterator[Diagnostic]:
+    for found in _claims(len(log.lines), readings):
+        lines = log.lines[found.first : min(found.last + 1, found.first + _TEXT_LINES)]
+        yield replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))
+
+
+def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Each complaint once, with its count, where it came first."""
+    counts: dict[Diagnostic, int] = {}
+    texts: dict[Diagnostic, str] = {}
+    for diagnostic in diagnostics:
+        key = replace(diagnostic, text="")
+        counts[key] = counts.get(key, 0) + 1
+        texts.setdefault(key, diagnostic.text)
+    return [replace(key, text=texts[key], count=count) for key, count in counts.items()]
+
+
+def _total(readings: Iterable[Reading]) -> int | None:
+    counts = [r.tests_run for r in readings if r.tests_run is not None]
+    return sum(counts) if counts else None
+
+
+def _findings(
+    output: ToolOutput, log: Log, readings: Sequence[Reading], told: tuple[Diagnostic, ...]
+) -> Findings:
+    failed = output.exit_code != 0
+    errors = [d for d in told if d.level is Level.ERROR]
+    ran = _total(readings)
+    empty = output.kind is Kind.TEST and not errors and not ran
+    below = failed and bool(errors) and all(d.rule_id == THRESHOLD_RULE for d in errors)
+    return Findings(
+        diagnostics=told if failed else tuple(d for d in told if d.level is not Level.ERROR),
+        tests_run=ran,
+        vacuous=empty and any(r.vacuous for r in readings),
+        threshold=below,
+        environment=blame(output, log, errors) if failed else None,
+        summary=tuple(log.lines[n] for n in sorted({n for r in readings for n in r.summary})),
+    )

@@ -1,0 +1,173 @@
+"""Reads output whose format is a row of patterns. Knows no tool."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic, Level, Region
+
+SLACK = 2
+"""Foreign lines (another process writes to the same terminal) that may stand inside a block."""
+
+_DIGITS = re.compile(r"[0-9]{1,9}")
+
+LEVELS: Mapping[str, Level] = {
+    **dict.fromkeys(("warning", "warn", "w", "medium", "minor"), Level.WARNING),
+    **dict.fromkeys(("note", "info", "information", "style", "help", "hint"), Level.NOTE),
+    **dict.fromkeys(("convention", "refactor", "c", "r", "i", "low"), Level.NOTE),
+}
+"""Words and letters for severities; anything else is an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A tool whose complaints are lines.
+
+    Groups of the patterns: path, line, column, end_line, end_column, rule, level, message, test;
+    rest is a message that goes on in the same sentence.
+    """
+
+    name: str
+    source: str
+    """Where the format is documented."""
+    pattern: str
+    """The first line of a complaint."""
+    heading: str | None = None
+    """A line that gives what the complaints below it leave out."""
+    more: str | None = None
+    """Lines that go on with a complaint; their groups fill what is missing, messages are joined."""
+    summary: str | None = None
+    """The tool's closing lines."""
+    marks: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """Words that start the tool; none = its name."""
+    tool: str | None = None
+    """Name in the diagnostic, when several rows serve one tool."""
+    level: Level = Level.ERROR
+    """Of a complaint that tells none."""
+    message: str = ""
+    """Of a complaint that is nothing but a path."""
+    rule: str | None = None
+    """Same."""
+    zero_based: bool = False
+    """The tool counts columns from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    row: Row
+    pattern: re.Pattern[str]
+    heading: re.Pattern[str] | None
+    more: re.Pattern[str] | None
+    summary: re.Pattern[str] | None
+
+
+def parser_of(row: Row) -> Parser:
+    """The parser that a row describes. Raises re.error for a pattern that is none."""
+    compiled = _Compiled(
+        row,
+        re.compile(row.pattern),
+        *(re.compile(p) if p else None for p in (row.heading, row.more, row.summary)),
+    )
+    return Parser(
+        name=row.name,
+        source=row.source,
+        command=started_as(*(row.commands or (row.name,))),
+        marks=row.marks,
+        read=lambda log: _read(compiled, log),
+    )
+
+
+def _read(compiled: _Compiled, log: Log) -> Reading:
+    summary = compiled.summary
+    return Reading(
+        found=tuple(_complaints(compiled, log.lines)),
+        summary=tuple(i for i, line in enumerate(log.lines) if summary.match(line))
+        if summary
+        else (),
+    )
+
+
+def _complaints(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Found]:
+    above: dict[str, str] = {}
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        match = compiled.pattern.match(line)
+        if match is None:
+            heading = compiled.heading.match(line) if compiled.heading else None
+            above = _told(heading) if heading else above
+            number += 1
+            continue
+        parts = above | _told(match)
+        last = _go_on(compiled, lines, number, parts)
+        diagnostic = diagnostic_of(compiled.row, parts)
+        if diagnostic is not None:
+            yield Found(diagnostic, number, last)
+        number = (last if diagnostic else number) + 1
+
+
+def _go_on(compiled: _Compiled, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
+    """The last line of the complaint that begins at `first`; its parts are added to."""
+    last = first
+    if compiled.more is None:
+        return last
+    for number in range(first + 1, len(lines)):
+        line = lines[number]
+        match = compiled.more.match(line)
+        if match is not None:
+            _add(parts, _told(match))
+            last = number
+        elif number - last > SLACK or compiled.pattern.match(line) or not line.strip():
+            break
+    return last
+
+
+def _add(parts: dict[str, str], told: Mapping[str, str]) -> None:
+    for name, value in told.items():
+        if name in ("message", "rest") and parts.get("message"):
+            joint = "\n" if name == "message" else " "
+            parts["message"] = f"{parts['message']}{joint}{value.strip()}"
+        else:
+            parts.setdefault(name, value)
+
+
+def _told(match: re.Match[str]) -> dict[str, str]:
+    return {name: value for name, value in match.groupdict().items() if value}
+
+
+def diagnostic_of(row: Row, parts: Mapping[str, str]) -> Diagnostic | None:
+    """The diagnostic that the parts say; None without message, or without a place that was due."""
+    message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
+    due = "(?P<path>" in "".join(p for p in (row.pattern, row.heading, row.more) if p)
+    if not message or (due and "path" not in parts):
+        return None
+    level = parts.get("level")
+    return Diagnostic(
+        tool=row.tool or row.name,
+        message=message,
+        rule_id=parts.get("rule", row.rule),
+        level=row.level if level is None else LEVELS.get(level.lower(), Level.ERROR),
+        path=parts.get("path"),
+        region=region_of(parts, zero_based=row.zero_based),
+        test_id=parts.get("test"),
+    )
+
+
+def region_of(parts: Mapping[str, str], *, zero_based: bool = False) -> Region | None:
+    """The region that the parts say, 1-based; None without a line, 0 counts as unknown."""
+    shift = 1 if zero_based else 0
+    line = _positive(parts.get("line"))
+    if line is None:
+        return None
+    return Region(
+        start_line=line,
+        start_column=_positive(parts.get("column"), shift),
+        end_line=_positive(parts.get("end_line")),
+        end_column=_positive(parts.get("end_column"), shift),
+    )
+
+
+def _positive(digits: str | None, shift: int = 0) -> int | None:
+    return (int(digits) + shift or None) if digits and _DIGITS.fullmatch(digits) else None

@@ -1,0 +1,128 @@
+"""Reads Python tracebacks: frames and the exception that ends them. Knows no test runner."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic, Frame
+
+# https://docs.python.org/3/library/traceback.html
+_FRAME = re.compile(r'^\s*(?:[|+] )?\s*File "([^"]+)", line (\d{1,9})(?:, in (.+))?$')
+_EXCEPTION = re.compile(r"^(?:[| ]+ )?([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
+_START = "Traceback (most recent call last):"
+# A module that does not compile has no traceback above it.
+_SYNTAX = re.compile(r'^  File "[^"]+", line \d{1,9}$')
+MESSAGE_LINES = 40
+"""A longer message keeps its head and its last quarter: assertions stand first, hints last."""
+
+_OUTSIDE = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|rustc|\.rustup|\.m2)/"
+    r"|^(?:/usr/|/opt/|/nix/|<|node:|internal/|java\.|jdk\.)|/lib/python3(?:\.\d+)?/|/pkg/mod/"
+)
+
+
+def inside(path: str) -> bool:
+    """Whether a path can belong to the project: no library, no interpreter, no generated code."""
+    return _OUTSIDE.search(path) is None
+
+
+def shortened(lines: Sequence[str]) -> str:
+    """The lines of a message joined, cut in the middle when there are very many."""
+    if len(lines) <= MESSAGE_LINES:
+        return "\n".join(lines).strip("\n")
+    tail = MESSAGE_LINES // 4
+    gone = len(lines) - MESSAGE_LINES
+    return "\n".join((*lines[: MESSAGE_LINES - tail], f"... {gone} lines ...", *lines[-tail:]))
+
+
+def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
+    """Every frame of the project in the lines, outermost first, each once in a row."""
+    frames: list[Frame] = []
+    for line in lines:
+        match = _FRAME.match(line)
+        if match and inside(match[1]):
+            frame = Frame(path=match[1], line=int(match[2]), function=match[3])
+            if not frames or frames[-1] != frame:
+                frames.append(frame)
+    return tuple(frames)
+
+
+def last_exception(lines: Sequence[str]) -> tuple[str | None, str]:
+    """Type and text of the exception that ends the last traceback in the lines."""
+    start = max((i for i, line in enumerate(lines) if _FRAME.match(line)), default=-1)
+    for number in range(start + 1, len(lines)):
+        line = lines[number]
+        match = None if line.startswith("    ") else _EXCEPTION.match(line)
+        if match:
+            return match[1].rpartition(".")[2], shortened(_said(lines[number:]))
+    return None, ""
+
+
+def _said(lines: Sequence[str]) -> list[str]:
+    """The lines of a message: up to the next traceback, without the blank ones at the end."""
+    kept: list[str] = []
+    for line in lines:
+        if line.startswith((_START, "During handling of", "The above exception")):
+            break
+        kept.append(line)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return kept
+
+
+def place_of(frames: Sequence[Frame]) -> dict[str, str]:
+    """Path and line of the innermost frame, as parts of a diagnostic."""
+    return {"path": frames[-1].path, "line": str(frames[-1].line)} if frames else {}
+
+
+def crash(tool: str, lines: Sequence[str], *, test_id: str | None = None) -> Diagnostic | None:
+    """The diagnostic of one traceback; None when no exception ends it."""
+    rule, message = last_exception(lines)
+    if rule is None:
+        return None
+    frames = frames_of(lines)
+    place = place_of(frames)
+    return Diagnostic(
+        tool=tool,
+        rule_id=rule,
+        message=message,
+        path=place.get("path"),
+        region=region_of(place),
+        test_id=test_id,
+        frames=frames,
+    )
+
+
+def _read(log: Log) -> Reading:
+    found: list[Found] = []
+    for number, line in enumerate(log.lines):
+        if found and number <= found[-1].last:
+            continue
+        if line.startswith(_START) or _SYNTAX.match(line):
+            crashed = _crash_at(log.lines, number)
+            found += [crashed] if crashed else []
+    return Reading(found=tuple(found))
+
+
+def _crash_at(lines: Sequence[str], start: int) -> Found | None:
+    """The traceback that starts here, up to the line that its exception is on."""
+    last = start
+    for number in range(start + 1, len(lines)):
+        line = lines[number]
+        if line.startswith((" ", "During handling of", "The above exception", _START)) or not line:
+            continue
+        last = number
+        if not any(x.startswith(_START) for x in lines[number + 1 : number + 5]):
+            break
+    diagnostic = crash("python", lines[start : last + 1])
+    return Found(diagnostic, start, last) if diagnostic else None
+
+
+PYTHON = Parser(
+    name="python",
+    source="https://docs.python.org/3/library/traceback.html",
+    command=started_as("python", "python3"),
+    marks=(_START, "SyntaxError: ", "IndentationError: "),
+    read=_read,
+)

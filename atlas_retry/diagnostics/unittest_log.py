@@ -1,0 +1,76 @@
+"""Reads what Python's unittest prints, Django's test runner included."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic
+
+# https://docs.python.org/3/library/unittest.html; unittest/runner.py: printErrorList
+_TITLE = re.compile(r"^(ERROR|FAIL|UNEXPECTED SUCCESS): (\S+)(?: \(([^()\s]+)\))?(?: (.*))?$")
+_RULE = re.compile(r"^(?:={70}|-{70})$")
+_RAN = re.compile(r"^Ran (\d{1,9}) tests? in ")
+_END = re.compile(r"^(?:FAILED \(.+\)|OK(?: \(.+\))?|NO TESTS RAN(?: \(.+\))?)$")
+
+
+def _read(log: Log) -> Reading:
+    lines = log.lines
+    found = tuple(_failure(lines, first, last) for first, last in _blocks(lines))
+    ran = [(i, int(m[1])) for i, line in enumerate(lines) if (m := _RAN.match(line))]
+    ends = [i for i, line in enumerate(lines) if _END.match(line)] if ran else []
+    count = sum(n for _, n in ran)
+    return Reading(
+        found=found,
+        summary=tuple(sorted([i for i, _ in ran] + ends)),
+        tests_run=count if ran else None,
+        vacuous=bool(ran) and count == 0 and not found,
+    )
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """First and last line of each failure, from below its rule to above the next one."""
+    titles = [
+        i for i, line in enumerate(lines) if i and _RULE.match(lines[i - 1]) and _TITLE.match(line)
+    ]
+    for title in titles:
+        last = title
+        below = False
+        for number in range(title + 1, len(lines)):
+            if _RULE.match(lines[number]):
+                if below or lines[number].startswith("="):
+                    break
+                below = True
+            elif _RAN.match(lines[number]):
+                break
+            last = number
+        yield title, last
+
+
+def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+    match = _TITLE.match(lines[first])
+    word, name, owner, case = match.groups() if match else ("FAIL", lines[first], None, None)
+    told = traceback.crash("unittest", lines[first : last + 1])
+    test_id = _test_id(name, owner)
+    if told is None:
+        told = Diagnostic(tool="unittest", message=word.lower(), rule_id=word.lower())
+    elif case and case.startswith(("(", "[")):
+        told = replace(told, message=f"{case} {told.message}")
+    return Found(replace(told, test_id=test_id), first, last)
+
+
+def _test_id(name: str, owner: str | None) -> str:
+    """The dotted name that unittest takes on its command line; before 3.11 without the method."""
+    if owner is None or owner.startswith("unittest.loader."):
+        return name
+    return owner if owner.endswith(f".{name}") else f"{owner}.{name}"
+
+
+UNITTEST = Parser(
+    name="unittest",
+    source="https://docs.python.org/3/library/unittest.html",
+    command=started_as("-m unittest", "manage.py test"),
+    marks=("\nFAILED (failures=", "\nFAILED (errors=", "\nNO TESTS RAN", "\nRan "),
+    read=_read,
+)

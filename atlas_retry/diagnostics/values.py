@@ -1,0 +1,147 @@
+"""What goes into and comes out of reading a tool's output. No parsing here."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from atlas_retry.model import Diagnostic, Kind
+
+LINE_CHARS = 2_000
+"""Longer lines are cut before a pattern sees them: minified code needs more, no message does."""
+
+THRESHOLD_RULE = "fail-under"
+"""Rule of the complaint that too little is covered or too low a score reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What one command left behind, cleaned of control sequences by the caller."""
+
+    command: str
+    kind: Kind = Kind.CUSTOM
+    exit_code: int | None = None
+    """Negative: ended by that signal. None: ended by us."""
+    stdout: str = ""
+    stderr: str = ""
+    parser: str | None = None
+    """A key of `PARSERS` or a name of `custom`; None = recognise the tools."""
+    custom: tuple[tuple[str, str], ...] = ()
+    """Name and regular expression with the groups path, line, column, rule, level, message."""
+    report: tuple[str, bytes] | None = None
+    """A key of `REPORT_FORMATS` and the content of the file."""
+    root: str | None = None
+    """Absolute path of the workspace; paths below it are made relative to it."""
+    cwd: str = "."
+    """Where the command ran, relative to the root."""
+    project_names: frozenset[str] = frozenset()
+    """Top-level modules of the project: one that is missing is no fault of the environment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What the output says."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """In the order of the output, each once; without symbol and fingerprint."""
+    tests_run: int | None = None
+    """None: no test tool said."""
+    vacuous: bool = False
+    """A test gate in which no test ran."""
+    threshold: bool = False
+    """Everything passed, but a coverage or score threshold is not reached."""
+    environment: str | None = None
+    """Why it is the fault of the environment, in one sentence."""
+    summary: tuple[str, ...] = ()
+    """The tool's own closing lines, never to be cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The lines of one output and how they came to be."""
+
+    lines: tuple[str, ...]
+    text: str
+    command: str = ""
+    exit_code: int | None = None
+
+    @classmethod
+    def of(cls, text: str, command: str = "", exit_code: int | None = None) -> "Log":
+        """Lines end at a newline alone, so that their numbers agree with any editor's."""
+        lines = tuple(line.rstrip("\r")[:LINE_CHARS] for line in text.split("\n"))
+        return cls(lines, text, command, exit_code)
+
+    def without(self, sections: "tuple[Section, ...]") -> "Log":
+        """The same lines, but those of the sections empty."""
+        if not sections:
+            return self
+        lines = list(self.lines)
+        for section in sections:
+            lines[section.first : section.last + 1] = [""] * (section.last + 1 - section.first)
+        return Log(tuple(lines), "\n".join(lines), self.command, self.exit_code)
+
+    def part(self, first: int, last: int, command: str) -> "Log":
+        """The lines from `first` to `last` inclusive, as the output of another command."""
+        lines = self.lines[first : last + 1]
+        return Log(lines, "\n".join(lines), command, self.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A diagnostic and the lines it was read from, 0-based and inclusive."""
+
+    diagnostic: Diagnostic
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Lines that another tool wrote, 0-based and inclusive."""
+
+    command: str
+    first: int
+    last: int
+    otherwise: Diagnostic | None = None
+    """Stands for the section when nothing in it can be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one parser made of a log."""
+
+    found: tuple[Found, ...] = ()
+    sections: tuple[Section, ...] = ()
+    summary: tuple[int, ...] = ()
+    """0-based numbers of the lines never to be cut."""
+    tests_run: int | None = None
+    vacuous: bool = False
+    threshold: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parser:
+    """Reads the output of one tool. Never raises; what it does not know it leaves alone."""
+
+    name: str
+    source: str
+    """Where the format is documented."""
+    command: re.Pattern[str]
+    """Found in a command line that starts the tool."""
+    marks: tuple[str, ...] = ()
+    """The output is the tool's when any of these is in it."""
+    divides: bool = False
+    """Runs other tools: its reading has sections."""
+    read: Callable[[Log], Reading] = field(repr=False)
+
+    def recognises(self, log: Log) -> bool:
+        return self.starts(log) or any(mark in log.text for mark in self.marks)
+
+    def starts(self, log: Log) -> bool:
+        """Whether the command line names the tool."""
+        return self.command.search(log.command) is not None
+
+
+def started_as(*names: str) -> re.Pattern[str]:
+    """A pattern that finds one of `names` as a word of a shell line, with or without its folder."""
+    words = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in names)
+    return re.compile(rf"(?:^|[\s/;&|(='\"])(?:{words})(?:@[\w.]+)?(?=$|[\s;&|)'\"])")

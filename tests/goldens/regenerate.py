@@ -1,0 +1,110 @@
+"""Remakes the expected JSON of every golden from its stored output and prints what differs.
+
+A golden is a folder `<tool>-<version>-<case>` with `case.json` (how the output came to be),
+`stdout.txt`, `stderr.txt` and a report, all of them a real tool's, made below /w. What is written
+here has to be read before it is committed.
+"""
+
+import difflib
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import msgspec
+
+from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
+from atlas_retry.model import Diagnostic, Kind, Region
+
+FOLDER = Path(__file__).parent
+
+
+class ReportCase(msgspec.Struct, forbid_unknown_fields=True):
+    format: str
+    path: str
+
+
+class Case(msgspec.Struct, forbid_unknown_fields=True):
+    command: str
+    kind: Kind
+    exit_code: int | None
+    parser: str | None = None
+    report: ReportCase | None = None
+
+
+def cases() -> list[Path]:
+    return sorted(path.parent for path in FOLDER.glob("*/case.json"))
+
+
+def output_of(folder: Path) -> ToolOutput:
+    """The stored output, as the gate would hand it over."""
+    case = msgspec.json.decode((folder / "case.json").read_bytes(), type=Case)
+    report = case.report
+    return ToolOutput(
+        command=case.command,
+        kind=case.kind,
+        exit_code=case.exit_code,
+        stdout=_text(folder / "stdout.txt"),
+        stderr=_text(folder / "stderr.txt"),
+        parser=case.parser,
+        report=(report.format, (folder / report.path).read_bytes()) if report else None,
+        root="/w",
+    )
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
+
+
+def expected(findings: Findings) -> str:
+    """The findings as JSON, a diagnostic a line, without what is empty and the tool's lines."""
+    told = ",\n  ".join(_json(_brief(d)) for d in findings.diagnostics)
+    rest = {f.name: getattr(findings, f.name) for f in fields(findings) if f.name != "diagnostics"}
+    lines = [f' "{name}": {_json(part)}' for name, part in rest.items() if _says(part)]
+    lines.append(f' "diagnostics": [\n  {told}\n ]' if told else ' "diagnostics": []')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _says(part: object) -> bool:
+    return part is not None and part is not False and part not in ("", ())
+
+
+def _brief(diagnostic: Diagnostic) -> dict[str, object]:
+    plain = {f.name: getattr(diagnostic, f.name) for f in fields(diagnostic)}
+    plain["region"] = _region(diagnostic.region)
+    plain["frames"] = tuple(f"{f.path}:{f.line} {f.function}" for f in diagnostic.frames)
+    plain["count"] = diagnostic.count if diagnostic.count > 1 else None
+    plain.pop("text")
+    return {name: part for name, part in plain.items() if _says(part)}
+
+
+def _region(region: Region | None) -> str | None:
+    if region is None:
+        return None
+    start = ":".join(str(n) for n in (region.start_line, region.start_column) if n)
+    end = ":".join(str(n) for n in (region.end_line, region.end_column) if n)
+    return f"{start}-{end}" if end else start
+
+
+def main() -> int:
+    differing = 0
+    for folder in cases():
+        path = folder / "expected.json"
+        before, after = _text(path), expected(diagnose(output_of(folder)))
+        if before != after:
+            differing += 1
+            name = str(path.relative_to(FOLDER))
+            diff = difflib.unified_diff(
+                before.splitlines(), after.splitlines(), name, name, "", "", 1
+            )
+            sys.stdout.write("\n".join(diff) + "\n")
+            path.write_text(after, encoding="utf-8")
+    sys.stdout.write(f"{differing} of {len(cases())} expectations were rewritten\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
