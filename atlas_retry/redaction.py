@@ -1,0 +1,222 @@
+"""Untrusted text made harmless and secrets taken out of it. Pure; knows no prompt, fence or file.
+
+Everything here takes time linear in the length of the text: each pattern begins at a literal or
+at a boundary, and every repetition is bounded or cannot give back what it took.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+
+# --- control codes ---------------------------------------------------------------------------
+
+# ECMA-48: CSI, the string sequences (OSC, DCS, SOS, PM, APC) up to their end or the line's, and
+# the short ones.
+ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]?"
+)
+OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
+# What a reader cannot see: C0 but tab and newline, C1, line separators, soft hyphen, zero-width,
+# bidi (Trojan Source, CVE-2021-42574), Hangul fillers, variation selectors, tag characters.
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]"
+)
+SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """The text as a terminal leaves it on the screen, with nothing in it that cannot be seen.
+
+    A line that was overwritten by carriage returns is its last state. The number of lines stays.
+    """
+    text = ESCAPES.sub("", text.replace("\r\n", "\n"))
+    if "\r" in text:
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return SURROGATES.sub("\ufffd", INVISIBLE.sub("", OVERSTRUCK.sub("", text)))
+
+
+# --- secrets by their shape ------------------------------------------------------------------
+
+PRIVATE_KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?:(?!-----)[\s\S]){0,16384}-----END [A-Z0-9 ]{0,40}-----"
+    # Cut off before its end: the lines that look like its body.
+    r"|(?:(?:\\n|\n(?:[^\w\n]|E ){0,20})[A-Za-z0-9+/=]{16,80}[^\w\n\\]{0,20}(?=\n|\\n|\Z))*)"
+)
+URL_PASSWORD = re.compile(
+    r"(?<=://)(?P<user>[^\s:/@'\"<>]{0,128}):(?!\{|\$\{|\$[A-Z(]|<|%s|\*)"
+    r"(?P<password>[^\s/@'\"<>]{1,256})(?=@[^\s@])"
+)
+AUTHORIZATION = re.compile(
+    r"(?i)(?P<kept>\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:(?:bearer|basic|token|digest)\s{1,3})?)"
+    r"(?!\[redacted)[^\s\"',;{}<>$]{6,4096}"
+)
+BEARER = re.compile(r"(?P<kept>\b[Bb]earer\s)(?=[^\s\"']{0,256}\d)[A-Za-z0-9._~+/=-]{16,4096}")
+NETRC = re.compile(r"(?P<kept>\blogin\s{1,9}\S{1,256}\s{1,9}password\s{1,9})\S{1,256}")
+JWT = re.compile(r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?")
+
+TOKENS = {
+    "anthropic-key": r"sk-ant-[\w-]{20,}",
+    "openai-key": r"sk-(?=[\w-]{0,256}[A-Z])(?=[\w-]{0,256}\d)[\w-]{20,}",
+    "github-token": r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,}",
+    "google-key": r"AIza[\w-]{35}(?![\w-])|ya29\.[\w-]{20,}|GOCSPX-[\w-]{28}",
+    "npm-token": r"npm_[A-Za-z0-9]{36}(?!\w)",
+    "huggingface-token": r"hf_[A-Za-z0-9]{30,}",
+    "stripe-key": r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/]{24,}",
+    "slack-token": r"xox[a-z]-[A-Za-z0-9-]{10,}|xapp-\d-[A-Za-z0-9-]{20,}",
+    "docker-token": r"dckr_(?:pat|oat)_[\w-]{20,}",
+    "digitalocean-token": r"do[opr]_v1_[a-f0-9]{64}",
+    "shopify-token": r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",
+    "vault-token": r"hv[sbr]\.[\w-]{24,}",
+    "age-key": r"AGE-SECRET-KEY-1[0-9A-Z]{58}",
+    "telegram-token": r"\d{8,10}:AA[\w-]{33}(?![\w-])",
+}
+"""By kind, in front of which no letter, digit, `_` or `-` may stand; the rest is in PLUGINS."""
+
+PLUGINS = {
+    "aws": "AWSKeyDetector",
+    "azure_storage_key": "AzureStorageKeyDetector",
+    "discord": "DiscordBotTokenDetector",
+    "gitlab_token": "GitLabTokenDetector",
+    "mailchimp": "MailchimpDetector",
+    "pypi_token": "PypiTokenDetector",
+    "sendgrid": "SendGridDetector",
+    "slack": "SlackDetector",
+    "square_oauth": "SquareOAuthDetector",
+    "twilio": "TwilioKeyDetector",
+}
+"""Of detect-secrets, by module: those whose pattern alone is proof and linear in time. Entropy,
+keyword, Artifactory and IBM detectors would take hashes and ordinary code as well."""
+
+
+@cache
+def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    own = [(kind, re.compile(rf"(?<![\w-])(?:{shape})")) for kind, shape in TOKENS.items()]
+    # Importing detect-secrets takes 110 ms (it pulls requests): only once there is text to redact.
+    theirs = [
+        (plugin.replace("_", "-"), pattern)
+        for plugin, detector in PLUGINS.items()
+        for pattern in getattr(import_module(f"detect_secrets.plugins.{plugin}"), detector).denylist
+    ]
+    return (*own, ("jwt", JWT), *theirs)
+
+
+# --- secrets by the name in front of them ----------------------------------------------------
+
+NAMED = re.compile(
+    r"(?i)(?P<word>password|passwd|passphrase|pwd|secret|token"
+    r"|(?:api|access|private|secret|auth|client|signing|encryption|account)[_-]?key)"
+    r"(?P<sign>(?:\\?[\"'])?\s{0,3}(?::=|=>|=(?!=)|:(?!:))\s{0,3})"
+    r"(?:(?P<quote>\\?[\"'])(?P<quoted>[^\s\"'\\]{6,4096}+)(?=(?P=quote))"
+    r"|(?P<bare>[^\s\"'`,;&|<>(){}\[\]\\]{6,4096}+)(?![(\[,)]))"
+)
+FLAG = re.compile(
+    r"(?P<kept>(?<!\S)--(?:[a-z]{1,20}-){0,3}(?:password|passwd|secret|token|api-key) )"
+    r"(?=\S{0,256}\d)[^\s\"'<$-]\S{5,4096}"
+)
+NO_VALUE = re.compile(r"[$%*{<]|\.{0,2}/|~|x{3}")
+"""Placeholders and paths."""
+NAME_IN_CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+MIN_CHARS = 8
+MIN_PASSWORD_CHARS = 6
+MANY_DIGITS = 3
+
+
+def _is_secret(match: re.Match[str]) -> bool:
+    """Whether it is said as in an environment, a log or YAML, and not as in source code."""
+    value: str = match["quoted"] or match["bare"]
+    word: str = match["word"]
+    if len(value) < _min_chars(word) or NO_VALUE.match(value):
+        return False
+    digits = sum(c.isdigit() for c in value)
+    if match["quoted"] or not NAME_IN_CODE.fullmatch(value):
+        symbols = any(not c.isalnum() and c not in "_-./" for c in value)
+        return any(map(str.isalpha, value)) and (digits > 0 or symbols)
+    if match["sign"] == "=" and word.lower() not in value.lower():
+        return digits > 0 or word.isupper()
+    if ":" in match["sign"] and value[0].islower() and word.lower() not in value.lower():
+        return digits > 0
+    return digits >= MANY_DIGITS
+
+
+def _is_password(word: str) -> bool:
+    return word.lower().startswith(("pass", "pwd"))
+
+
+def _min_chars(word: str) -> int:
+    return MIN_PASSWORD_CHARS if _is_password(word) else MIN_CHARS
+
+
+def _hidden_name(match: re.Match[str]) -> str:
+    if not _is_secret(match):
+        return match[0]
+    word = match["word"].lower()
+    kind = "password" if _is_password(word) else "key" if word.endswith("key") else word
+    return f"{match['word']}{match['sign']}{match['quote'] or ''}[redacted:{kind}]"
+
+
+# --- secrets by their value ------------------------------------------------------------------
+
+SECRET_NAME = re.compile(
+    r"(?i)(?:^|_)(?:TOKENS?|SECRETS?|PASS(?:WORD|WD|PHRASE)?|PWD|CREDENTIALS?|(?:API)?KEYS?|PAT|AUTH"
+    r"|COOKIE|JWT|DSN|WEBHOOK)(?:_|$)"
+)
+HARMLESS_NAME = re.compile(
+    r"(?i)^PWD$|_(?:ID|NAME|USER|FILE|PATH|DIR|SOCK|HOST|PORT|URL|URI|TYPE|MODE|TTL|COUNT|LIMIT"
+    r"|ENABLED)$"
+)
+MIN_PLAIN_WORD_CHARS = 16
+"""`postgres` as a password would take every `postgres` out of every log."""
+
+
+def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
+    """The values of variables whose name says that they are secret, and passwords in URLs.
+
+    Left out: what is too short, a path or a plain word, and so would hide more than a secret.
+    """
+    named = {
+        value
+        for name, value in environ.items()
+        if SECRET_NAME.search(name) and not HARMLESS_NAME.search(name)
+    }
+    in_urls = {
+        match["password"] for value in environ.values() for match in URL_PASSWORD.finditer(value)
+    }
+    return frozenset(value for value in named | in_urls if _is_telling(value))
+
+
+def _is_telling(value: str) -> bool:
+    plain_word = value.isalpha() and (value.islower() or value.isupper())
+    wanted = MIN_PLAIN_WORD_CHARS if plain_word or value.isdigit() else MIN_CHARS
+    return len(value) >= wanted and not re.fullmatch(r"(?:/[\w.@-]+)+/?", value)
+
+
+# --- all of them -----------------------------------------------------------------------------
+
+
+def redact(text: str, values: Iterable[str] = ()) -> str:
+    """The text with every secret replaced by `[redacted:KIND]`; the number of lines stays.
+
+    `values` are known secrets (see `secret_values`), of kind `env`; of one that spans lines each
+    line counts. The rest is found by shape and by the name in front of it.
+    """
+    for value in sorted(_lines(values), key=len, reverse=True):
+        text = text.replace(value, "[redacted:env]")
+    text = PRIVATE_KEY.sub(lambda m: "[redacted:private-key]" + "\n" * m[0].count("\n"), text)
+    text = URL_PASSWORD.sub(r"\g<user>:[redacted:password]", text)
+    for pattern in (AUTHORIZATION, BEARER, FLAG):
+        text = pattern.sub(r"\g<kept>[redacted:token]", text)
+    text = NETRC.sub(r"\g<kept>[redacted:password]", text)
+    for kind, shape in _shapes():
+        text = shape.sub(f"[redacted:{kind}]", text)
+    return NAMED.sub(_hidden_name, text)
+
+
+def _lines(values: Iterable[str]) -> frozenset[str]:
+    lines = (line.strip() for value in values for line in value.splitlines())
+    return frozenset(line for line in lines if len(line) >= MIN_CHARS)
