@@ -8,13 +8,20 @@ from pathlib import Path
 
 from atlas_retry import process
 from atlas_retry.agents.claude_code import binary, invocation
-from atlas_retry.agents.claude_code.reply import SESSION_GONE, reply_of
+from atlas_retry.agents.claude_code.reply import SESSION_GONE, login_refused, reply_of
 from atlas_retry.agents.claude_code.stream import Transcript
 from atlas_retry.agents.environment import nested
 from atlas_retry.agents.notes import project_notes
 from atlas_retry.events import Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session
 from atlas_retry.settings import AgentSettings
+
+REFUSED_LOGINS = 2
+"""The first retry after a 401 may come with a fresh token; a second one never helps."""
+
+
+class _LoginRefusedError(Exception):
+    """Raised out of the stream to end a CLI that goes on with a key that is refused."""
 
 
 def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
@@ -31,7 +38,8 @@ def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str])
             path if isinstance(path, binary.Lack) else identify(path, Path(path).stat().st_mtime_ns)
         )
 
-    return _Caller(settings=settings, emit=emit, env=env, find=find)
+    is_patient = invocation.MAX_RETRIES in environ
+    return _Caller(settings=settings, emit=emit, env=env, find=find, is_patient=is_patient)
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
@@ -52,6 +60,8 @@ class _Caller:
     emit: Emit
     env: Mapping[str, str]
     find: Callable[[], binary.Cli | binary.Lack]
+    is_patient: bool
+    """The user has said how often the CLI shall try: so it does."""
 
     def __call__(self, request: AgentRequest) -> AgentReply:
         cli = self.find()
@@ -69,10 +79,13 @@ class _Caller:
         if request.session is Session.RESUME and request.session_id is None:
             request = _anew(request)
         said = Transcript(root=request.workspace)
-        done = process.run(
-            self._command(cli, request),
-            on_stdout=lambda chunk: self._tell(said, chunk),
-        )
+        try:
+            done = process.run(
+                self._command(cli, request),
+                on_stdout=lambda chunk: self._tell(said, chunk),
+            )
+        except _LoginRefusedError:
+            return login_refused(request, said)
         for event in said.finish():
             self.emit(event)
         return reply_of(request, said, done)
@@ -80,6 +93,8 @@ class _Caller:
     def _tell(self, said: Transcript, chunk: bytes) -> None:
         for event in said.feed(chunk):
             self.emit(event)
+        if said.refused_logins >= REFUSED_LOGINS and not self.is_patient:
+            raise _LoginRefusedError
 
     def _command(self, cli: binary.Cli, request: AgentRequest) -> process.Command:
         settings_path = Path(request.scratch) / "claude-settings.json"
@@ -112,6 +127,11 @@ def _anew(request: AgentRequest) -> AgentRequest:
 
 
 def _prompt(request: AgentRequest) -> str:
-    """The notes first, as they do not change from attempt to attempt; a resumed talk has them."""
+    """The notes first, as they do not change from attempt to attempt; a resumed talk has them.
+
+    What begins with a slash would be run as a command of the CLI, `--disable-slash-commands` or
+    not.
+    """
     resumed = request.session is Session.RESUME
-    return ("" if resumed else project_notes(Path(request.workspace))) + request.prompt
+    text = ("" if resumed else project_notes(Path(request.workspace))) + request.prompt
+    return f"The task:\n{text}" if text.lstrip().startswith("/") else text

@@ -35,10 +35,13 @@ _SERVER_ERROR: Final = 500
 _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
 """API errors that another attempt may not meet again: they count as one."""
 
-_API_ERROR_TEXT: Final = re.compile(
-    r"API Error|Not logged in|Invalid API key|Credit balance|.{0,20}hit your .{0,20}limit",
-    re.IGNORECASE,
+_REMEDY_BY_TEXT: Final = (
+    (re.compile(r"Not logged in|Invalid API key"), _REMEDY_BY_STATUS[401]),
+    (re.compile(r"Credit balance"), _REMEDY_BY_FAULT["billing_error"]),
+    (re.compile(r".{0,20}hit your .{0,20}limit"), _REMEDY_BY_STATUS[429]),
+    (re.compile(r"API Error"), None),
 )
+"""How the CLI's own texts begin, for where it tells neither status nor fault."""
 _STATUS_IN_TEXT: Final = re.compile(r"API Error: (\d{3})\b")
 
 
@@ -69,6 +72,21 @@ def reply_of(request: AgentRequest, said: Transcript, done: Completed) -> AgentR
         transport_retries=said.retries,
         turns=said.result.num_turns if said.result else None,
         denials=said.denials,
+        touched=tuple(said.touched),
+    )
+
+
+def login_refused(request: AgentRequest, said: Transcript) -> AgentReply:
+    """The reply when the CLI was ended because the API went on to refuse the login."""
+    return AgentReply(
+        status=ReplyStatus.UNAVAILABLE,
+        error=f"the API refused the login {said.refused_logins} times (401 or 403)",
+        remedy=_REMEDY_BY_STATUS[401],
+        session_id=said.session_id,
+        model=said.model,
+        cost_usd=_cost_usd(request, said),
+        tokens=_tokens(said),
+        transport_retries=said.retries,
         touched=tuple(said.touched),
     )
 
@@ -148,7 +166,7 @@ def _with_result(said: Transcript, result: wire.Result, done: Completed) -> Faul
         if done.exit_code == 0:
             return None
         return Fault(status=ReplyStatus.FAILED, error=f"Claude Code exited {done.exit_code}")
-    if result.subtype == "success" and _is_unavailable(said, result):
+    if result.is_error and result.subtype == "success" and _is_unavailable(said, result):
         return _api_fault(said, result)
     why = one_line(result.text or last_lines(done.stderr.text), limit=600)
     reason = result.terminal_reason or result.subtype or "no reason told"
@@ -158,7 +176,7 @@ def _with_result(said: Transcript, result: wire.Result, done: Completed) -> Faul
 def _is_hidden_api_error(result: wire.Result) -> bool:
     """An API error that calls itself a success: exit 0, the error's text, no token written."""
     wrote = bool(result.usage and result.usage.output_tokens)
-    return not wrote and bool(_API_ERROR_TEXT.match(result.text))
+    return not wrote and any(told.match(result.text) for told, _ in _REMEDY_BY_TEXT)
 
 
 def _is_unavailable(said: Transcript, result: wire.Result) -> bool:
@@ -176,11 +194,10 @@ def _is_unavailable(said: Transcript, result: wire.Result) -> bool:
 def _api_fault(said: Transcript, result: wire.Result) -> Fault:
     in_text = _STATUS_IN_TEXT.search(result.text)
     status = result.api_error_status or (int(in_text[1]) if in_text else None)
-    remedy = _REMEDY_BY_FAULT.get(said.fault or "") or _REMEDY_BY_STATUS.get(status or 0)
-    if "Not logged in" in result.text:
-        remedy = _REMEDY_BY_STATUS[401]
+    by_text = next((remedy for told, remedy in _REMEDY_BY_TEXT if told.match(result.text)), None)
+    by_code = _REMEDY_BY_STATUS.get(status or 0) or _REMEDY_BY_FAULT.get(said.fault or "")
     return Fault(
         status=ReplyStatus.UNAVAILABLE,
         error=one_line(result.text, limit=600) or "API error",
-        remedy=remedy or (_OVERLOADED if status else _NO_CONNECTION),
+        remedy=by_text or by_code or (_OVERLOADED if status else _NO_CONNECTION),
     )

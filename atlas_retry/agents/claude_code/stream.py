@@ -21,6 +21,8 @@ MAX_LINE_BYTES: Final = 64 << 20
 """A longer line is dropped: nothing that counts is that long."""
 EDITING_TOOLS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 
+_REFUSED_LOGIN: Final = frozenset({401, 403})
+
 _Wire = TypeVar("_Wire")
 
 
@@ -94,6 +96,8 @@ class Transcript:
     answered: bool = False
     """Whether the model said anything."""
     retries: int = 0
+    refused_logins: int = 0
+    """How many of the retries answer to 401 or 403: the CLI repeats those like any other."""
     text: str = ""
     """The model's last words."""
     fault: str | None = None
@@ -166,6 +170,7 @@ class Transcript:
     def read_retry(self, line: bytes) -> Iterator[Event]:
         retry = decode(line, wire.Retry) or wire.Retry()
         self.retries += 1
+        self.refused_logins += retry.error_status in _REFUSED_LOGIN
         yield TransportRetried(number=self.retries, reason=f"API error: {retry.reason}")
 
     def read_denied(self, line: bytes) -> Iterator[Event]:
