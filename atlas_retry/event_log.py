@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -10,7 +11,7 @@ from atlas_retry.events import Event, GateProgress
 
 
 def line_of(event: Event) -> bytes:
-    """One JSON object: time, level, run, workspace, attempt, max_attempts, failed_step, then the rest.
+    """One JSON object: when, how bad, the event's scope, its name and message, then the rest.
 
     Ends with a newline. Text that is not UTF-8 is written with replacement characters.
     """
@@ -46,6 +47,12 @@ class EventLog:
         except OSError as error:
             raise StateError(f"the event log cannot be opened: {error}") from error
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
     def __call__(self, event: Event) -> None:
         if isinstance(event, GateProgress):
             return
@@ -56,7 +63,3 @@ class EventLog:
                 f"the event log {self.path} cannot be written: {error}",
                 remedy="free some space, or export ATLAS_HOME=/another/folder",
             ) from error
-
-    def close(self) -> None:
-        """Close the file; nothing may be written afterwards."""
-        os.close(self._descriptor)

@@ -1,7 +1,7 @@
 """Run gates: what runs alone, what side by side, and what each end means. Asks no agent."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
@@ -344,14 +344,11 @@ def _review(gate: Gate, plan: Plan) -> GateResult:
     return plan.review(gate) if plan.review else _skipped(gate, "no agent to review with")
 
 
-def run_fixers(
-    gates: Sequence[Gate], failed: Sequence[GateResult], plan: Plan, emit: Emit = unseen
-) -> tuple[str, ...]:
-    """Run the `fix` commands of the gates that failed, in order; the paths that changed."""
+def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[str, ...]:
+    """Run the `fix` commands of these gates, in order; the paths that changed."""
     changed: list[str] = []
-    results = {id(gate): result for gate, result in zip(gates, failed, strict=True)}
     for number, gate in enumerate(gates):
-        if gate.fix and not results[id(gate)].success:
+        if gate.fix:
             changed += _run_fixer(gate, gate.fix, number, plan, emit)
     return tuple(dict.fromkeys(changed))
 

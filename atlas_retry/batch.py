@@ -1,0 +1,111 @@
+"""Run several workspaces: one budget, one screen; a failed one never stops the rest."""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from atlas_retry import agents, judge, state, wiring, workspace
+from atlas_retry.errors import Interrupted, UsageError
+from atlas_retry.event_log import EventLog
+from atlas_retry.events import Emit, Notice, fan_out
+from atlas_retry.loop import Run, retry
+from atlas_retry.model import Level, Outcome, Validation
+from atlas_retry.site import Site, open_site, under_git
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a command line asks of every workspace."""
+
+    ai_fix: bool = False
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    """Configuration keys, dotted, that flags set."""
+    attempts_flag: int | None = None
+    allow: tuple[str, ...] = ()
+    """Globs that may be changed, beside the configured ones."""
+    recorded: Validation | None = None
+    record: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What became of a batch."""
+
+    outcomes: tuple[Outcome, ...]
+    not_started: tuple[str, ...] = ()
+
+
+def run(
+    roots: Sequence[Path],
+    asked: Asked,
+    environ: Mapping[str, str],
+    emit: Emit,
+    *,
+    jobs: int | None = None,
+) -> Done:
+    """Run every workspace, `jobs` at a time. Raises Interrupted after all have ended."""
+    sites = [site_of(root, asked, environ) for root in roots]
+    at_once = jobs or sites[0].settings.batch.jobs
+    if len(sites) == 1:
+        return Done(outcomes=(run_one(sites[0], asked, emit),))
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
+        return Done(outcomes=tuple(pool.map(lambda site: run_one(site, asked, emit), sites)))
+
+
+def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
+    """The workspace with its configuration, flags included.
+
+    Raises ConfigError, WorkspaceError, and UsageError where the configuration forbids the agent.
+    """
+    site = open_site(root, environ, asked.overrides)
+    if asked.ai_fix and not site.settings.retry.ai_retry_enabled:
+        raise UsageError(
+            f"--ai-fix is refused by ai_retry_enabled: false, {site.settings.retry.ai_retry_origin}",
+            remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
+        )
+    guard = replace(site.settings.guard, allow=(*site.settings.guard.allow, *asked.allow))
+    return replace(site, settings=replace(site.settings, guard=guard))
+
+
+def run_one(site: Site, asked: Asked, emit: Emit) -> Outcome:
+    """One run under the workspace's lock, every event of it in its log."""
+    git = under_git(site)
+    run_id = state.new_run_id()
+    folder = wiring.run_folder(site, run_id)
+    with workspace.lock(git), EventLog(folder.events) as log:
+        told = fan_out((log, emit))
+        journey = wiring.Journey(
+            site=site,
+            git=git,
+            folder=folder,
+            run=Run(
+                run_id=run_id,
+                workspace=site.facts,
+                limits=wiring.limits(
+                    site, with_agent=asked.ai_fix, attempts_flag=asked.attempts_flag
+                ),
+                agent=site.settings.agent.backend,
+                on_exhausted=site.settings.retry.on_exhausted,
+                recorded=asked.recorded,
+            ),
+            agent=agents.resolve(site.settings.agent.backend)(
+                site.settings.agent, told, site.environ
+            ),
+            seal=judge.seal(git, site.settings, site.environ),
+            learnings=lambda _: (),
+            learn=lambda _: None,
+            emit=told,
+            started_s=time.monotonic(),
+        )
+        try:
+            return retry(journey.run, wiring.effects(journey))
+        except Interrupted:
+            text = (
+                f"interrupted: what the attempt had changed is put back. "
+                f"Go on: atlas resume {site.root} --ai-fix. Put back what was there before the "
+                f"run: atlas undo {run_id}"
+            )
+            told(Notice(level=Level.WARNING, text=text))
+            raise

@@ -1,0 +1,41 @@
+"""The `atlas` command: parse, wire, run, exit code. The one place that turns errors into codes."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from atlas_retry.errors import AtlasError, Interrupted
+
+CLOSED_PIPE = 141
+"""128 + SIGPIPE: who read our output went away."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with the code of DESIGN's table."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
+    from atlas_retry.cli.app import run_command  # noqa: PLC0415 - start-up: errors come first
+    from atlas_retry.process import handle_signals  # noqa: PLC0415 - start-up
+
+    try:
+        with handle_signals():
+            return run_command(arguments)
+    except AtlasError as error:
+        _tell(error)
+        return error.exit_code
+    except Interrupted as end:
+        return end.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+
+
+def _tell(error: AtlasError) -> None:
+    print(f"atlas: {error}", file=sys.stderr)
+    if error.remedy:
+        print(f"next: {error.remedy}", file=sys.stderr)

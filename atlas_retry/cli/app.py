@@ -1,0 +1,58 @@
+"""The command line's shape: which commands there are and how one is called."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import click
+import typer
+
+from atlas_retry import __version__
+from atlas_retry.cli import checks, configuration, history, judging, runs, setup
+
+USAGE = 2
+
+app = typer.Typer(
+    name="atlas",
+    help="Make a project's checks pass.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # start-up: rich would be imported for every --help
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callback
+    if wanted:
+        print(f"atlas {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which atlas.")
+    ] = False,
+) -> None:
+    """Make a project's checks pass."""
+
+
+for _commands in (checks, runs, judging, history, setup, configuration):
+    _commands.add_to(app)
+
+
+def run_command(arguments: Sequence[str] | None) -> int:
+    """Run one command line; its exit code."""
+    try:
+        code = typer.main.get_command(app).main(
+            args=list(arguments) if arguments is not None else None,
+            prog_name="atlas",
+            standalone_mode=False,
+        )
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return USAGE
+    except click.exceptions.Abort:
+        return 128 + 2
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,103 @@
+"""`atlas validate` and its short forms: run gates, ask no agent."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import typer
+
+from atlas_retry.cli import options
+from atlas_retry.errors import UsageError
+from atlas_retry.model import Gate, Kind, Validation
+from atlas_retry.reports.subject import Subject
+
+OK, FAILED, BROKEN = 0, 1, 3
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("validate")(validate)
+    for kind in (Kind.FORMAT, Kind.LINT, Kind.TEST):
+        app.command(kind.value, help=f"Run the {kind.value} gates alone.")(_short_form(kind))
+
+
+def validate(
+    path: options.PathArgument = Path(),
+    *,
+    only: options.Only = None,
+    fix: options.Fix = False,
+    check: options.Check = None,
+    fail_fast: options.FailFast = False,
+    flake_reruns: options.FlakeReruns = 0,
+    jobs: options.Jobs = None,
+    json: options.Json = False,
+    report: options.Reports = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+    plain: options.Plain = False,
+) -> int:
+    """Run the gates of the project."""
+    from atlas_retry import gates  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
+    from atlas_retry.site import open_site, plan, validation_logs  # noqa: PLC0415 - start-up
+
+    targets = output.targets(report or [])
+    site = open_site(path.resolve(), os.environ)
+    chosen = select(site.settings.gates, only or [])
+    how = replace(
+        plan(site, validation_logs(site)),
+        check=bool(os.environ.get("CI")) if check is None else check,
+        fail_fast=fail_fast,
+        flake_reruns=flake_reruns,
+        jobs=jobs or site.settings.jobs,
+    )
+    level = options.verbosity(quiet, verbose)
+    with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
+        if fix:
+            gates.run_fixers(chosen, how, shown)
+        validation = gates.validate(chosen, how, shown)
+        shown.write(output.told(validation, path, verbosity=level))
+    output.publish(Subject(told=validation, workspace=site.facts), targets, as_json=json)
+    return exit_code_of(validation)
+
+
+def _short_form(kind: Kind) -> Callable[..., int]:
+    def command(
+        path: options.PathArgument = Path(),
+        *,
+        fix: options.Fix = False,
+        json: options.Json = False,
+        report: options.Reports = None,
+        quiet: options.Quiet = False,
+        verbose: options.Verbose = 0,
+        plain: options.Plain = False,
+    ) -> int:
+        return validate(
+            path,
+            only=[kind.value],
+            fix=fix,
+            json=json,
+            report=report,
+            quiet=quiet,
+            verbose=verbose,
+            plain=plain,
+        )
+
+    return command
+
+
+def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
+    """The gates of these kinds or names, all of them for none. Raises UsageError."""
+    for word in only:
+        if not any(word in (gate.kind, gate.name) for gate in gates):
+            known = ", ".join(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
+            raise UsageError(f"no gate is of kind or name {word!r}", remedy=f"one of: {known}")
+    return tuple(g for g in gates if not only or g.kind in only or g.name in only)
+
+
+def exit_code_of(validation: Validation) -> int:
+    """0 passed, 1 gates fail, 3 a required gate cannot be run."""
+    if validation.broken:
+        return BROKEN
+    return OK if validation.success else FAILED

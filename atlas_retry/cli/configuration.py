@@ -1,0 +1,55 @@
+"""`atlas config`: the effective values and where each comes from, errors, schemas."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atlas_retry.cli import options
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    group = typer.Typer(help="Look at the configuration.", no_args_is_help=True)
+    group.command("show")(show)
+    group.command("check")(check)
+    group.command("schema")(schema)
+    app.add_typer(group, name="config", rich_help_panel=None)
+
+
+def show(path: options.PathArgument = Path()) -> int:
+    """Print every effective value and where it comes from."""
+    from atlas_retry import config  # noqa: PLC0415 - start-up
+
+    rows = config.explain(path.resolve(), environ=os.environ, overrides={})
+    width = max(len(row.key) for row in rows)
+    for row in rows:
+        print(f"{row.key:<{width}}  {row.value}  ({row.source})")
+    return 0
+
+
+def check(path: options.PathArgument = Path()) -> int:
+    """Say whether the configuration can be used, and what in it is unwise."""
+    from atlas_retry import config  # noqa: PLC0415 - start-up
+
+    settings = config.load(path.resolve(), environ=os.environ, overrides={})
+    for warning in settings.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    print(f"{len(settings.gates)} gates, read from {', '.join(settings.sources)}")
+    return 0
+
+
+def schema(
+    *,
+    report: Annotated[
+        bool, typer.Option("--report", help="Of the JSON documents that atlas writes.")
+    ] = False,
+) -> int:
+    """Print the JSON Schema of the configuration, for editors."""
+    from atlas_retry import config, reports  # noqa: PLC0415 - start-up
+
+    print(json.dumps(reports.schema() if report else config.schema(), indent=2))
+    return 0

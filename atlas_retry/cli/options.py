@@ -1,0 +1,43 @@
+"""Options that several commands share, said once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PathArgument = Annotated[Path, typer.Argument(help="A directory in the workspace.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="KIND_OR_NAME", help="Run these gates alone; repeatable."),
+]
+Fix = Annotated[bool, typer.Option("--fix", help="Run the gates' own fixers first.")]
+Check = Annotated[
+    bool | None,
+    typer.Option("--check/--no-check", help="A gate that changes files fails (default in CI)."),
+]
+FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")]
+FlakeReruns = Annotated[
+    int, typer.Option("--flake-reruns", min=0, help="Run a failed test gate again so often.")
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Gates side by side.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Reports = Annotated[
+    list[str] | None,
+    typer.Option("--report", metavar="FORMAT=PATH", help="Write a report; repeatable."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More; repeatable.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Lines without control codes.")]
+From = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="REPORT.json", help="Start from a recorded failure."),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option("--allow", metavar="GLOB", help="Files that may be changed; repeatable."),
+]
+
+
+def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number
+    """-1 for `-q`, else how often `-v` was given."""
+    return -1 if quiet else verbose

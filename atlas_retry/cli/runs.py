@@ -1,0 +1,92 @@
+"""`atlas retry`: the run itself; what happened before is `history`'s."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from atlas_retry.cli import options
+from atlas_retry.model import Verdict
+
+EXIT_CODES = {
+    Verdict.CLEAN: 0,
+    Verdict.FIXED: 0,
+    Verdict.FAILED: 1,
+    Verdict.EXHAUSTED: 1,
+    Verdict.STALLED: 1,
+    Verdict.REJECTED: 1,
+    Verdict.GAVE_UP: 1,
+    Verdict.BROKEN: 3,
+}
+
+Workspaces = Annotated[
+    list[str] | None, typer.Argument(metavar="WORKSPACE...", help="Names or directories.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("retry")(retry)
+
+
+def retry(
+    workspaces: Workspaces = None,
+    *,
+    ai_fix: Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")] = False,
+    max_attempts: Annotated[int | None, typer.Option("--max-attempts", min=0)] = None,
+    max_cost_usd: Annotated[float | None, typer.Option("--max-cost-usd", min=0)] = None,
+    max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0)] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="BACKEND")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="For every attempt.")] = None,
+    start_from: options.From = None,
+    allow: options.Allow = None,
+    every: Annotated[bool, typer.Option("--all", help="Every named workspace.")] = False,
+    jobs: options.Jobs = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be asked; spend nothing.")
+    ] = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", metavar="DIR", help="Keep prompts, replies, edits.")
+    ] = None,
+    json: options.Json = False,
+    report: options.Reports = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+    plain: options.Plain = False,
+) -> int:
+    """Validate; on failure fix what fails, with --ai-fix by asking the agent."""
+    from atlas_retry import batch  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
+
+    targets = output.targets(report or [])
+    asked = batch.Asked(
+        ai_fix=ai_fix,
+        overrides=overrides(
+            {
+                "retry.max_ai_retry_attempts": max_attempts,
+                "retry.max_cost_usd": max_cost_usd,
+                "retry.max_minutes": max_minutes,
+                "agent.backend": agent,
+                "agent.models": [model] if model else None,
+            }
+        ),
+        attempts_flag=max_attempts,
+        allow=tuple(allow or ()),
+        recorded=output.recorded(start_from),
+        record=record,
+    )
+    level = options.verbosity(quiet, verbose)
+    roots = batch.find(workspaces or [], Path.cwd(), os.environ, every=every)
+    if dry_run:
+        return output.write_prompts(batch.prompts(roots, asked, os.environ))
+    with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
+        done = batch.run(roots, asked, os.environ, shown, jobs=jobs)
+        shown.write(output.told_batch(done, verbosity=level))
+    output.publish_batch(done, targets, as_json=json)
+    return max((EXIT_CODES[outcome.verdict] for outcome in done.outcomes), default=0)
+
+
+def overrides(flags: dict[str, object]) -> dict[str, object]:
+    """The flags that were given, by the key they override."""
+    return {key: value for key, value in flags.items() if value is not None}

@@ -1,0 +1,99 @@
+"""Open a workspace with its configuration, and say how its gates run. Decides nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from atlas_retry import config, gates, state, workspace
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.model import Gate, Validation, WorkspaceFacts
+from atlas_retry.redaction import secret_values
+from atlas_retry.settings import Settings
+
+KEPT_VALIDATION_LOGS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One workspace with its configuration."""
+
+    root: Path
+    settings: Settings
+    state: Path
+    environ: Mapping[str, str]
+    git: workspace.Workspace | None
+    """None: the directory is not under git; gates run, nothing is held."""
+
+    @property
+    def facts(self) -> WorkspaceFacts:
+        if self.git:
+            return workspace.facts(self.git)
+        return WorkspaceFacts(name=self.root.name, root=str(self.root))
+
+
+def open_site(
+    path: Path, environ: Mapping[str, str], overrides: Mapping[str, object] | None = None
+) -> Site:
+    """Find the workspace of a directory and read its configuration.
+
+    Raises ConfigError, WorkspaceError (git is there but cannot be used), StateError.
+    """
+    settings = config.load(path, environ=environ, overrides=overrides or {})
+    home = state.home(environ)
+    try:
+        git = workspace.open_workspace(path, home)
+    except workspace.NotARepositoryError:
+        return Site(root=path, settings=settings, state=home, environ=environ, git=None)
+    return Site(root=git.root, settings=settings, state=home, environ=environ, git=git)
+
+
+def under_git(site: Site) -> workspace.Workspace:
+    """The workspace of a site that has to be under git. Raises WorkspaceError."""
+    if site.git is None:
+        raise WorkspaceError(
+            f"{site.root} is not under git, and a run has to be able to put everything back",
+            remedy=f"git init {site.root}",
+        )
+    return site.git
+
+
+def validation_logs(site: Site) -> Path:
+    """A new folder for the output of one validation; the oldest ones go."""
+    parent = state.folder(site.state, "validations", state.key_of(site.root))
+    _prune(parent, keep=KEPT_VALIDATION_LOGS - 1)
+    return state.folder(parent, state.new_run_id())
+
+
+def _prune(parent: Path, *, keep: int) -> None:
+    import shutil  # noqa: PLC0415 - start-up
+
+    for old in sorted(parent.iterdir(), reverse=True)[keep:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def plan(site: Site, logs: Path) -> gates.Plan:
+    """How gates run in a site, before a command's flags."""
+    return gates.Plan(
+        root=site.root,
+        logs=logs,
+        environ=site.environ,
+        jobs=site.settings.jobs,
+        watched=_watched(site.git) if site.git else None,
+        parsers=site.settings.parsers,
+        secrets=secret_values(site.environ),
+    )
+
+
+def _watched(git: workspace.Workspace) -> gates.Watched:
+    return gates.Watched(
+        take=lambda: workspace.snapshot(git).id,
+        between=lambda before, after: tuple(
+            change.path for change in workspace.changes(git, before, after)
+        ),
+    )
+
+
+def failing_gates(site: Site, validation: Validation) -> tuple[Gate, ...]:
+    """The gates behind the results that are not a success."""
+    pairs = zip(site.settings.gates, validation.results, strict=True)
+    return tuple(gate for gate, result in pairs if not result.success)

@@ -1,0 +1,232 @@
+"""Put the parts of a run together: git, gates, prompt, agent, guard. Decides nothing."""
+
+import secrets
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import TypeVar
+
+from atlas_retry import gates, judge, state, workspace
+from atlas_retry.decision import Limits, Progress
+from atlas_retry.events import Emit, Notice
+from atlas_retry.loop import Effects, Judgement, Run, Taken
+from atlas_retry.model import Agent, AgentRequest, Level, Outcome, Session, Validation
+from atlas_retry.prompt import Brief, compose
+from atlas_retry.redaction import clean, redact, secret_values
+from atlas_retry.settings import GuardMode, attempts_allowed
+from atlas_retry.site import Site, failing_gates, plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFolder:
+    """Where a run keeps its prompts, logs and transcripts, in the state directory."""
+
+    path: Path
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    def logs(self, number: int) -> Path:
+        """Of the n-th validation; 0 is the baseline."""
+        return state.folder(self.path, "logs", str(number))
+
+    def scratch(self, attempt: int) -> Path:
+        return state.folder(self.path, "attempts", str(attempt))
+
+
+def run_folder(site: Site, run_id: str) -> RunFolder:
+    """The folder of a run, made if need be. Raises StateError."""
+    return RunFolder(path=state.folder(site.state, "runs", run_id))
+
+
+def limits(site: Site, *, with_agent: bool, attempts_flag: int | None) -> Limits:
+    """What a run in this site may spend; the attempts of all gates bound those of the run."""
+    configured = site.settings.retry.attempts_configured
+    said = attempts_flag if attempts_flag is not None else configured
+    allowed = [
+        attempts_allowed(gate, flag=attempts_flag, configured=configured)
+        for gate in site.settings.gates
+        if gate.required
+    ]
+    attempts = 0 if said == 0 else max(allowed, default=0)
+    return Limits(
+        budget=replace(site.settings.retry.budget, attempts=attempts),
+        gates=site.settings.gates,
+        with_agent=with_agent,
+        attempts_flag=attempts_flag,
+        attempts_configured=configured,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journey:
+    """One run's surroundings: the site, its folder, its git, who is asked and who listens."""
+
+    site: Site
+    git: workspace.Workspace
+    folder: RunFolder
+    run: Run
+    agent: Agent
+    seal: judge.Seal
+    learnings: Callable[[Validation], tuple[str, ...]]
+    learn: Callable[[Outcome], str | None]
+    emit: Emit
+    started_s: float
+
+
+def effects(journey: Journey) -> Effects:
+    """What the loop may do in this run."""
+    return Effects(
+        snapshot=lambda name: _take(journey, name),
+        changes=lambda before, after: workspace.changes(journey.git, before, after),
+        restore=lambda target, expected, paths: _restore(journey, target, expected, paths),
+        validate=_validations(journey),
+        fix=lambda failed: gates.run_fixers(
+            failing_gates(journey.site, failed),
+            plan(journey.site, journey.folder.logs(0)),
+            journey.emit,
+        ),
+        request=lambda progress, number: _request(journey, progress, number),
+        ask=journey.agent,
+        judge=lambda before, after, failed: _judgement(journey, before, after, failed),
+        learn=journey.learn,
+        elapsed_s=lambda: time.monotonic() - journey.started_s,
+        emit=journey.emit,
+    )
+
+
+def _take(journey: Journey, name: str) -> Taken:
+    taken = workspace.snapshot(journey.git)
+    workspace.keep(journey.git, f"runs/{journey.run.run_id}/{name}", taken.id)
+    return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
+
+
+def _restore(
+    journey: Journey, target: str, expected: str, paths: Collection[str] | None
+) -> None:
+    """Put files back, all but those that somebody else has edited since `expected`."""
+    theirs = frozenset(workspace.conflicts(journey.git, expected, target))
+    if not theirs:
+        workspace.restore(journey.git, target, paths)
+        return
+    wanted = paths
+    if wanted is None:
+        wanted = {change.path for change in workspace.changes(journey.git, target, expected)}
+    workspace.restore(journey.git, target, set(wanted) - theirs)
+    names = ", ".join(sorted(theirs))
+    text = f"edited meanwhile by somebody else, and left as it is: {names}"
+    journey.emit(Notice(level=Level.WARNING, text=text))
+
+
+def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
+    """A function that validates, each time with logs of its own."""
+    numbers = count(len(journey.run.so_far.attempts) + 1 if journey.run.so_far else 0)
+
+    def validate(previous: Validation | None) -> Validation:
+        settings = journey.site.settings
+        chosen = replace(
+            plan(journey.site, journey.folder.logs(next(numbers))),
+            flake_reruns=settings.retry.flake_reruns if previous is None else 0,
+            after_attempt=previous is not None,
+            previous=previous,
+        )
+        return gates.validate(settings.gates, chosen, journey.emit)
+
+    return validate
+
+
+def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRequest, str]:
+    """The next attempt's request; its prompt is written where a person can read it."""
+    settings = journey.site.settings
+    scratch = journey.folder.scratch(number)
+    prompt = compose(brief_of(journey, progress, number))
+    prompt_file = scratch / "prompt.md"
+    prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
+    session_id, session_cost_usd = _conversation(journey, progress, number)
+    budget = settings.retry.budget
+    request = AgentRequest(
+        prompt=prompt.text,
+        workspace=str(journey.site.root),
+        scratch=str(scratch),
+        attempt=number,
+        model=_nth(settings.agent.models, number),
+        session=Session.RESUME if session_id else Session.NEW,
+        session_id=session_id,
+        session_cost_usd=session_cost_usd,
+        cost_usd=_left(budget.cost_usd, progress.cost_usd),
+        timeout_s=_sooner(
+            settings.agent.timeout_s,
+            _left(budget.wall_s, time.monotonic() - journey.started_s),
+        ),
+        idle_timeout_s=settings.agent.idle_timeout_s,
+        commands=tuple(gate.run for gate in settings.gates if gate.run),
+        protected=journey.seal.protected,
+        readable=(str(journey.folder.path / "logs"),),
+    )
+    return request, str(prompt_file)
+
+
+T = TypeVar("T")
+
+
+def _nth(values: Sequence[T], number: int) -> T | None:
+    """The value of the n-th attempt; the last one repeats."""
+    return values[min(number, len(values)) - 1] if values else None
+
+
+def _left(allowed: float | None, spent: float) -> float | None:
+    return None if allowed is None else max(allowed - spent, 0.0)
+
+
+def _sooner(one_s: float, other_s: float | None) -> float:
+    return one_s if other_s is None else min(one_s, other_s)
+
+
+def _conversation(
+    journey: Journey, progress: Progress, number: int
+) -> tuple[str | None, float]:
+    """The session to resume and what it has cost; a refused attempt's session is over."""
+    wanted = _nth(journey.site.settings.agent.session, number)
+    last = progress.attempts[-1] if progress.attempts else None
+    if wanted is not Session.RESUME or last is None or last.rolled_back or not last.session_id:
+        return None, 0.0
+    same = [a.cost_usd or 0.0 for a in progress.attempts if a.session_id == last.session_id]
+    return last.session_id, sum(same)
+
+
+def brief_of(journey: Journey, progress: Progress, number: int) -> Brief:
+    """What the next prompt is made of."""
+    settings = journey.site.settings
+    tree = workspace.directory_tree(journey.site.root)
+    hidden = secret_values(journey.site.environ)
+    return Brief(
+        validation=progress.latest,
+        read=tree.read,
+        paths=tree.paths,
+        gates=settings.gates,
+        attempt=number,
+        max_attempts=journey.run.limits.budget.attempts,
+        history=progress.attempts,
+        protected=journey.seal.protected,
+        learnings=journey.learnings(progress.latest),
+        settings=settings.prompt,
+        budget_chars=settings.context.max_chars,
+        error_chars=settings.context.max_chars_per_error,
+        marker=secrets.token_hex(4),
+        redact=lambda text: redact(clean(text), hidden),
+    )
+
+
+def _judgement(journey: Journey, before: str, after: str, failed: Validation) -> Judgement:
+    mode = journey.site.settings.guard.mode
+    if mode is GuardMode.OFF:
+        return Judgement()
+    violations, put_back = judge.judge_attempt(
+        journey.git, before, after, seal=journey.seal, failing=failed.failures
+    )
+    return Judgement(
+        violations=violations, put_back=put_back, blocks=mode is GuardMode.BLOCK
+    )

@@ -1,0 +1,31 @@
+"""What every test gets: no home but its own, and an environment made from nothing."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """The environment of every child process: nothing of this machine's but the tools."""
+    home = tmp_path / "home"
+    home.mkdir()
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "ATLAS_HOME": str(tmp_path / "state"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+
+
+@pytest.fixture(autouse=True)
+def _homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that looks for a home of its own accord, instead of being told, fails."""
+    monkeypatch.setenv("HOME", "/nonexistent")
+    monkeypatch.delenv("ATLAS_HOME", raising=False)

@@ -1,0 +1,218 @@
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.events import Event, GateFinished, GateStarted
+from atlas_retry.gates import Plan, Watched, environment, run_fixers, validate
+from atlas_retry.model import Gate, Kind, Status
+from tests.values import gate
+
+PYTHON = sys.executable
+
+
+@pytest.fixture
+def plan(tmp_path: Path, environ: dict[str, str]) -> Plan:
+    root, logs = tmp_path / "work", tmp_path / "logs"
+    root.mkdir()
+    logs.mkdir()
+    return Plan(root=root, logs=logs, environ=environ, jobs=4, watched=watched(root))
+
+
+def watched(root: Path) -> Watched:
+    """Content of every file: what git does for real, small enough to see through."""
+
+    def take() -> str:
+        return "\0".join(f"{p.name}\1{p.read_text()}" for p in sorted(root.iterdir()))
+
+    def between(before: str, after: str) -> tuple[str, ...]:
+        differing = set(before.split("\0")) ^ set(after.split("\0"))
+        return tuple(sorted({entry.split("\1")[0] for entry in differing if entry}))
+
+    return Watched(take=take, between=between)
+
+
+def status_of(run: str, plan: Plan, kind: Kind = Kind.LINT, **rest: object) -> Status:
+    return validate([gate("it", kind, run, **rest)], plan).results[0].status
+
+
+@pytest.mark.parametrize(
+    ("run", "kind", "status"),
+    [
+        ("true", Kind.LINT, Status.PASSED),
+        ("exit 1", Kind.LINT, Status.FAILED),
+        ("no-such-tool-anywhere", Kind.LINT, Status.BROKEN),
+        ("exit 126", Kind.TEST, Status.BROKEN),
+        ("kill -SEGV $$", Kind.TEST, Status.FAILED),
+        ("echo no tests ran in 0.01s; exit 5", Kind.TEST, Status.VACUOUS),
+        ("echo '===== 1 failed in 0.1s ====='", Kind.LINT, Status.PASSED),
+    ],
+)
+def test_the_exit_code_decides_and_says_how(
+    run: str, kind: Kind, status: Status, plan: Plan
+) -> None:
+    assert status_of(run, plan, kind) is status
+
+
+def test_a_missing_tool_is_named_with_the_way_out(plan: Plan) -> None:
+    (result,) = validate([gate("it", Kind.LINT, "no-such-tool-anywhere --check")], plan).results
+    assert result.error is not None
+    assert "no-such-tool-anywhere" in result.error
+    assert "install" in result.error
+
+
+def test_a_tool_that_an_attempt_removed_is_the_attempts_failure(plan: Plan) -> None:
+    assert status_of("no-such-tool", replace(plan, after_attempt=True)) is Status.FAILED
+
+
+def test_a_gate_that_hangs_is_timed_out_not_failed(plan: Plan) -> None:
+    assert status_of("sleep 60", plan, timeout_s=0.2) is Status.TIMED_OUT
+
+
+def test_everything_runs_although_something_failed(plan: Plan) -> None:
+    gates = [gate("one", Kind.LINT, "exit 1"), gate("two", Kind.TEST, "exit 1"), gate("three")]
+    statuses = [result.status for result in validate(gates, plan).results]
+    assert statuses == [Status.FAILED, Status.FAILED, Status.PASSED]
+
+
+def test_fail_fast_skips_what_comes_after_a_failure(plan: Plan) -> None:
+    gates = [gate("one", Kind.FORMAT, "exit 1"), gate("two", Kind.TEST, "touch ran")]
+    validation = validate(gates, replace(plan, fail_fast=True, watched=None))
+    assert validation.results[1].status is Status.SKIPPED
+    assert not (plan.root / "ran").exists()
+    assert not validation.success
+
+
+def test_an_optional_gate_that_fails_does_not_block(plan: Plan) -> None:
+    validation = validate([gate("it", Kind.LINT, "exit 1", required=False), gate()], plan)
+    assert validation.success
+    assert validation.results[0].status is Status.FAILED
+
+
+def test_a_writer_that_failed_and_changed_files_gets_a_second_run(plan: Plan) -> None:
+    line = "test -e done || { touch done; exit 1; }"
+    (result,) = validate([gate("it", Kind.PRE_COMMIT, line)], plan).results
+    assert result.status is Status.PASSED
+    assert result.changed == ("done",)
+
+
+def test_a_writer_that_fails_twice_has_failed(plan: Plan) -> None:
+    assert status_of("echo x >> log; exit 1", plan, Kind.FORMAT) is Status.FAILED
+    assert (plan.root / "log").read_text() == "x\nx\n"
+
+
+@pytest.mark.parametrize(("check", "status"), [(False, Status.PASSED), (True, Status.FAILED)])
+def test_a_change_is_told_and_fails_under_check(check: bool, status: Status, plan: Plan) -> None:
+    (result,) = validate([gate("it", Kind.FORMAT, "touch new")], replace(plan, check=check)).results
+    assert result.status is status
+    assert result.changed == ("new",)
+
+
+def test_writers_run_alone_and_readers_side_by_side(plan: Plan) -> None:
+    meet = "echo >> {me}; for i in $(seq 50); do test -e {other} && exit 0; sleep 0.1; done; exit 1"
+    alone = "ls busy* 2>/dev/null && exit 1; touch busy-$$; sleep 0.1; rm busy-$$"
+    gates = [
+        gate("w1", Kind.FORMAT, alone),
+        gate("w2", Kind.FORMAT, alone),
+        gate("r1", Kind.LINT, meet.format(me="a", other="b")),
+        gate("r2", Kind.TEST, meet.format(me="b", other="a")),
+    ]
+    validation = validate(gates, replace(plan, watched=None))
+    assert [result.status for result in validation.results] == [Status.PASSED] * 4
+
+
+def test_a_late_writer_makes_the_readers_look_again(plan: Plan) -> None:
+    gates = [
+        gate("lint", Kind.LINT, "echo >> ../lint-runs; ! grep -q bad code"),
+        gate("hooks", Kind.PRE_COMMIT, "echo bad > code"),
+    ]
+    (plan.root / "code").write_text("good\n")
+    validation = validate(gates, plan)
+    assert validation.results[0].status is Status.FAILED
+
+
+def test_a_flaky_test_is_told_and_does_not_block(plan: Plan) -> None:
+    (result,) = validate(
+        [gate(run="test -e seen || { touch seen; exit 1; }")], replace(plan, flake_reruns=1)
+    ).results
+    assert result.status is Status.FLAKY
+    assert result.success
+
+
+def test_a_timed_out_test_is_not_run_again(plan: Plan) -> None:
+    hang = gate(run="echo >> runs; sleep 60", timeout_s=0.2)
+    validate([hang], replace(plan, flake_reruns=3))
+    assert (plan.root / "runs").read_text() == "\n"
+
+
+def test_a_green_recheck_counts_only_once_the_whole_gate_has_passed(plan: Plan) -> None:
+    failing = gate(run="exit 1", recheck="true")
+    first = validate([failing], plan)
+    second = validate([failing], replace(plan, previous=first))
+    assert second.results[0].status is Status.FAILED
+
+
+def test_a_red_recheck_spares_the_whole_gate(plan: Plan) -> None:
+    failing = gate(run="echo >> whole; exit 1", recheck="exit 1")
+    first = validate([failing], plan)
+    validate([failing], replace(plan, previous=first))
+    assert (plan.root / "whole").read_text() == "\n"
+
+
+def test_secrets_are_hidden_from_gates_unless_named() -> None:
+    seen = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "o"}
+    assert set(environment(gate(), seen)) == {"PATH"}
+    assert "ANTHROPIC_API_KEY" in environment(gate(pass_env=("ANTHROPIC_API_KEY",)), seen)
+
+
+def test_a_gates_own_environment_and_directory_count(plan: Plan) -> None:
+    (plan.root / "sub").mkdir()
+    unwatched = replace(plan, watched=None)
+    own = gate(run='test "$A" = b && test "${PWD##*/}" = sub', cwd="sub", env=(("A", "b"),))
+    assert validate([own], unwatched).success
+
+
+def test_variables_of_an_outer_git_hook_do_not_reach_the_gates() -> None:
+    assert "GIT_INDEX_FILE" not in environment(gate(), {"GIT_INDEX_FILE": ".git/index"})
+
+
+def test_fixers_run_in_order_and_tell_what_they_changed(plan: Plan) -> None:
+    gates = [gate("a", fix="touch one"), gate("b"), gate("c", fix="touch two")]
+    assert run_fixers(gates, plan) == ("one", "two")
+
+
+def test_every_gate_is_announced_and_told_exactly_once(plan: Plan) -> None:
+    events: list[Event] = []
+    gates = [
+        gate("format", Kind.FORMAT),
+        gate("lint", Kind.LINT, "exit 1"),
+        gate("flaky", run="test -e seen || { touch seen; exit 1; }"),
+    ]
+    validate(gates, replace(plan, flake_reruns=1), events.append)
+    assert sorted(names(events)) == ["flaky", "format", "lint"]
+    assert {e.gate for e in events if isinstance(e, GateStarted)} == {"format", "lint", "flaky"}
+
+
+def names(events: Iterable[Event]) -> list[str]:
+    return [event.result.name for event in events if isinstance(event, GateFinished)]
+
+
+def test_secrets_do_not_stand_in_results(plan: Plan) -> None:
+    hidden = replace(plan, secrets=frozenset({"hunter2-and-more"}))
+    (result,) = validate([gate(run="echo hunter2-and-more; exit 1")], hidden).results
+    assert "hunter2" not in result.stdout
+
+
+def test_both_streams_and_the_log_of_a_gate_are_kept(plan: Plan) -> None:
+    (result,) = validate([gate(run="echo out; echo err >&2; exit 1")], plan).results
+    assert (result.stdout, result.stderr) == ("out\n", "err\n")
+    assert result.log_path is not None
+    assert (Path(result.log_path) / "stdout.log").read_text() == "out\n"
+
+
+def test_results_stand_in_the_order_of_the_gates(plan: Plan) -> None:
+    gates: list[Gate] = [gate("slow", run="sleep 0.2"), gate("fast")]
+    known = replace(plan, known_s={"fast": 9.0})
+    assert [r.name for r in validate(gates, known).results] == ["slow", "fast"]
