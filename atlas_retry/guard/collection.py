@@ -1,0 +1,57 @@
+"""Which test files the project's own settings make a runner collect. Reads settings, runs nothing."""
+
+import re
+from collections.abc import Callable
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Scene
+from atlas_retry.guard.documents import flat, parse
+
+_FILES = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", ".pytest.ini", "pytest.toml")
+_KEYS = {
+    "pyproject.toml": ("tool", "pytest", "ini_options"),
+    "pytest.ini": ("pytest",),
+    ".pytest.ini": ("pytest",),
+    "setup.cfg": ("tool:pytest",),
+    "tox.ini": ("pytest",),
+    "pytest.toml": ("pytest",),
+}
+_DISCOVER = re.compile(r"unittest discover.*?-s[ =]*(\S+)")
+
+
+def collector(scene: Scene) -> Callable[[str], bool]:
+    """Whether a file is one that runs: by name, and by the folders the settings name."""
+    roots = _roots(scene)
+
+    def collected(path: str) -> bool:
+        if not places.is_collected(path) and not _is_named(path, scene):
+            return places.suffix(path) not in (".py", ".go", ".java")
+        inside = not roots or any(path.startswith(f"{root}/") for root in roots)
+        return inside or places.suffix(path) != ".py"
+
+    return collected
+
+
+def _is_named(path: str, scene: Scene) -> bool:
+    return any(path in command for command in scene.commands)
+
+
+def _roots(scene: Scene) -> tuple[str, ...]:
+    """Folders that hold all tests, as they were said before the change."""
+    found: list[str] = []
+    for file in _FILES:
+        content = scene.old(file)
+        if content is None:
+            continue
+        for key, value in flat(parse(file, content)).items():
+            if key[: len(_KEYS[file])] == _KEYS[file] and "testpaths" in key:
+                found += value if isinstance(value, tuple) else str(value).split()
+    found += [m[1] for command in scene.commands for m in _DISCOVER.finditer(command)]
+    return tuple(root.strip("./") for root in found if root.strip("./"))
+
+
+def selections(scene: Scene) -> tuple[str, ...]:
+    """Commands and test settings, in which `-m "not slow"` leaves tests out."""
+    contents = (scene.new(file) for file in _FILES)
+    texts = tuple(content.decode("utf-8", "replace") for content in contents if content)
+    return (*scene.commands, *texts)

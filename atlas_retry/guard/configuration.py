@@ -1,0 +1,275 @@
+"""Rules on the settings of linters, formatters, type checkers, runners and coverage, by meaning."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import lru_cache
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.directions import Direction, Key, direction
+from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.globs import Globs
+from atlas_retry.guard.jsconfig import read as read_javascript
+
+_VERIFIERS = frozenset(
+    ("ruff black isort mypy pyright basedpyright pytest coverage pylint flake8 pycodestyle pydocstyle"
+     " tox nox bandit vulture ty pyre pytype codespell interrogate deptry importlinter docformatter"
+     " autopep8 yapf jest eslintconfig eslintignore prettier nyc c8 mocha ava vitest lint-staged husky"
+     " standard xo stylelint tap pre-commit pytest-enabler typos semgrep lints hypothesis djlint").split()
+)  # fmt: skip
+_WHOLE = re.compile(
+    r"^(\.?ruff\.toml|\.?mypy\.ini|\.?pytest\.(ini|toml)|tox\.(ini|toml)|\.coveragerc(\.toml)?|\.flake8|\.?pylintrc"
+    r"(\.toml)?|\.isort\.cfg|\.bandit|bandit\.ya?ml|pyrightconfig\.json|\.pycodestyle|\.pydocstyle\S*"
+    r"|\.eslintrc(\.\w+)?|eslint\.config\.\w+|\.prettierrc(\.\w+)?|prettier\.config\.\w+|biome\.jsonc?"
+    r"|tsconfig(\.\w+)*\.json|jsconfig\.json|(jest|vitest|vite|karma|playwright|cypress|ava|babel)"
+    r"(\.\w+)?\.config\.\w+|vitest\.workspace\.\w+|\.mocharc(\.\w+)?|\.nycrc(\.\w+)?|\.c8rc(\.\w+)?|\.stylelintrc(\.\w+)?"
+    r"|\.?golangci\.(ya?ml|toml|json)|\.?clippy\.toml|\.?rustfmt\.toml|deny\.toml|\.?tarpaulin\.toml|nextest\.toml"
+    r"|\.shellcheckrc|shellcheckrc|\.yamllint(\.ya?ml)?|\.markdownlint\S*|\.rubocop\S*\.yml|\.rspec"
+    r"|phpunit(\.dist)?\.xml(\.dist)?|phpstan\S*\.neon(\.dist)?|psalm\.xml|checkstyle\S*\.xml|pmd\S*\.xml"
+    r"|spotbugs\S*\.xml|\.clang-(tidy|format)|\.?codecov\.ya?ml|sonar-project\.properties|\.lintstagedrc\S*"
+    r"|\.?commitlint\S*|\.typos\.toml|_typos\.toml|\.codespellrc|\.style\.yapf|\.jshintrc|\.jscsrc"
+    r"|junit-platform\.properties|detekt\S*\.yml|\.swiftlint\.yml|\.scalafmt\.conf|staticcheck\.conf)$",
+    re.IGNORECASE,
+)
+_LISTS = frozenset("pyproject.toml setup.cfg package.json Cargo.toml pom.xml tox.ini".split())
+
+
+def is_configuration(path: str) -> bool:
+    """Whether a file is nothing but settings of a checker."""
+    return bool(_WHOLE.match(places.name(path)))
+
+
+def loosened(scene: Scene) -> Iterator[Finding]:
+    """Settings that changed in any way but towards stricter ones."""
+    for delta in scene.files:
+        name = places.name(delta.path)
+        if not _WHOLE.match(name) and name not in _LISTS:
+            continue
+        if delta.is_added:
+            yield from _added(delta, scene)
+        elif delta.is_deleted:
+            yield from _deleted(delta)
+        else:
+            yield from _changed(delta, scene)
+
+
+def _added(delta: Delta, scene: Scene) -> Iterator[Finding]:
+    settings = _settings(delta.path, delta.after)
+    if _WHOLE.match(places.name(delta.path)) and not _is_nested_project(delta, scene):
+        detail = "a new file of settings takes precedence over those that were there"
+        yield Finding(path=delta.path, line=1, detail=detail)
+    elif settings and "/" not in delta.path or settings and not _is_nested_project(delta, scene):
+        detail = f"brings settings of its own: {_shown(next(iter(settings)))}"
+        yield Finding(path=delta.path, line=1, detail=detail)
+
+
+def _is_nested_project(delta: Delta, scene: Scene) -> bool:
+    """A project of its own in a folder that is new: nothing that was there is touched by it."""
+    folder = delta.path.rpartition("/")[0]
+    return bool(folder) and not any(path.startswith(f"{folder}/") for path in scene.old_paths)
+
+
+def _deleted(delta: Delta) -> Iterator[Finding]:
+    if _WHOLE.match(places.name(delta.path)) or _settings(delta.path, delta.before):
+        yield Finding(path=delta.path, detail="settings of a checker were deleted")
+
+
+def _changed(delta: Delta, scene: Scene) -> Iterator[Finding]:
+    old, new = _settings(delta.path, delta.before), _settings(delta.path, delta.after)
+    if old is None:
+        if delta.before and delta.after and delta.before.split() != delta.after.split():
+            yield Finding(path=delta.path, line=1, detail="settings of a checker were changed")
+        return
+    if new is None:
+        yield Finding(path=delta.path, line=1, detail="can no longer be read as settings")
+        return
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key) != new.get(key) and not _is_innocent(key, old, new, scene):
+            told = f"{_shown(key)}: {_value(old.get(key))} became {_value(new.get(key))}"
+            yield Finding(path=delta.path, line=_line(delta.new_text, key), detail=told)
+
+
+def _shown(key: Key) -> str:
+    return ".".join(part for part in key if part)
+
+
+def _value(value: object) -> str:
+    return "unset" if value is None else str(value)[:80]
+
+
+def _line(text: str, key: Key) -> int | None:
+    for part in reversed(key):
+        word = part.strip("[]")
+        for number, line in enumerate(text.splitlines(), 1):
+            if word and word in line:
+                return number
+    return 1
+
+
+def _settings(path: str, content: bytes | None) -> dict[Key, object] | None:
+    """The leaves that steer checkers; None when the file cannot be read by structure."""
+    if content is None:
+        return {}
+    return _read(path, content)
+
+
+@lru_cache(maxsize=32)
+def _read(path: str, content: bytes) -> dict[Key, object] | None:
+    name = places.name(path)
+    if places.suffix(path) in (".js", ".cjs", ".mjs", ".ts", ".mts", ".cts"):
+        return read_javascript(path, content)
+    document = parse(path, content)
+    if document is None:
+        return None if content.strip() else {}
+    leaves = flat(document)
+    if name not in _LISTS:
+        return {_normal(key): value for key, value in leaves.items()}
+    return {_normal(k): v for k, v in leaves.items() if _steers(name, k, v)}
+
+
+def _steers(name: str, key: Key, value: object) -> bool:
+    if name == "pyproject.toml":
+        return len(key) > 1 and key[0] == "tool" and key[1] in _VERIFIERS
+    if name == "Cargo.toml":
+        return "lints" in key[:2] or key[-1] in ("autotests", "test", "doctest", "harness", "bench")
+    if name == "pom.xml":
+        return bool(re.search(r"/(plugins?|pluginmanagement|profiles?|reporting)/", key[0])) or (
+            "/properties/" in key[0] and bool(re.search(r"skip|test|check|fail", key[0], re.I))
+        )
+    if name == "tox.ini":
+        return key[0] != "tox"
+    section = key[0].split(":")[-1].split("-")[0].lower() if key else ""
+    return section in _VERIFIERS or key[0].split(":")[0] in _VERIFIERS
+
+
+def _normal(key: Key) -> Key:
+    """Ruff's settings mean the same in `[tool.ruff]` and `[tool.ruff.lint]`."""
+    if "ruff" in key[:2] or (key and key[0] == "lint"):
+        return tuple(part for part in key if part != "lint")
+    return key
+
+
+def _is_innocent(
+    key: Key, old: dict[Key, object], new: dict[Key, object], scene: Scene
+) -> bool:
+    before, after = old.get(key), new.get(key)
+    if "addopts" in key or key[-1] == "commands":
+        return _options_kept(before, after)
+    if "rules" in key:
+        return _severity(after, absent=_severity(before, absent=0)) >= _severity(before, absent=3)
+    if "overrides" in key and _is_about_strangers(key, new, scene):
+        return True
+    way = direction(key)
+    if way is Direction.NEUTRAL:
+        return True
+    if way is Direction.FIXED:
+        return False
+    if _is_pattern_list(key) and _matches_nothing(before, after, scene):
+        return True
+    return _moved(before, after, way, is_new=key not in old, extends=_extends(key))
+
+
+def _extends(key: Key) -> bool:
+    return bool(re.search(r"extend|enable|plugin|required|strict|warn|disallow|check", key[-1], re.I))
+
+
+def _moved(before: object, after: object, way: Direction, *, is_new: bool, extends: bool) -> bool:
+    """Whether a value went the allowed way."""
+    if isinstance(before, tuple | str) and isinstance(after, tuple | str) or (
+        isinstance(before or after, tuple | str)
+    ):
+        had, has = _entries(before), _entries(after)
+        if way is Direction.MORE:
+            return had <= has and (not is_new or extends)
+        return has <= had
+    low, high = _number(before, way), _number(after, way)
+    return low <= high if way is Direction.MORE else low >= high
+
+
+def _entries(value: object) -> frozenset[str]:
+    if isinstance(value, tuple):
+        return frozenset(map(str, value))
+    if isinstance(value, str):
+        return frozenset(re.split(r"[\s,]+", value.strip())) - {""}
+    return frozenset() if value is None else frozenset({str(value)})
+
+
+def _number(value: object, way: Direction) -> float:
+    """Absent settings count as the side that proves less, so that adding the stricter is fine."""
+    if value is None:
+        return 0.0 if way is Direction.MORE else 1e9 * 0
+    if isinstance(value, int | float):
+        return float(value)
+    return 1.0
+
+
+def _severity(value: object, *, absent: int) -> int:
+    """Of an ESLint rule: off, warn, error."""
+    first = value[0] if isinstance(value, tuple) and value else value
+    levels = {"off": 0, "0": 0, "warn": 1, "1": 1, "error": 2, "2": 2, "deny": 2, "forbid": 2}
+    return absent if first is None else levels.get(str(first).strip("'\""), 1)
+
+
+_PATTERNS = re.compile(r"exclu|omit|ignore_?p|ignores?$|skip|norecurse", re.IGNORECASE)
+
+
+def _is_pattern_list(key: Key) -> bool:
+    return bool(_PATTERNS.search(key[-1])) and "per-file-ignores" not in key
+
+
+def _matches_nothing(before: object, after: object, scene: Scene) -> bool:
+    """Whether the patterns that were added leave out no file there is."""
+    added = _entries(after) - _entries(before)
+    if not added or any(re.fullmatch(r"[A-Z]+\d*", entry) for entry in added):
+        return False
+    globs = Globs(tuple(added))
+    kept = scene.old_paths | {p for p in scene.new_paths if places.is_code(p)}
+    return not any(globs.match(path) or _any_regex(added, path) for path in kept)
+
+
+def _any_regex(patterns: frozenset[str], path: str) -> bool:
+    for pattern in patterns:
+        try:
+            if re.search(pattern, path):
+                return True
+        except re.error:
+            continue
+    return False
+
+
+def _is_about_strangers(key: Key, new: dict[Key, object], scene: Scene) -> bool:
+    """`ignore_missing_imports` for a library that brings no types hides nothing of the project."""
+    place = key[: key.index("overrides") + 2]
+    mine = {k[len(place) :]: v for k, v in new.items() if k[: len(place)] == place}
+    if not mine or set(mine) - {("module",), ("ignore_missing_imports",), ("follow_untyped_imports",)}:
+        return False
+    roots = {re.split(r"[./]", m)[0] for m in _entries(mine.get(("module",)))}
+    own = {part for path in scene.new_paths for part in re.split(r"[/.]", path)[:3]}
+    return bool(roots) and not roots & (own | {"*", ""})
+
+
+_FINE_OPTIONS = re.compile(
+    r"^(-[qvlsx]+|-r\w*|--tb=.*|--strict.*|--durations.*|--color.*|-n|auto|\d+|--cov(=.*|-report.*|-branch)?"
+    r"|--cov-fail-under=.*|--doctest-modules|--showlocals|--import-mode.*|--maxfail.*|--exitfirst|--ff|"
+    r"--failed-first|-W|error(::.*)?|--junit-?xml.*|-p|xdist|randomly|--dist.*|--verbose|--quiet|--asyncio-mode.*)$"
+)
+_NEEDED_OPTIONS = re.compile(r"^(--strict.*|--cov.*|--doctest.*|-W|error.*|--runslow|--run.*|[^-].*)$")
+
+
+def _options_kept(before: object, after: object) -> bool:
+    """Whether no option went that tests more, and none came but those that test no less."""
+    old, new = _tokens(before), _tokens(after)
+    gone = [o for o in old if o not in new and _NEEDED_OPTIONS.match(o)]
+    came = [o for o in new if o not in old and not _FINE_OPTIONS.match(o)]
+    return not gone and not came
+
+
+def _tokens(value: object) -> list[str]:
+    if value is None:
+        return []
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()

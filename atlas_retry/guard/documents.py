@@ -1,0 +1,110 @@
+"""Configuration files as plain values, by structure; None where a file cannot be read that way."""
+
+import configparser
+import json
+import re
+import tomllib
+from html.parser import HTMLParser
+
+import yaml
+
+from atlas_retry.guard import places
+
+Value = object
+Key = tuple[str, ...]
+
+_INI = frozenset({".ini", ".cfg", ".flake8", ".coveragerc", ".pylintrc", ".pydocstyle", ".bandit"})
+_JSON = frozenset({".json", ".jsonc", ".json5"})
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+
+
+def parse(path: str, content: bytes) -> Value:
+    """The document of a file, by its name; None when its form is unknown or broken."""
+    text = content.decode("utf-8", "replace")
+    name, suffix = places.name(path), places.suffix(path)
+    try:
+        if suffix == ".toml":
+            return tomllib.loads(text)
+        if suffix in (".yaml", ".yml") or name in (".clang-tidy", ".clang-format", ".yamllint"):
+            return yaml.safe_load(text)
+        if suffix in _JSON or name.endswith("rc") and text.lstrip().startswith("{"):
+            return _json(text)
+        if suffix in _INI or name in _INI or name in ("pylintrc", ".editorconfig"):
+            return _ini(text)
+        if suffix == ".xml":
+            return _Xml.read(text)
+    except (ValueError, yaml.YAMLError, configparser.Error, RecursionError):
+        return None
+    return yaml.safe_load(text) if name.endswith("rc") and ":" in text else None
+
+
+def _json(text: str) -> Value:
+    bare = _COMMENT.sub(lambda match: match[1] or "", text)
+    return json.loads(_TRAILING.sub(lambda match: match[1] or "", bare))
+
+
+def _ini(text: str) -> Value:
+    reader = configparser.RawConfigParser(strict=False, allow_no_value=True, delimiters=("=", ":"))
+    reader.optionxform = str  # type: ignore[assignment,method-assign]
+    reader.read_string(text if text.lstrip().startswith("[") else f"[top]\n{text}")
+    return {section: dict(reader.items(section)) for section in reader.sections()}
+
+
+class _Xml(HTMLParser):
+    """Elements as a tree of their names; tolerant, and resolves no entities."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.found: dict[str, list[str]] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.stack.append(tag)
+        for key, value in attrs:
+            self.found.setdefault("/".join((*self.stack, f"@{key}")), []).append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.stack:
+            while self.stack and self.stack.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and self.stack:
+            self.found.setdefault("/".join(self.stack), []).append(data.strip())
+
+    @classmethod
+    def read(cls, text: str) -> Value:
+        reader = cls()
+        reader.feed(text)
+        return {key: values for key, values in reader.found.items()}
+
+
+def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
+    """Every leaf by its key path. Lists of plain values stay whole, as tuples of text."""
+    if isinstance(value, dict):
+        found: dict[Key, object] = {}
+        for key, inner in value.items():
+            found |= flat(inner, (*prefix, str(key)))
+        return found or {prefix: {}}
+    if isinstance(value, list):
+        if any(isinstance(item, dict | list) for item in value):
+            return _flat_list(value, prefix)
+        return {prefix: tuple(str(item) for item in value)}
+    return {prefix: value}
+
+
+def _flat_list(items: list[object], prefix: Key) -> dict[Key, object]:
+    found: dict[Key, object] = {}
+    for number, item in enumerate(items):
+        found |= flat(item, (*prefix, _label(item, number)))
+    return found
+
+
+def _label(item: object, number: int) -> str:
+    """Entries of a list by what identifies them, so that a new one in front moves nothing."""
+    if isinstance(item, dict):
+        for key in ("id", "repo", "name", "uses", "run", "job", "linters", "path"):
+            if isinstance(item.get(key), str | list):
+                return f"[{item[key]}]"
+    return f"[{number}]"

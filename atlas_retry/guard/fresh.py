@@ -1,0 +1,102 @@
+"""What a change adds to Python files: nodes that were not there before, whatever their place."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Delta, Scene
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@lru_cache(maxsize=256)
+def tree_of(source: bytes | None) -> ast.Module | None:
+    """The syntax tree; None where there is no file or Python cannot read it."""
+    if source is None:
+        return None
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def python(scene: Scene) -> Iterator[tuple[Delta, ast.Module, ast.Module]]:
+    """Changed Python files with their trees before and after; a missing side is empty."""
+    nothing = ast.Module(body=[], type_ignores=[])
+    for delta in scene.files:
+        if places.suffix(delta.path) == ".py" and not delta.is_deleted:
+            after = tree_of(delta.after)
+            if after is not None:
+                yield delta, tree_of(delta.before) or nothing, after
+
+
+def fresh(old: ast.AST, new: ast.AST) -> list[ast.AST]:
+    """Statements, calls, handlers and decorators of `new` that `old` has fewer of."""
+    there = Counter(ast.dump(node) for node in ast.walk(old) if isinstance(node, _WANTED))
+    found: list[ast.AST] = []
+    for node in ast.walk(new):
+        if isinstance(node, _WANTED):
+            dump = ast.dump(node)
+            there[dump] -= 1
+            if there[dump] < 0:
+                found.append(node)
+    return found
+
+
+_WANTED = (ast.stmt, ast.Call, ast.ExceptHandler, ast.Compare, ast.Dict, ast.match_case, ast.Subscript)
+
+
+def functions(tree: ast.AST, prefix: str = "") -> dict[str, Function]:
+    """Functions and methods by qualified name; the last one of a name counts."""
+    found: dict[str, Function] = {}
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Function):
+            found[prefix + node.name] = node
+            found |= functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.ClassDef):
+            found |= functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            found |= functions(node, prefix)
+    return found
+
+
+def imports(tree: ast.Module) -> dict[str, str]:
+    """Name in the file to dotted origin."""
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found[alias.asname or alias.name.split(".")[0]] = alias.name
+        elif isinstance(node, ast.ImportFrom):
+            dots = "." * node.level
+            for alias in node.names:
+                found[alias.asname or alias.name] = f"{dots}{node.module or ''}.{alias.name}"
+    return found
+
+
+def own_modules(scene: Scene) -> frozenset[str]:
+    """Names under which the project's own modules, its tests aside, are imported."""
+    return _own(scene.new_paths | scene.old_paths)
+
+
+@lru_cache(maxsize=8)
+def _own(paths: frozenset[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for path in paths:
+        if path.endswith(".py") and not places.is_test(path):
+            parts = path.removesuffix(".py").split("/")
+            found |= {part for part in parts if part not in ("src", "lib", "__init__")}
+    return frozenset(found)
+
+
+def local_nodes(tree: ast.Module) -> set[int]:
+    """Ids of nodes that do not run on import: within functions, or behind `__main__`."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        inner = isinstance(node, Function | ast.Lambda)
+        main = isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+        if inner or main:
+            found |= {id(part) for part in ast.walk(node) if part is not node}
+    return found

@@ -1,0 +1,255 @@
+"""What the tests of a tree prove less than before: the comparison behind the rules on tests."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from atlas_retry.guard import collection, places, pychecks, pyunits, treeunits
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.units import VOID, Check, Suite, Unit
+
+
+class Loss(StrEnum):
+    """One way of proving less."""
+
+    REMOVED = "removed"
+    SWITCHED_OFF = "switched off"
+    UNPARSABLE = "unparsable"
+    CHECK_REMOVED = "assertion removed"
+    WEAKENED = "assertion weakened"
+    EXPECTATION = "expected value changed"
+    CASES = "cases removed"
+    INPUTS = "inputs changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Suites:
+    """The tests of the files that changed, as they were and as they are."""
+
+    old: dict[tuple[str, str], Unit]
+    new: dict[tuple[str, str], Unit]
+    growing: tuple[Unit, ...]
+    """Tests that are new or hold more than before: they may have taken over from others."""
+    deselected: tuple[str, ...]
+    """Text of commands and configuration that could leave marked tests out."""
+
+
+@lru_cache(maxsize=4)
+def losses(scene: Scene) -> tuple[tuple[Loss, Finding], ...]:
+    """Everything that the tests of the changed files prove less than before."""
+    pairs = tuple(_read(delta) for delta in scene.files if _holds_tests(delta))
+    suites = _suites(scene, pairs)
+    found: list[tuple[Loss, Finding]] = []
+    for old, new in pairs:
+        found += _of_file(old, new)
+    for key, unit in suites.old.items():
+        found += _of_unit(unit, _successor(key, unit, suites), suites)
+    return tuple(found)
+
+
+def _holds_tests(delta: Delta) -> bool:
+    return places.is_test_code(delta.path) or places.suffix(delta.path) == ".rs"
+
+
+def _read(delta: Delta) -> tuple[Suite, Suite]:
+    return suite(delta.path, delta.before), suite(delta.path, delta.after)
+
+
+def suite(path: str, source: bytes | None) -> Suite:
+    """The tests of one file, by its language."""
+    if source is None:
+        return Suite(path=path)
+    if places.suffix(path) == ".py":
+        return pyunits.read(path, source)
+    return treeunits.read(path, source)
+
+
+def _suites(scene: Scene, pairs: Iterable[tuple[Suite, Suite]]) -> _Suites:
+    old = {(s.path, u.name): u for s, _ in pairs for u in s.units}
+    collected = collection.collector(scene)
+    new = {(s.path, u.name): u for _, s in pairs for u in s.units if collected(s.path)}
+    growing = tuple(
+        unit
+        for key, unit in new.items()
+        if key not in old or unit.size > old[key].size or len(unit.checks) > len(old[key].checks)
+    )
+    return _Suites(old=old, new=new, growing=growing, deselected=collection.selections(scene))
+
+
+def _of_file(old: Suite, new: Suite) -> Iterator[tuple[Loss, Finding]]:
+    if old.parsed and not new.parsed:
+        detail = "can no longer be parsed, so none of its tests run"
+        yield Loss.UNPARSABLE, Finding(path=new.path, detail=detail)
+    for marker in (Counter(new.markers) - Counter(old.markers)).elements():
+        detail = f"switches the whole file off: {marker}"
+        yield Loss.SWITCHED_OFF, Finding(path=new.path, line=1, detail=detail)
+
+
+def _successor(key: tuple[str, str], unit: Unit, suites: _Suites) -> Unit | None:
+    """The same test in the same file, or the one that it moved to."""
+    if key in suites.new:
+        return suites.new[key]
+    fresh = [u for k, u in suites.new.items() if k not in suites.old]
+    moved = [u for u in fresh if u.name.split("::")[-1] == unit.name.split("::")[-1]]
+    renamed = [u for u in fresh if unit.dump and u.dump == unit.dump]
+    return next(iter(moved + renamed), None)
+
+
+def _of_unit(old: Unit, new: Unit | None, suites: _Suites) -> Iterator[tuple[Loss, Finding]]:
+    if new is None:
+        if old.is_live and not _taken_over(old, suites.growing):
+            detail = f"test `{old.name}` is gone: deleted, renamed out of collection or moved away"
+            yield Loss.REMOVED, Finding(path=old.path, line=old.line, detail=detail)
+        return
+    for marker in (Counter(new.markers) - Counter(old.markers)).elements():
+        if _switches_off(marker, suites.deselected):
+            detail = f"test `{new.name}` no longer has to pass: {marker}"
+            yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
+    if old.dump and old.dump == new.dump:
+        return
+    found = [*_of_checks(old, new, suites.growing), *_of_rows(old, new, suites.growing)]
+    yield from found
+    gone = old.inputs - new.literals
+    if gone and not found and not _absorbs(suites.growing, gone, old.names):
+        detail = f"test `{new.name}` no longer tries {_listed(gone)}"
+        yield Loss.INPUTS, Finding(path=new.path, line=new.line, detail=detail, soft=True)
+
+
+def _switches_off(marker: str, deselected: Sequence[str]) -> bool:
+    if not marker.startswith("mark "):
+        return True
+    return any(f"not {marker[5:]}" in text for text in deselected)
+
+
+def _taken_over(old: Unit, growing: Sequence[Unit]) -> bool:
+    """Whether other tests, new or grown, hold every assertion and value of a test that is gone."""
+    checks = [check for check in old.checks if check.strength > VOID]
+    if not checks and not old.rows:
+        return bool(old.helpers) and _absorbs(growing, old.inputs, old.names)
+    return all(_is_held(c, old, growing) for c in checks) and all(
+        any(_holds_row(row, unit) for unit in growing) for row in old.rows
+    )
+
+
+def _is_held(check: Check, old: Unit, growing: Sequence[Unit]) -> bool:
+    return any(
+        check.literals <= unit.literals
+        and _shares(check.names, unit.names)
+        and (unit.helpers or any(c.strength >= min(check.strength, 4) for c in unit.checks))
+        for unit in growing
+        if unit.is_live and unit is not old
+    )
+
+
+def _shares(wanted: frozenset[str], there: frozenset[str]) -> bool:
+    """Whether at least one telling name is spoken of there as well."""
+    return not wanted or bool((wanted - _COMMON) & there)
+
+
+_COMMON = frozenset({"self", "assertEqual", "len", "str", "int", "list", "pytest", "raises", "t"})
+
+
+def _absorbs(growing: Sequence[Unit], literals: frozenset[str], names: frozenset[str]) -> bool:
+    return any(literals <= unit.literals and _shares(names, unit.names) for unit in growing)
+
+
+def _of_checks(
+    old: Unit, new: Unit, growing: Sequence[Unit]
+) -> Iterator[tuple[Loss, Finding]]:
+    left = list(new.checks)
+    open_: list[Check] = []
+    for check in old.checks:
+        same = next((c for c in left if _proves_as_much(c, check)), None)
+        if same:
+            left.remove(same)
+        elif check.strength > VOID:
+            open_.append(check)
+    for check in open_:
+        successor = max(left, key=lambda c: _likeness(check, c), default=None)
+        if successor is None or _likeness(check, successor) == 0:
+            if not _is_held_elsewhere(check, old, new, growing):
+                detail = f"test `{new.name}` lost an assertion (line {check.line} before)"
+                yield Loss.CHECK_REMOVED, Finding(path=new.path, line=new.line, detail=detail)
+            continue
+        left.remove(successor)
+        loss = _difference(check, successor, old, new)
+        if loss:
+            kind, why = loss
+            detail = f"test `{new.name}`: {why}"
+            yield kind, Finding(path=new.path, line=successor.line, detail=detail)
+
+
+def _proves_as_much(new: Check, old: Check) -> bool:
+    return new.text == old.text and new.strength >= old.strength and new.guarded <= old.guarded
+
+
+def _likeness(old: Check, new: Check) -> float:
+    if old.text == new.text:
+        return 10.0
+    literals = len(old.literals & new.literals) / (len(old.literals | new.literals) or 1)
+    names = len(old.names & new.names) / (len(old.names | new.names) or 1)
+    same_kind = 0.1 if old.text.split()[0] == new.text.split()[0] else 0.0
+    bare = 0.05 if not old.names or not old.literals else 0.0
+    return 2 * literals + names + same_kind + bare
+
+
+def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Unit]) -> bool:
+    helped = bool(new.helpers - old.helpers) and check.literals <= new.literals
+    rows = len(new.rows) > len(old.rows) and check.literals <= new.literals
+    return helped or rows or _is_held(check, old, [u for u in growing if u is not new])
+
+
+def _difference(old: Check, new: Check, unit: Unit, after: Unit) -> tuple[Loss, str] | None:
+    """How the successor of an assertion falls short of it."""
+    if new.strength == VOID:
+        return Loss.WEAKENED, "an assertion can no longer fail"
+    if new.strength < old.strength:
+        return Loss.WEAKENED, f"an assertion proves less: {_short(old)} became {_short(new)}"
+    if new.guarded > old.guarded:
+        return Loss.WEAKENED, "an assertion is reached only on a condition"
+    if loose := new.loosening - old.loosening:
+        return Loss.WEAKENED, f"the value is passed through {_listed(loose)} before it is compared"
+    lost, gained = old.literals - new.literals, new.literals - old.literals
+    if lost and (gained - unit.literals or lost - after.literals):
+        return Loss.EXPECTATION, f"asserts {_listed(gained) or 'nothing'} instead of {_listed(lost)}"
+    if _is_reversed(old, new):
+        return Loss.EXPECTATION, "asserts the opposite"
+    return None
+
+
+def _is_reversed(old: Check, new: Check) -> bool:
+    first, second = old.text.split()[0], new.text.split()[0]
+    return {first, second} in ({"true", "false"}, {"none", "not"}, {"<", ">="}, {"<=", ">"})
+
+
+def _short(check: Check) -> str:
+    return f"`{check.text.split()[0]}`"
+
+
+def _of_rows(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[Loss, Finding]]:
+    lost = Counter(old.rows) - Counter(new.rows)
+    missing = [
+        row
+        for row in lost
+        if not any(_holds_row(row, unit) for unit in (new, *growing))
+    ]
+    if missing:
+        shown = ", ".join(f"({', '.join(row)})" for row in missing[:3])
+        detail = f"test `{new.name}` lost or changed the cases {shown}"
+        yield Loss.CASES, Finding(path=new.path, line=new.line, detail=detail)
+
+
+def _holds_row(row: tuple[str, ...], unit: Unit) -> bool:
+    if unit.rows:
+        return any(Counter(row) <= Counter(other) for other in unit.rows)
+    return {part for part in row if part not in ("None", "True", "False")} <= unit.literals
+
+
+def _listed(words: Iterable[str]) -> str:
+    chosen = sorted(words)
+    return ", ".join(chosen[:3]) + (" ..." if len(chosen) > 3 else "")
+
+
+__all__ = ["Loss", "losses", "pychecks", "suite"]

@@ -1,0 +1,369 @@
+"""Tests of a Python file as units: what pytest and unittest would collect. Runs nothing."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from atlas_retry.guard import pychecks
+from atlas_retry.guard.pychecks import Scope, literals_in, names_in
+from atlas_retry.guard.units import VOID, Check, Suite, Unit, by_name
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+SKIPS = frozenset(
+    ("skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest",
+     "importorskip", "expected_failure", "skip_if", "exit", "_exit", "abort")
+)  # fmt: skip
+_HARMLESS = frozenset(
+    ("parametrize", "usefixtures", "patch", "object", "dict", "multiple", "given", "settings",
+     "example", "filterwarnings", "staticmethod", "classmethod", "asyncio", "anyio", "override",
+     "freeze_time", "timeout", "wraps", "pytest_asyncio", "django_db")
+)  # fmt: skip
+_SWALLOWING = frozenset({"Exception", "BaseException", "AssertionError"})
+_ENVIRONMENT = frozenset(
+    ("pathlib", "Path", "os", "sys", "time", "sleep", "tempfile", "shutil", "logging", "random",
+     "open", "print", "monkeypatch", "capsys", "warnings", "locale", "subprocess")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    path: str
+    aliases: frozenset[str]
+    """Names that stand for something that skips."""
+    asserting: frozenset[str]
+    """Functions beside the tests that assert."""
+    scope: Scope
+
+
+def read(path: str, source: bytes) -> Suite:
+    """The tests of one file; `parsed` is false where Python cannot read it."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return Suite(path=path, parsed=False)
+    file = _File(
+        path=path,
+        aliases=_aliases(tree),
+        asserting=_asserting(tree),
+        scope=Scope(truths=_truths(tree)),
+    )
+    tests = [node for node in tree.body if _is_test(node)]
+    beside = [node for node in tree.body if node not in tests]
+    units = by_name(_units(tree.body, file, prefix="", inherited=()))
+    for gone in _undone(tree.body):
+        units.pop(gone, None)
+    literals = literals_in(*beside)
+    return Suite(
+        path=path,
+        units=tuple(replace(unit, literals=unit.literals | literals) for unit in units.values()),
+        literals=literals,
+        markers=tuple(_file_markers(tree.body, file)),
+    )
+
+
+def _is_test(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ClassDef):
+        bases = {pychecks.last(base) for base in node.bases}
+        return node.name.startswith("Test") or any("Test" in base for base in bases)
+    return isinstance(node, Function) and node.name.startswith("test") and not _is_fixture(node)
+
+
+def _is_fixture(node: Function) -> bool:
+    return any("fixture" in names_in(decorator) for decorator in node.decorator_list)
+
+
+def _units(
+    body: Sequence[ast.stmt], file: _File, *, prefix: str, inherited: tuple[str, ...]
+) -> Iterator[Unit]:
+    for node in body:
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            marker = f"if {ast.unparse(node.test)}" if isinstance(node, ast.If) else "block"
+            inner = [*node.body, *getattr(node, "orelse", [])]
+            yield from _units(inner, file, prefix=prefix, inherited=(*inherited, marker))
+        elif isinstance(node, ast.ClassDef) and (_is_test(node) or prefix):
+            markers = (*inherited, *_class_markers(node, file))
+            yield from _units(node.body, file, prefix=f"{prefix}{node.name}::", inherited=markers)
+        elif isinstance(node, Function) and _is_test(node):
+            yield _unit(node, file, prefix, inherited)
+
+
+def _undone(body: Sequence[ast.stmt]) -> Iterator[str]:
+    """Names of tests that are deleted or bound to something else afterwards."""
+    for node in body:
+        targets: Sequence[ast.expr] = ()
+        if isinstance(node, ast.Delete | ast.Assign):
+            targets = node.targets
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id.startswith(("test", "Test")):
+                yield target.id
+
+
+def _unit(node: Function, file: _File, prefix: str, inherited: tuple[str, ...]) -> Unit:
+    walk = _Walk(file)
+    checks = tuple(walk.statements(node.body, guarded=0, swallowed=False))
+    rows, row_markers = _rows(node.decorator_list, file)
+    markers = [*inherited, *_decorators(node.decorator_list, file), *walk.markers, *row_markers]
+    if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node)):
+        markers.append("yield")
+    if isinstance(node, ast.AsyncFunctionDef):
+        markers.append("async")
+    return Unit(
+        path=file.path,
+        name=prefix + node.name,
+        line=node.lineno,
+        checks=checks,
+        markers=tuple(markers),
+        rows=rows,
+        literals=literals_in(*node.body, *node.decorator_list, node.args),
+        inputs=_inputs(node),
+        names=names_in(*node.body, *node.decorator_list),
+        dump=ast.dump(replace_name(node)),
+        helpers=_called_names(node) & file.asserting,
+    )
+
+
+def replace_name(node: Function) -> ast.AST:
+    """The function without its name and docstring: what a rename leaves as it is."""
+    body = node.body
+    if ast.get_docstring(node) is not None:
+        body = body[1:]
+    return ast.Module(body=[*body, *map(ast.Expr, node.decorator_list)], type_ignores=[])
+
+
+def _called_names(node: ast.AST) -> frozenset[str]:
+    return frozenset(
+        pychecks.last(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)
+    )
+
+
+def _inputs(node: Function) -> frozenset[str]:
+    """Literals within calls, but for those that speak to the environment."""
+    found: set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and not names_in(part.func) & _ENVIRONMENT:
+            found |= literals_in(*part.args, *(keyword.value for keyword in part.keywords))
+    return frozenset(found)
+
+
+class _Walk:
+    """Goes through the body of one test, in order."""
+
+    def __init__(self, file: _File) -> None:
+        self.file = file
+        self.markers: list[str] = []
+
+    def statements(
+        self, body: Sequence[ast.stmt], *, guarded: int, swallowed: bool
+    ) -> Iterator[Check]:
+        for node in body:
+            for check in self.statement(node, guarded, swallowed=swallowed):
+                yield replace(check, strength=VOID) if swallowed else check
+            if isinstance(node, ast.Return | ast.Continue | ast.Break):
+                if guarded:
+                    self.markers.append("return")
+                return
+
+    def statement(self, node: ast.stmt, guarded: int, *, swallowed: bool) -> Iterator[Check]:
+        if isinstance(node, ast.Assert):
+            found = pychecks.of_assert(node.test, node.lineno, self.file.scope)
+            yield from (replace(check, guarded=guarded) for check in found)
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            yield from self._with(node, guarded, swallowed=swallowed)
+        elif isinstance(node, ast.Try):
+            yield from self._try(node, guarded, swallowed=swallowed)
+        elif isinstance(node, ast.If | ast.While):
+            dead = isinstance(node.test, ast.Constant) and not node.test.value
+            yield from self.statements(
+                node.body, guarded=guarded + 1, swallowed=swallowed or dead
+            )
+            yield from self.statements(node.orelse, guarded=guarded + 1, swallowed=swallowed)
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            empty = isinstance(node.iter, ast.List | ast.Tuple) and not node.iter.elts
+            yield from self.statements(node.body, guarded=guarded, swallowed=swallowed or empty)
+        else:
+            yield from self._plain(node, guarded)
+
+    def _plain(self, node: ast.stmt, guarded: int) -> Iterator[Check]:
+        if isinstance(node, ast.Raise) and node.exc and names_in(node.exc) & SKIPS:
+            self.markers.append(ast.unparse(node.exc)[:80])
+        if isinstance(node, Function | ast.ClassDef):
+            return
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call):
+                yield from self._call(part, guarded)
+
+    def _call(self, call: ast.Call, guarded: int) -> Iterator[Check]:
+        called = pychecks.last(call.func)
+        if called in SKIPS or (called == "add_marker" and names_in(*call.args) & SKIPS):
+            self.markers.append(called)
+        elif called in pychecks.RAISES and len(call.args) > 1 and called.startswith("assert"):
+            yield replace(pychecks.of_raises(call, [], call.lineno), guarded=guarded)
+        else:
+            check = pychecks.of_call(call, call.lineno, self.file.scope)
+            if check:
+                yield replace(check, guarded=guarded)
+
+    def _with(
+        self, node: ast.With | ast.AsyncWith, guarded: int, *, swallowed: bool
+    ) -> Iterator[Check]:
+        for item in node.items:
+            call = item.context_expr
+            if not isinstance(call, ast.Call):
+                continue
+            called = pychecks.last(call.func)
+            if called in pychecks.RAISES:
+                yield replace(pychecks.of_raises(call, node.body, node.lineno), guarded=guarded)
+            swallowed = swallowed or (called == "suppress" and _swallows(call.args))
+        yield from self.statements(node.body, guarded=guarded, swallowed=swallowed)
+
+    def _try(self, node: ast.Try, guarded: int, *, swallowed: bool) -> Iterator[Check]:
+        quiet = any(
+            (handler.type is None or _swallows([handler.type]))
+            and not any(_fails(part) for stmt in handler.body for part in ast.walk(stmt))
+            for handler in node.handlers
+        )
+        yield from self.statements(node.body, guarded=guarded, swallowed=swallowed or quiet)
+        for handler in node.handlers:
+            yield from self.statements(handler.body, guarded=guarded + 1, swallowed=swallowed)
+        yield from self.statements(node.orelse, guarded=guarded, swallowed=swallowed)
+        yield from self.statements(node.finalbody, guarded=guarded, swallowed=swallowed)
+
+
+def _swallows(kinds: Sequence[ast.expr]) -> bool:
+    return bool(names_in(*kinds) & _SWALLOWING)
+
+
+def _fails(node: ast.AST) -> bool:
+    if isinstance(node, ast.Raise | ast.Assert):
+        return True
+    return isinstance(node, ast.Call) and pychecks.last(node.func) in ("fail", "xfail")
+
+
+def _rows(
+    decorators: Sequence[ast.expr], file: _File
+) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
+    """Literals of every parametrized row, and what switches rows off."""
+    rows: list[tuple[str, ...]] = []
+    markers: list[str] = []
+    for decorator in decorators:
+        if not isinstance(decorator, ast.Call) or pychecks.last(decorator.func) != "parametrize":
+            continue
+        for argument in decorator.args[1:2]:
+            for row in argument.elts if isinstance(argument, ast.List | ast.Tuple) else ():
+                rows.append(_row(row))
+                markers += _marks(row, file)
+    return tuple(rows), markers
+
+
+def _row(row: ast.expr) -> tuple[str, ...]:
+    parts = row.args if isinstance(row, ast.Call) and pychecks.last(row.func) == "param" else [row]
+    return tuple(
+        repr(node.value)
+        for part in parts
+        for node in ast.walk(part)
+        if isinstance(node, ast.Constant)
+    )
+
+
+def _marks(row: ast.expr, file: _File) -> Iterator[str]:
+    if isinstance(row, ast.Call):
+        for keyword in row.keywords:
+            if keyword.arg == "marks" and names_in(keyword.value) & (SKIPS | file.aliases):
+                yield f"row: {ast.unparse(keyword.value)[:60]}"
+
+
+def _decorators(decorators: Sequence[ast.expr], file: _File) -> Iterator[str]:
+    """Decorators that skip, and those nobody knows: they may swallow what the test says."""
+    for decorator in decorators:
+        call = decorator.func if isinstance(decorator, ast.Call) else decorator
+        names = names_in(call)
+        if names & (SKIPS | file.aliases):
+            yield _without_reason(decorator)
+        elif names & _HARMLESS or _last_is_parametrize(decorator):
+            continue
+        elif "mark" in names:
+            yield f"mark {pychecks.last(call)}"
+        else:
+            yield f"decorator {ast.unparse(call)}"
+
+
+def _last_is_parametrize(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and pychecks.last(decorator.func) == "parametrize"
+
+
+def _without_reason(decorator: ast.expr) -> str:
+    if not isinstance(decorator, ast.Call):
+        return ast.unparse(decorator)
+    said = [ast.unparse(a) for a in decorator.args if not isinstance(a, ast.Constant)]
+    kept = [f"{k.arg}={ast.unparse(k.value)}" for k in decorator.keywords if k.arg != "reason"]
+    return f"{ast.unparse(decorator.func)}({', '.join(said + kept)})"
+
+
+def _class_markers(node: ast.ClassDef, file: _File) -> Iterator[str]:
+    yield from _decorators(node.decorator_list, file)
+    for part in node.body:
+        if isinstance(part, Function) and part.name == "__init__":
+            yield "__init__"
+    yield from _file_markers(node.body, file)
+
+
+def _file_markers(body: Sequence[ast.stmt], file: _File) -> Iterator[str]:
+    """`pytestmark`, `__test__`, and calls that leave the file as it is imported."""
+    for node in body:
+        if isinstance(node, ast.Assign):
+            targets = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            if "pytestmark" in targets and names_in(node.value) & (SKIPS | file.aliases):
+                yield f"pytestmark {ast.unparse(node.value)[:60]}"
+            if targets & {"__test__", "__unittest_skip__"}:
+                yield f"__test__ {ast.unparse(node.value)[:60]}"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            if pychecks.last(node.value.func) in SKIPS:
+                yield ast.unparse(node.value)[:80]
+        elif isinstance(node, ast.Raise):
+            yield ast.unparse(node)[:80]
+        elif isinstance(node, ast.If) and not _is_main(node.test):
+            yield from _file_markers(node.body, file)
+
+
+def _is_main(test: ast.expr) -> bool:
+    return "__name__" in names_in(test)
+
+
+def _aliases(tree: ast.Module) -> frozenset[str]:
+    """Names bound to something that skips, through imports and assignments."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and names_in(node.value) & (SKIPS | found):
+            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {a.asname for a in node.names if a.asname and a.name in SKIPS}
+        elif isinstance(node, Function) and not node.name.startswith("test"):
+            if names_in(*node.body) & SKIPS and not _is_fixture(node):
+                found.add(node.name)
+    return frozenset(found - {"pytestmark"})
+
+
+def _asserting(tree: ast.Module) -> frozenset[str]:
+    return frozenset(
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, Function)
+        and not node.name.startswith("test")
+        and any(_fails(part) or _asserts(part) for part in ast.walk(node))
+    )
+
+
+def _asserts(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and pychecks.last(node.func).startswith("assert")
+
+
+def _truths(tree: ast.Module) -> frozenset[str]:
+    return frozenset(
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is True
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    )

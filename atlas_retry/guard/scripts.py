@@ -1,0 +1,271 @@
+"""Rules on what runs the checks: make, package scripts, shell, CI, hooks. Reads, runs nothing."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.documents import flat, parse
+
+_MAKE = re.compile(r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$")
+_CI = re.compile(
+    r"^\.github/(workflows|actions)/|^\.gitlab-ci|^\.circleci/|^\.travis\.yml$|^azure-pipelines|^Jenkinsfile"
+    r"|^bitbucket-pipelines|^\.buildkite/|^\.woodpecker|^\.drone\.yml$|^appveyor\.yml$|^cloudbuild\.yaml$"
+)
+_HOOKS = re.compile(r"^\.husky/|^\.githooks/|^\.?lefthook(-local)?\.ya?ml$|^\.claude/settings|^\.overcommit")
+_RUNNERS = re.compile(r"(^|/)(noxfile|tasks|dodo|fabfile|setup|build)\.py$|(^|/)Rakefile$|\.gradle(\.kts)?$")
+_GIVES_UP = re.compile(
+    r"\|\|\s*(true|:|exit\s+0|echo\b.*|/bin/true)|;\s*(true|exit\s+0|:)\s*$|^\s*-\s*[a-z$@]|\bset\s\+e\b"
+    r"|\bexit\s+(0|\$\(\(0\)\))\b|\btrap\b.*\bexit\b|\btrap\b.*\bEXIT\b|--no-verify\b|\bexec\s+true\b|2>&1\s*\|\s*(cat|tee|true)"
+    r"|--(exit-zero|passWithNoTests|pass-with-no-tests|no-fail|exit-0)\b|\bSKIP=|\breturn\s+0\b"
+    r"|success_codes|ignore_errors|ignore_outcome|\ballow_failure\b|^\s*(true|:)\s*$"
+)
+_MAKE_VARIABLES = re.compile(
+    r"^\s*(override\s+|export\s+)?(SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKE|PATH|PYTEST_ADDOPTS|GOFLAGS|NODE_OPTIONS)"
+    r"\s*[:?+]?=|^\.(IGNORE|ONESHELL|SILENT|DEFAULT)\b|^\s*-?s?include\b"
+)
+
+
+def make_rules(scene: Scene) -> Iterator[Finding]:
+    """Targets that run less than before, or whose failure no longer counts."""
+    for delta in scene.files:
+        if not _MAKE.search(delta.path):
+            continue
+        if delta.is_added and _outranks(delta, scene):
+            detail = "a new makefile takes precedence over the one that was there"
+            yield Finding(path=delta.path, line=1, detail=detail)
+        yield from _lines_kept(delta, _recipe(delta.old_text), _recipe(delta.new_text))
+        old = Counter(map(str.strip, delta.old_text.splitlines()))
+        for number, line in enumerate(delta.new_text.splitlines(), 1):
+            if old[line.strip()] == 0 and _MAKE_VARIABLES.match(line):
+                yield Finding(path=delta.path, line=number, detail=f"steers make: {line.strip()}")
+
+
+def _outranks(delta: Delta, scene: Scene) -> bool:
+    """GNU make reads GNUmakefile, makefile, Makefile, in this order."""
+    folder = delta.path.rpartition("/")[0]
+    others = {f"{folder}/{n}".lstrip("/") for n in ("Makefile", "makefile", "GNUmakefile")}
+    return bool((others - {delta.path}) & scene.old_paths)
+
+
+def _recipe(text: str) -> list[tuple[int, str]]:
+    """Numbered lines of targets and recipes, the target as part of each; help text left out."""
+    found, target = [], ""
+    for number, line in enumerate(text.replace("\\\n", " ").splitlines(), 1):
+        bare = line.strip()
+        if not bare or bare.startswith("#") or bare.startswith(".PHONY"):
+            continue
+        if re.match(r"^[^\s=]+[^=]*:(?!=)", line):
+            target, _, needs = line.partition(":")
+            found += [(number, f"{target.strip()} needs {need}") for need in needs.split()]
+        elif line[:1] in ("\t", " "):
+            found.append((number, f"{target.strip()}: {' '.join(bare.split())}"))
+        else:
+            found.append((number, " ".join(bare.split())))
+    return found
+
+
+def _lines_kept(
+    delta: Delta, old: Iterable[tuple[int, str]], new: Iterable[tuple[int, str]]
+) -> Iterator[Finding]:
+    """Every line there was is still there, and none that came gives up."""
+    old, new = list(old), list(new)
+    there = Counter(line for _, line in new)
+    before = Counter(line for _, line in old)
+    for _, line in old:
+        there[line] -= 1
+        if there[line] < 0 and not _is_said(line):
+            yield Finding(path=delta.path, line=1, detail=f"no longer runs `{line[:100]}`")
+    for number, line in new:
+        before[line] -= 1
+        command = line.partition(": ")[2] or line
+        if before[line] < 0 and _GIVES_UP.search(command):
+            yield Finding(path=delta.path, line=number, detail=f"hides a failure: `{command[:100]}`")
+
+
+def _is_said(line: str) -> bool:
+    """Whether a command only talks."""
+    return bool(re.match(r"^([\w.-]+: )?@?(echo|printf)\b", line))
+
+
+def package_scripts(scene: Scene) -> Iterator[Finding]:
+    """`scripts` of package.json, and of tools like it, that gates go through."""
+    for delta in scene.files:
+        if places.name(delta.path) not in ("package.json", "pyproject.toml", "composer.json"):
+            continue
+        old, new = (_scripts(delta.path, side) for side in (delta.before, delta.after))
+        for key, command in old.items():
+            if new.get(key) != command and not _does_more(str(command), str(new.get(key, ""))):
+                detail = f"script `{key}` was `{command}` and is `{new.get(key, 'gone')}`"
+                yield Finding(path=delta.path, line=_line(delta.new_text, key), detail=detail)
+        for key in new.keys() - old.keys():
+            runs = str(new[key])
+            hooks = re.match(r"^(pre|post)(test|lint|format|check|build|install|typecheck)", key)
+            if hooks or _GIVES_UP.search(runs):
+                detail = f"script `{key}` was added: `{runs}`"
+                yield Finding(path=delta.path, line=_line(delta.new_text, key), detail=detail)
+
+
+def _does_more(old: str, new: str) -> bool:
+    return bool(new) and new.startswith(old) and not _GIVES_UP.search(new.removeprefix(old)) and (
+        re.match(r"^( &&.*)?$", new.removeprefix(old)) is not None
+    )
+
+
+def _scripts(path: str, content: bytes | None) -> dict[str, object]:
+    leaves = flat(parse(path, content)) if content else {}
+    return {
+        key[-1]: value
+        for key, value in leaves.items()
+        if "scripts" in key[:-1] or key[:3] == ("tool", "poe", "tasks") or "taskipy" in key
+        if key[:2] != ("project", "scripts") and key[:3] != ("tool", "poetry", "scripts")
+    }
+
+
+def _line(text: str, word: str) -> int:
+    for number, line in enumerate(text.splitlines(), 1):
+        if word in line:
+            return number
+    return 1
+
+
+def shell_scripts(scene: Scene) -> Iterator[Finding]:
+    """Scripts that gates run, and tests written in shell: nothing skipped, no failure hidden."""
+    for delta in scene.files:
+        if not _is_shell(delta) or not _is_run_by_gates(delta.path, scene):
+            continue
+        yield from _lines_kept(delta, _commands(delta.old_text), _commands(delta.new_text))
+        for number, line in _functions(delta):
+            yield Finding(path=delta.path, line=number, detail=f"redefines a command: `{line}`")
+
+
+def _is_shell(delta: Delta) -> bool:
+    head = (delta.after or delta.before or b"")[:40]
+    return places.suffix(delta.path) in (".sh", ".bash", ".bats", ".zsh") or (
+        head.startswith(b"#!") and b"sh" in head.splitlines()[0]
+    )
+
+
+def _is_run_by_gates(path: str, scene: Scene) -> bool:
+    named = any(path in command for command in scene.commands)
+    sources = ("Makefile", "package.json", ".pre-commit-config.yaml", "tox.ini", "justfile")
+    said = b"\n".join(scene.old(source) or b"" for source in sources)
+    return named or places.is_test(path) or path.encode("utf-8", "surrogateescape") in said
+
+
+def _commands(text: str) -> list[tuple[int, str]]:
+    """Numbered commands; quotes and braces, which linters rewrite, left out."""
+    joined = text.replace("\\\n", " ")
+    return [
+        (number, " ".join(re.sub(r"[\"'{}`]|\$\(|\)", "", line).split()))
+        for number, line in enumerate(joined.splitlines(), 1)
+        if line.strip() and not line.strip().startswith("#")
+    ]
+
+
+def _functions(delta: Delta) -> Iterator[tuple[int, str]]:
+    """Functions and aliases that a script defines anew although it had them."""
+    for number, line in enumerate(delta.new_text.splitlines(), 1):
+        found = re.match(r"\s*(?:function\s+)?([\w-]+)\s*\(\)|\s*alias\s+([\w-]+)=", line)
+        name = found and (found[1] or found[2])
+        if name and line.strip() not in delta.old_text and (
+            len(re.findall(rf"^\s*{re.escape(name)}\s*\(\)", delta.new_text, re.M)) > 1
+            or re.search(rf"(^|[\s;|&]){re.escape(name)}\s", delta.old_text, re.M)
+        ):
+            yield number, line.strip()
+
+
+_CI_STEERS = re.compile(
+    r"^(continue-on-error|if|allow_failure|when|only|except|rules|branches-ignore|paths-ignore|"
+    r"tags-ignore|fail-fast|skip|env|defaults|shell|timeout-minutes|strategy|exclude)$"
+)
+
+
+def ci_and_hooks(scene: Scene) -> Iterator[Finding]:
+    """Pipelines and hooks: no step gone, none that may fail, none on a condition."""
+    for delta in scene.files:
+        if not (_CI.match(delta.path) or _HOOKS.match(delta.path)):
+            continue
+        if delta.is_deleted:
+            yield Finding(path=delta.path, detail="a pipeline or hook was deleted")
+        elif not delta.is_added:
+            yield from _steps_kept(delta)
+
+
+def _steps_kept(delta: Delta) -> Iterator[Finding]:
+    old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
+    yield from _lines_kept(delta, [(n, line) for n, line in old if not _VERSION.search(line)], new)
+    before = Counter(line for _, line in old)
+    for number, line in new:
+        before[line] -= 1
+        key = re.match(r"-?\s*([\w-]+)\s*:", line)
+        if before[line] < 0 and key and _CI_STEERS.match(key[1]):
+            yield Finding(path=delta.path, line=number, detail=f"puts a step on terms: `{line}`")
+
+
+_VERSION = re.compile(r"^-?\s*(uses|image|\w*-version|name|key|restore-keys|with|runs-on)\s*:")
+
+
+def _numbered(text: str) -> list[tuple[int, str]]:
+    lines = enumerate(text.splitlines(), 1)
+    return [(n, " ".join(s.split())) for n, s in lines if s.strip() and not s.strip().startswith("#")]
+
+
+def pre_commit(scene: Scene) -> Iterator[Finding]:
+    """Hooks removed, narrowed, softened or pinned to something older."""
+    for delta in scene.files:
+        if not re.search(r"(^|/)\.?pre-commit-(config|hooks)\.yaml$", delta.path):
+            continue
+        if delta.is_added:
+            continue
+        old = flat(parse(delta.path, delta.before or b""))
+        new = flat(parse(delta.path, delta.after or b""))
+        for key in dict.fromkeys((*old, *new)):
+            if old.get(key) != new.get(key) and not _hook_as_strict(key, old.get(key), new, old):
+                told = f"{'.'.join(key)}: {old.get(key, 'unset')} became {new.get(key, 'unset')}"
+                word = str(new.get(key, key[-1]))
+                yield Finding(path=delta.path, line=_line(delta.new_text, word), detail=told)
+
+
+def _hook_as_strict(
+    key: tuple[str, ...], before: object, new: dict[tuple[str, ...], object], old: object
+) -> bool:
+    after, last = new.get(key), key[-1]
+    if last == "rev":
+        return before is None or _version(after) >= _version(before)
+    if last in ("name", "description", "verbose", "minimum_pre_commit_version", "default_stages"):
+        return last != "default_stages"
+    if key[0] in ("ci", "default_language_version"):
+        return True
+    if last in ("exclude", "files", "stages", "args", "entry", "types", "types_or", "exclude_types",
+                "always_run", "pass_filenames", "fail_fast", "language", "additional_dependencies"):
+        fresh = isinstance(old, dict) and not any(k[: len(key) - 1] == key[:-1] for k in old)
+        return fresh or last in ("additional_dependencies", "fail_fast")
+    return before is None
+
+
+def _version(value: object) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", str(value))[:4])
+
+
+def runners(scene: Scene) -> Iterator[Finding]:
+    """Files like noxfile.py that are nothing but commands of checks."""
+    for delta in scene.files:
+        if not _RUNNERS.search(delta.path) or places.name(delta.path) == "setup.py":
+            continue
+        if not delta.is_added:
+            yield from _lines_kept(delta, _sessions(delta.old_text), _sessions(delta.new_text))
+
+
+def _sessions(text: str) -> list[tuple[int, str]]:
+    """Numbered lines that run or decide something."""
+    wanted = re.compile(r"\.run|\.install\(|sessions?\b|return|\bskip|success_codes|test|check|exclude|raise")
+    return [
+        (number, " ".join(line.split()).rstrip(","))
+        for number, line in enumerate(text.splitlines(), 1)
+        if wanted.search(line) and not line.strip().startswith(("#", "//", '"""'))
+    ]
+
+
+__all__ = ["ci_and_hooks", "make_rules", "package_scripts", "pre_commit", "runners", "shell_scripts"]

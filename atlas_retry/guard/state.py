@@ -1,0 +1,103 @@
+"""Rules on what is beside the tree: git, places outside, tools, atlas's own files."""
+
+import re
+from collections.abc import Iterator
+
+from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.globs import Globs
+
+_INNOCENT_FACTS = ("index", "state:ORIG_HEAD", "state:FETCH_HEAD")
+_CACHES = Globs(
+    (
+        "**/.cache/", "**/__pycache__/", ".npm/_cacache/", ".npm/_logs/", ".yarn/", ".pnpm-store/",
+        ".local/share/", ".local/state/", ".cargo/registry/", ".cargo/git/", ".cargo/.*",
+        ".gradle/caches/", ".gradle/daemon/", ".m2/repository/", "go/pkg/", "go/telemetry/",
+        ".config/go/telemetry/", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".eslintcache",
+        ".claude/", ".claude.json", ".claude.json.*", ".bash_history", ".python_history",
+        ".node_repl_history", ".viminfo", ".lesshst", ".wget-hsts", ".rustup/tmp/", "*.log",
+    )
+)  # fmt: skip
+OWN = Globs(("/.atlas/", "atlas.yaml", "atlas.yml", "/.atlas.yaml"))
+
+
+def git_state(scene: Scene) -> Iterator[Finding]:
+    """Commits, refs, flags of the index, hooks, configuration: staging alone is innocent."""
+    before, after = scene.case.git_before, scene.case.git_after
+    for key in sorted({*before, *after}):
+        if before.get(key) != after.get(key) and key not in _INNOCENT_FACTS:
+            path = f".git/{key.removeprefix('config:')}" if "/" in key else ".git"
+            if key.startswith(("index-flags:", "index-flag:")):
+                path = key.split(":", 1)[1]
+            yield Finding(path=path, detail=f"git's {key} was {_how(before, after, key)}")
+
+
+def _how(before: object, after: object, key: str) -> str:
+    had = isinstance(before, dict) and key in before
+    has = isinstance(after, dict) and key in after
+    return "changed" if had and has else "removed" if had else "added"
+
+
+def outside(scene: Scene) -> Iterator[Finding]:
+    """Files beyond the workspace: another project's, or settings that every tool reads."""
+    for change in scene.case.outside:
+        if not _CACHES.match(change.path):
+            where = f"{change.place.rstrip('/')}/{change.path}"
+            yield Finding(path=where, detail="is outside the workspace and was changed")
+
+
+def tools(scene: Scene) -> Iterator[Finding]:
+    """The executables that the gates resolve to."""
+    for tool in scene.case.tools:
+        if tool.before != tool.after:
+            found = tool.path or "nothing"
+            yield Finding(path=tool.path or tool.name, detail=f"`{tool.name}` now leads to {found}")
+
+
+def own_files(scene: Scene) -> Iterator[Finding]:
+    """Configuration and state of atlas itself."""
+    for delta in scene.deltas:
+        if OWN.match(delta.path) or delta.path in scene.case.sources:
+            yield Finding(path=delta.path, detail="belongs to atlas, which decides what has to pass")
+
+
+def protected(scene: Scene) -> Iterator[Finding]:
+    """What the user's `guard.protect` names."""
+    globs = Globs(scene.case.protect)
+    for delta in scene.deltas:
+        if scene.case.protect and globs.match(delta.path):
+            yield Finding(path=delta.path, detail="is protected by guard.protect")
+
+
+def clocks(scene: Scene) -> Iterator[Finding]:
+    """Modification times in the future: make and caches then take old results for fresh ones."""
+    for path in scene.case.future:
+        yield Finding(path=path, detail="its modification time was set into the future")
+
+
+def leftovers(scene: Scene) -> Iterator[Finding]:
+    """Processes that go on after the change and may write once nobody looks."""
+    for process in scene.case.leftovers:
+        yield Finding(path=".", detail=f"a process was left running: {process}")
+
+
+_VARIABLES = re.compile(
+    r"^(PYTEST\w*|PYTHON\w+|RUFF_\w+|MYPY\w*|FLAKE8\w*|PYLINT\w*|COVERAGE\w*|COV_\w+|NODE_OPTIONS"
+    r"|NODE_ENV|NODE_PATH|JEST\w*|VITEST\w*|ESLINT\w*|CI|GITHUB_ACTIONS|PATH|LD_\w+|SKIP"
+    r"|PRE_COMMIT\w*|HUSKY\w*|GOFLAGS|GOTEST\w*|GOLANGCI\w*|RUSTFLAGS|CARGO_\w+|MAVEN_\w+|MVN_\w+"
+    r"|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|GRADLE_OPTS|MAKEFLAGS|SHELLCHECK\w*|SHELL|BASH_ENV|ENV"
+    r"|TOX_\w+|TOXENV|NOX\w*|GIT_\w+|HOME|TMPDIR|npm_config_\w+|NPM_CONFIG_\w+|\w*SKIP\w*TESTS?\w*)$"
+)
+
+
+def environment_files(scene: Scene) -> Iterator[Finding]:
+    """Variables in `.env` files that steer the tools of the gates."""
+    for delta in scene.files:
+        if not re.search(r"(^|/)(\.env(\.\w+)?|\.envrc|\.npmrc|\.yarnrc(\.yml)?)$", delta.path):
+            continue
+        old = set(map(str.strip, delta.old_text.splitlines()))
+        for number, line in enumerate(delta.new_text.splitlines(), 1):
+            name = re.match(r"\s*(?:export\s+)?([\w-]+)\s*[=:]", line)
+            steers = (name and _VARIABLES.match(name[1])) or re.match(r"\s*(source|PATH_add)\b", line)
+            if steers and line.strip() not in old:
+                detail = f"sets {name[1] if name else line.strip()}, which steers the gates' tools"
+                yield Finding(path=delta.path, line=number, detail=detail)

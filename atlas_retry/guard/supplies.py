@@ -1,0 +1,170 @@
+"""Rules on dependencies, ignore files and golden data."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.globs import Globs, lines_of
+
+_LOCAL = re.compile(r"^(file:|link:|portal:|\.{0,2}/|git[+:@]|github:|https?://|npm:|workspace:\.)|\.tgz$")
+_TOOLS = re.compile(
+    r"^(pytest|ruff|mypy|flake8|pylint|black|isort|coverage|tox|nox|bandit|pyright|jest|vitest|mocha|chai"
+    r"|eslint|prettier|typescript|nyc|c8|ts-jest|hypothesis|attrs|pre-commit)([\w@/.-]*)$"
+    r"|^(@\w+/)?(eslint|jest|vitest|typescript|prettier|types)[\w/.-]*$|^@(eslint|jest|vitest|typescript-eslint)/"
+)
+_PIN = re.compile(r"^\s*[\"']?([A-Za-z][\w.\-]*)(?:\[[^\]]*\])?\s*([<>=!~^@].*?)[\"']?\s*,?\s*$")
+
+
+def dependencies(scene: Scene) -> Iterator[Finding]:
+    """Dependencies led elsewhere, and tools of the gates pinned to something older."""
+    for delta in scene.files:
+        name = places.name(delta.path)
+        if name in ("package.json", "Cargo.toml", "composer.json"):
+            yield from _manifest(delta)
+        elif name == "go.mod":
+            yield from _go_mod(delta)
+        elif name == "pyproject.toml" or re.match(r"(dev-|test-)?(requirements|constraints).*\.(txt|in)$", name):
+            yield from _pins(delta)
+
+
+def _manifest(delta: Delta) -> Iterator[Finding]:
+    old = flat(parse(delta.path, delta.before)) if delta.before else {}
+    new = flat(parse(delta.path, delta.after)) if delta.after else {}
+    for key, value in new.items():
+        if old.get(key) == value or delta.is_added:
+            continue
+        section = next((part for part in key if _SECTION.search(part)), None)
+        if section is None:
+            continue
+        redirected = section in ("overrides", "resolutions", "patch", "replace", "pnpm")
+        where = str(value)
+        if redirected or key[-1] in ("path", "git") or (_LOCAL.search(where) and _known(key, old)):
+            yield _told(delta, key, f"{'.'.join(key)} now leads to {where}")
+        elif key in old and _TOOLS.match(key[-1]) and _older(where, str(old[key])):
+            yield _told(delta, key, f"{key[-1]} went back from {old[key]} to {where}")
+
+
+_SECTION = re.compile(r"ependencies$|^(overrides|resolutions|patch|replace|pnpm)$")
+
+
+def _known(key: tuple[str, ...], old: dict[tuple[str, ...], object]) -> bool:
+    """Whether the name was a dependency before, or is that of a tool."""
+    return any(k[-1] == key[-1] for k in old) or bool(_TOOLS.match(key[-1]))
+
+
+def _told(delta: Delta, key: tuple[str, ...], detail: str) -> Finding:
+    lines = enumerate(delta.new_text.splitlines(), 1)
+    line = next((number for number, text in lines if key[-1] in text), 1)
+    return Finding(path=delta.path, line=line, detail=detail)
+
+
+def _older(new: str, old: str) -> bool:
+    return 0 < len(_numbers(new)) and _numbers(new) < _numbers(old)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def _go_mod(delta: Delta) -> Iterator[Finding]:
+    old = set(map(str.strip, delta.old_text.splitlines()))
+    for number, line in enumerate(delta.new_text.splitlines(), 1):
+        if line.strip() not in old and "=>" in line:
+            yield Finding(path=delta.path, line=number, detail=f"leads elsewhere: {line.strip()}")
+
+
+def _pins(delta: Delta) -> Iterator[Finding]:
+    old = dict(_pinned(delta.old_text))
+    for number, line in enumerate(delta.new_text.splitlines(), 1):
+        if line in delta.old_text.splitlines():
+            continue
+        for text in re.findall(r"[\"']([^\"']+)[\"']", line) or [line]:
+            name, pin = next(iter(_pinned(text)), ("", ""))
+            if not _TOOLS.match(name) or "tool." in text:
+                continue
+            if ("<" in pin and "<" not in old.get(name, "")) or _older(pin, old.get(name, "")):
+                detail = f"{name} was held back: {pin.strip()}"
+                yield Finding(path=delta.path, line=number, detail=detail)
+            elif "@" in pin:
+                yield Finding(path=delta.path, line=number, detail=f"{name} leads elsewhere: {pin}")
+
+
+def _pinned(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        for part in re.findall(r"[\"']([^\"']+)[\"']", line) or [line]:
+            found = _PIN.match(part)
+            if found:
+                yield found[1].lower(), found[2]
+
+
+_IGNORE_FILE = re.compile(
+    r"(^|/)\.(git|eslint|prettier|stylelint|ruff|flake8|pylint|markdownlint|golangci|jshint|docker|nyc|"
+    r"semgrep|gitleaks|trivy|bandit|coverage|test|yamllint|gitattributes|biome)ignore$|(^|/)\.gitattributes$"
+)
+
+
+def ignore_files(scene: Scene) -> Iterator[Finding]:
+    """Patterns that leave out files which were looked at."""
+    for delta in scene.files:
+        if not _IGNORE_FILE.search(delta.path) or delta.path.endswith(".dockerignore"):
+            continue
+        if delta.path.endswith(".gitattributes"):
+            continue
+        folder = delta.path.rpartition("/")[0]
+        before, after = lines_of(delta.old_text), lines_of(delta.new_text)
+        hidden = [p for p in _below(folder, scene) if after.match(p) and not before.match(p)]
+        if hidden:
+            line = _line_that_hides(delta, hidden[0])
+            detail = f"leaves out {hidden[0]}" + (" and others" if len(hidden) > 1 else "")
+            yield Finding(path=delta.path, line=line, detail=detail)
+
+
+def _below(folder: str, scene: Scene) -> Iterator[str]:
+    for path in sorted(scene.old_paths | {p for p in scene.new_paths if places.is_code(p)}):
+        if (not folder or path.startswith(f"{folder}/")) and "__pycache__/" not in path:
+            yield path[len(folder) + 1 if folder else 0 :]
+
+
+def _line_that_hides(delta: Delta, path: str) -> int:
+    for number, line in enumerate(delta.new_text.splitlines(), 1):
+        if line.strip() and line not in delta.old_text.splitlines() and Globs((line,)).match(path):
+            return number
+    return 1
+
+
+def golden(scene: Scene) -> Iterator[Finding]:
+    """Expected output that was changed to what comes out, or deleted so that it is written anew."""
+    for delta in scene.deltas:
+        if not places.is_golden(delta.path) or delta.is_added or not delta.is_file:
+            continue
+        if delta.is_deleted:
+            yield Finding(path=delta.path, detail="data of tests was deleted", soft=True)
+        elif delta.before != delta.after and not _holds_the_same(delta):
+            detail = "data of tests was changed: expectations follow the code"
+            yield Finding(path=delta.path, line=_first_difference(delta), detail=detail, soft=True)
+
+
+def _holds_the_same(delta: Delta) -> bool:
+    """Whether everything that was in it still is: formatting, and entries that were added."""
+    if places.suffix(delta.path) in (".json", ".yaml", ".yml", ".toml"):
+        old, new = parse(delta.path, delta.before or b""), parse(delta.path, delta.after or b"")
+        if isinstance(old, list) and isinstance(new, list):
+            kept = [json.dumps(item, sort_keys=True, default=str) for item in new]
+            return all(json.dumps(item, sort_keys=True, default=str) in kept for item in old)
+        return old == new and old is not None
+    if delta.path.endswith((".snap", ".ambr")):
+        return set(_entries(delta.old_text)) <= set(_entries(delta.new_text))
+    return delta.old_text.split() == delta.new_text.split()
+
+
+def _entries(text: str) -> list[str]:
+    parts = re.split(r"^(?=exports\[|# name:)", text, flags=re.MULTILINE)
+    return [re.sub(r"\s+", " ", part).strip() for part in parts if not part.startswith("//")]
+
+
+def _first_difference(delta: Delta) -> int:
+    pairs = zip(delta.old_text.splitlines(), delta.new_text.splitlines(), strict=False)
+    return next((n for n, (old, new) in enumerate(pairs, 1) if old != new), 1)

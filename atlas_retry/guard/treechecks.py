@@ -1,0 +1,276 @@
+"""Assertions of JavaScript, TypeScript, Go, Java and Rust tests, made canonical. Runs nothing."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_LITERALS = re.compile(
+    r"^(string|template_string|number|integer|float|interpreted_string_literal|raw_string_literal|"
+    r"int_literal|float_literal|rune_literal|imaginary_literal|string_literal|char_literal|"
+    r"integer_literal|decimal_integer_literal|decimal_floating_point_literal|character_literal|"
+    r"hex_integer_literal|regex)$"
+)
+_NAMES = re.compile(r"identifier$")
+_JS_STRENGTH = {
+    "toBe": STRONG, "toEqual": STRONG, "toStrictEqual": STRONG, "toHaveLength": STRONG,
+    "toHaveBeenCalledWith": STRONG, "toHaveBeenCalledTimes": FIRM, "toMatchSnapshot": STRONG,
+    "toMatchInlineSnapshot": STRONG, "toThrowErrorMatchingSnapshot": STRONG, "toBeNull": STRONG,
+    "toBeUndefined": STRONG, "toBeCloseTo": FIRM, "toBeNaN": FIRM, "toHaveProperty": PARTIAL,
+    "toContain": PARTIAL, "toContainEqual": PARTIAL, "toMatch": PARTIAL, "toMatchObject": PARTIAL,
+    "toBeInstanceOf": 2, "toBeGreaterThan": 2, "toBeLessThan": 2, "toBeGreaterThanOrEqual": 2,
+    "toBeLessThanOrEqual": 2, "toHaveBeenCalled": 2, "toBeTruthy": WEAK, "toBeFalsy": 2,
+    "toBeDefined": WEAK, "equal": STRONG, "strictEqual": STRONG, "deepEqual": STRONG,
+    "deepStrictEqual": STRONG, "is": STRONG, "same": STRONG, "ok": WEAK, "isTrue": PARTIAL,
+    "rejects": PARTIAL, "throws": PARTIAL, "eql": STRONG, "eq": STRONG, "notEqual": WEAK,
+}  # fmt: skip
+_JAVA_STRENGTH = {
+    "assertEquals": STRONG, "assertSame": STRONG, "assertArrayEquals": STRONG, "fail": PARTIAL,
+    "assertIterableEquals": STRONG, "assertLinesMatch": STRONG, "assertNull": STRONG,
+    "assertThrowsExactly": STRONG, "assertThrows": FIRM, "assertTrue": PARTIAL,
+    "assertFalse": PARTIAL, "assertInstanceOf": 2, "assertNotNull": WEAK, "assertNotEquals": WEAK,
+    "assertNotSame": WEAK, "assertDoesNotThrow": WEAK, "isEqualTo": STRONG, "contains": PARTIAL,
+    "containsExactly": STRONG, "isNotNull": WEAK, "isTrue": PARTIAL, "isFalse": PARTIAL,
+    "verify": FIRM, "assertAll": PARTIAL, "assertThat": PARTIAL, "hasSize": FIRM,
+    "isInstanceOf": 2, "isNotEqualTo": WEAK, "isSameAs": STRONG, "hasMessage": FIRM,
+}  # fmt: skip
+_GO_STRENGTH = {
+    "Equal": STRONG, "EqualValues": FIRM, "Exactly": STRONG, "ErrorIs": STRONG, "Nil": STRONG,
+    "NoError": FIRM, "EqualError": STRONG, "ElementsMatch": FIRM, "Len": FIRM, "Contains": PARTIAL,
+    "True": PARTIAL, "False": PARTIAL, "Error": 2, "NotNil": WEAK, "NotEqual": WEAK, "Empty": FIRM,
+    "NotEmpty": WEAK, "Greater": 2, "Less": 2, "InDelta": FIRM, "JSONEq": STRONG, "Panics": 2,
+}  # fmt: skip
+_RUST_STRENGTH = {"assert_eq": STRONG, "assert_ne": WEAK, "assert": PARTIAL, "panic": PARTIAL,
+                  "assert_matches": PARTIAL, "unreachable": PARTIAL, "assert_debug_snapshot": STRONG,
+                  "assert_snapshot": STRONG}  # fmt: skip
+
+
+def text_of(node: "Node") -> str:
+    """Its source text."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def walk(node: "Node") -> Iterator["Node"]:
+    """The node and everything below it, in order of the text."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        yield here
+        stack.extend(reversed(here.children))
+
+
+def is_literal(node: "Node") -> bool:
+    """Whether the node is a number, a text or a pattern."""
+    return bool(_LITERALS.match(node.type))
+
+
+def literals_of(*nodes: "Node") -> frozenset[str]:
+    """Literals, quotes made one."""
+    return frozenset(
+        re.sub(r"^['`](.*)['`]$", r'"\1"', text_of(node), flags=re.DOTALL)
+        for root in nodes
+        for node in walk(root)
+        if is_literal(node)
+    )
+
+
+def names_of(*nodes: "Node") -> frozenset[str]:
+    """Identifiers."""
+    return frozenset(text_of(n) for root in nodes for n in walk(root) if _NAMES.search(n.type))
+
+
+_MESSAGES = re.compile(r"^(t|b|tb|log|console|fmt)\.|^(panic|println|fail|describe|it|test)$")
+
+
+def inputs_of(body: "Node") -> frozenset[str]:
+    """Literals of the test but for what is only said in messages."""
+    said: set[str] = set()
+    for node in walk(body):
+        if node.type in ("call_expression", "method_invocation", "macro_invocation"):
+            function = node.child_by_field_name("function") or node.named_children[0]
+            if _MESSAGES.search(text_of(function)):
+                said |= literals_of(*node.named_children[1:])
+    return literals_of(body) - said
+
+
+def checks(body: "Node", language: str) -> Iterator[Check]:
+    """The assertions below a node, in order of the text."""
+    reader = {"go": _go, "java": _java, "rust": _rust}.get(language, _javascript)
+    for node in walk(body):
+        found = reader(node)
+        if found is not None:
+            yield found
+
+
+def _check(node: "Node", word: str, strength: int, *, said: "Node | None" = None) -> Check:
+    return Check(
+        text=f"{word} " + re.sub(r"[\s;,'\"`]+", "", text_of(said or node)),
+        strength=VOID if _swallowed(node) else strength,
+        line=node.start_point[0] + 1,
+        literals=literals_of(said or node),
+        names=names_of(said or node),
+        guarded=_guards(node),
+    )
+
+
+def _swallowed(node: "Node") -> bool:
+    """Whether it stands in a `try` whose `catch` says nothing."""
+    here = node.parent
+    while here is not None:
+        if here.type == "try_statement":
+            inside = here.child_by_field_name("body")
+            handlers = [c for c in here.named_children if c.type == "catch_clause"]
+            within = inside is not None and inside.start_byte <= node.start_byte < inside.end_byte
+            quiet = handlers and not any(
+                n.type == "throw_statement" or "fail" in text_of(n)[:5]
+                for h in handlers
+                for n in walk(h)
+            )
+            if within and quiet:
+                return True
+        here = here.parent
+    return False
+
+
+def _guards(node: "Node") -> int:
+    count, here = 0, node.parent
+    while here is not None and "function" not in here.type and "method" not in here.type:
+        count += here.type in ("if_statement", "if_expression")
+        here = here.parent
+    return count
+
+
+def _javascript(node: "Node") -> Check | None:
+    if node.type != "call_expression" or _continues(node):
+        return None
+    function = node.child_by_field_name("function")
+    arguments = node.child_by_field_name("arguments")
+    if function is None or arguments is None:
+        return None
+    root = re.match(r"(expect|assert|should|chai\.expect|t|test\.expect)\b", text_of(function))
+    if not root:
+        return None
+    if root[1] == "t" and not re.match(r"t\.(is|deepEqual|equal|true|false|throws|same)\b", text_of(function)):
+        return None
+    matcher = text_of(function).split(".")[-1] if function.type == "member_expression" else ""
+    if root[1] == "expect" and function.type == "identifier":
+        return _check(node, "expect", VOID)
+    if matcher in ("assertions", "hasAssertions", "extend", "addSnapshotSerializer"):
+        return None
+    strength = _JS_STRENGTH.get(matcher, PARTIAL)
+    if matcher in ("toThrow", "toThrowError"):
+        strength = FIRM if arguments.named_children else 2
+    if re.search(r"\bexpect\.(any|anything)\b", text_of(arguments)):
+        strength = WEAK
+    if re.search(r"\.not\.\w+$", text_of(function)):
+        strength = min(strength, 2)
+    if _says_nothing(text_of(node)):
+        strength = VOID
+    return _check(node, matcher, strength)
+
+
+def _says_nothing(text: str) -> bool:
+    """`expect(x).toBe(x)` and `expect(true).toBe(true)`."""
+    found = re.match(r"expect\((.*)\)\.\w+\((.*)\)$", text, re.DOTALL)
+    if found and found[1].strip() == found[2].strip() != "":
+        return True
+    return bool(re.match(r"(expect|assert(\.ok)?)\((true|1)\)", text))
+
+
+def _continues(node: "Node") -> bool:
+    """Whether a longer chain of calls goes on from this one."""
+    parent = node.parent
+    return bool(parent and parent.type == "member_expression" and parent.parent)
+
+
+def _go(node: "Node") -> Check | None:
+    if node.type == "if_statement":
+        return _go_condition(node)
+    if node.type != "call_expression":
+        return None
+    function = node.child_by_field_name("function")
+    found = re.match(r"(assert|require)\.(\w+)$", text_of(function)) if function else None
+    if found:
+        name = found[2].removesuffix("f")
+        return _check(node, name, _GO_STRENGTH.get(name, PARTIAL))
+    return None
+
+
+_GO_FAILS = re.compile(r"\b\w+\.(Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(|\bpanic\(")
+
+
+def _go_condition(node: "Node") -> Check | None:
+    """`if got != want { t.Errorf(...) }` asserts that got == want."""
+    condition, body = (node.child_by_field_name(f) for f in ("condition", "consequence"))
+    if condition is None or body is None or not _GO_FAILS.search(text_of(body)):
+        return None
+    if any(inner.type == "if_statement" for inner in walk(body)):
+        return None
+    said = text_of(condition)
+    strength = FIRM
+    if "!=" in said or "errors.Is" in said or "DeepEqual" in said:
+        strength = WEAK if re.fullmatch(r"\s*\w+ == nil\s*", said) else STRONG
+    elif re.search(r"[<>]", said):
+        strength = 2
+    elif "==" in said:
+        strength = WEAK
+    if re.search(r"&&\s*false|^\s*false\s*$", said):
+        strength = VOID
+    first = node.child_by_field_name("initializer")
+    check = _check(condition, "if", strength)
+    extra = literals_of(first) if first else frozenset()
+    return Check(
+        text=check.text + re.sub(r"\s+", "", text_of(first)) if first else check.text,
+        strength=check.strength,
+        line=check.line,
+        literals=check.literals | extra,
+        names=check.names | (names_of(first) if first else frozenset()),
+    )
+
+
+def _java(node: "Node") -> Check | None:
+    if node.type != "method_invocation":
+        return None
+    name, arguments = (node.child_by_field_name(f) for f in ("name", "arguments"))
+    word = text_of(name) if name else ""
+    if word not in _JAVA_STRENGTH or arguments is None:
+        return None
+    if word == "assertThat" and node.parent and node.parent.type == "method_invocation":
+        return None
+    strength = _JAVA_STRENGTH[word]
+    said = text_of(arguments)
+    if word == "assertThrows" and re.match(r"\(\s*(Throwable|Exception|RuntimeException)\b", said):
+        strength = WEAK
+    if word == "assertThrows" and any(n.type == "throw_statement" for n in walk(arguments)):
+        strength = VOID
+    if re.fullmatch(r"\(\s*(true|false|!false)\s*\)", said):
+        strength = VOID
+    parts = [re.sub(r"\s", "", text_of(a)) for a in arguments.named_children]
+    if word in ("assertEquals", "assertSame") and parts[:1] == parts[1:2]:
+        strength = VOID
+    return _check(node, word, strength)
+
+
+def _rust(node: "Node") -> Check | None:
+    if node.type != "macro_invocation":
+        return None
+    macro = node.child_by_field_name("macro")
+    word = text_of(macro).split("::")[-1] if macro else ""
+    if word not in _RUST_STRENGTH:
+        return None
+    strength = _RUST_STRENGTH[word]
+    inner = re.sub(r"\s+", " ", text_of(node).split("!", 1)[1].strip()[1:-1])
+    if word == "assert":
+        strength = STRONG if "==" in inner and "||" not in inner else PARTIAL
+        if re.search(r"^true\b|\|\| ?true\b", inner):
+            strength = VOID
+        elif re.search(r"is_(ok|some|err|none)\(\)$|!=|[<>]=?", inner):
+            strength = 2
+    halves = [half.strip() for half in inner.split(",", 1)]
+    if word == "assert_eq" and len(halves) > 1 and halves[0] == halves[1]:
+        strength = VOID
+    return _check(node, word, strength)

@@ -1,0 +1,75 @@
+"""The language-neutral picture of tests: what is run, what it asserts, with which values."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+STRONG, FIRM, PARTIAL, WEAK, VOID = 5, 4, 3, 1, 0
+"""How much an assertion proves: equality, a specific error, a part, little, nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One assertion, in a spelling of its own so that style does not matter."""
+
+    text: str
+    """Canonical: two checks with the same text prove the same."""
+    strength: int
+    line: int
+    literals: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+    """Functions, methods and variables it speaks of."""
+    loosening: frozenset[str] = frozenset()
+    """Functions laid over a value before it is compared: round, lower, len ..."""
+    guarded: int = 0
+    """Conditions that must hold for it to be reached."""
+    value: str = ""
+    """Canonical text of the expected side alone, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One test that a runner would run."""
+
+    path: str
+    name: str
+    line: int
+    checks: tuple[Check, ...] = ()
+    markers: tuple[str, ...] = ()
+    """What keeps it from running or from counting: skip, xfail, only, a condition."""
+    rows: tuple[tuple[str, ...], ...] = ()
+    """Literals of each row of a parametrized test."""
+    literals: frozenset[str] = frozenset()
+    """Every literal of the test and of what its file defines beside tests."""
+    inputs: frozenset[str] = frozenset()
+    """Literals that are handed to the code under test."""
+    names: frozenset[str] = frozenset()
+    dump: str = ""
+    """Canonical text of everything: equal dumps are equal tests."""
+    helpers: frozenset[str] = frozenset()
+    """Functions it calls that assert on its behalf."""
+
+    @property
+    def is_live(self) -> bool:
+        return not self.markers
+
+    @property
+    def size(self) -> int:
+        return len(self.checks) + len(self.rows) + len(self.literals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The tests of one file."""
+
+    path: str
+    parsed: bool = True
+    units: tuple[Unit, ...] = ()
+    literals: frozenset[str] = frozenset()
+    """Of everything beside the tests: constants, fixtures, helpers."""
+    markers: tuple[str, ...] = field(default=())
+    """What switches the whole file off."""
+
+
+def by_name(units: Iterable[Unit]) -> dict[str, Unit]:
+    """Later definitions win, as they do in the runner."""
+    return {unit.name: unit for unit in units}
