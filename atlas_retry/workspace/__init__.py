@@ -1,0 +1,47 @@
+"""The work tree and git: snapshots, what differs, putting back, facts, the lock; judges nothing.
+
+The user's repository is only read, but for what a restore puts back. Every git runs without the
+repository's hooks, filters, monitors and network.
+"""
+
+from atlas_retry.workspace.changes import changes, patch
+from atlas_retry.workspace.discovery import Workspace, facts, open_workspace
+from atlas_retry.workspace.gitfacts import git_facts
+from atlas_retry.workspace.lock import Holder, holder, lock
+from atlas_retry.workspace.restore import Restored, conflicts, restore
+from atlas_retry.workspace.shadow import compact, drop, keep, kept
+from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
+from atlas_retry.workspace.trees import (
+    DirectoryTree,
+    ObjectTree,
+    directory_tree,
+    revision_tree,
+    tree,
+)
+
+__all__ = [
+    "DirectoryTree",
+    "Holder",
+    "ObjectTree",
+    "Restored",
+    "Snapshot",
+    "Workspace",
+    "changes",
+    "compact",
+    "conflicts",
+    "directory_tree",
+    "drop",
+    "facts",
+    "git_facts",
+    "holder",
+    "keep",
+    "kept",
+    "load",
+    "lock",
+    "open_workspace",
+    "patch",
+    "restore",
+    "revision_tree",
+    "snapshot",
+    "tree",
+]

@@ -1,0 +1,130 @@
+"""Which work tree a path belongs to, and what may be said of it; takes no snapshot."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.model import WorkspaceFacts
+from atlas_retry.state import folder, key_of
+from atlas_retry.workspace.git import GitError, check_version, git, split, user_environment
+
+STATES = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase or `git am`",
+    "BISECT_LOG": "a bisect",
+}
+"""Source: git's wt-status.c; each is a file or folder of the git directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """A work tree under git, and where atlas keeps what it remembers of it."""
+
+    root: Path
+    """Real path of the top of the work tree."""
+    git_dir: Path
+    """Of this work tree; that of a linked one lies in `common_dir`/worktrees."""
+    common_dir: Path
+    state: Path
+    """The state directory; never part of a snapshot, even when it lies in the work tree."""
+    home: Path
+    """The folder in the state directory that is this work tree's."""
+    environ: Mapping[str, str]
+    """For git in the user's repository."""
+    in_progress: tuple[str, ...] = ()
+    """`a merge`, `a rebase` ... that the user has not finished."""
+
+    @property
+    def shadow(self) -> Path:
+        """The repository that holds the snapshots."""
+        return self.home / "shadow.git"
+
+
+def open_workspace(
+    path: Path, state: Path, *, environ: Mapping[str, str] | None = None
+) -> Workspace:
+    """The work tree that `path` is in.
+
+    Raises WorkspaceError where there is none (no repository, a bare one, inside `.git`, a
+    repository that git does not trust) or no git that is new enough.
+    """
+    caller = os.environ if environ is None else environ
+    check_version(caller.get("PATH"))
+    env = user_environment(caller)
+    root = _root(path, env)
+    git_dir = git_dir_of(root, env)
+    return Workspace(
+        root=root,
+        git_dir=git_dir,
+        common_dir=common_dir_of(git_dir),
+        state=state.resolve(),
+        home=folder(state, "workspaces", key_of(root)),
+        environ=env,
+        in_progress=tuple(
+            {name: None for file, name in STATES.items() if (git_dir / file).exists()}
+        ),
+    )
+
+
+def _root(path: Path, env: Mapping[str, str]) -> Path:
+    if not path.is_dir():
+        raise WorkspaceError(f"{path} is not a folder", remedy="name a folder under git")
+    asked = ("rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--show-cdup")
+    try:
+        out = os.fsdecode(git(*asked, cwd=path, env=env))
+    except GitError as error:
+        raise WorkspaceError(
+            f"{path}: {error.message}", remedy=error.remedy or f"git init {path}"
+        ) from error
+    bare, inside, up = [*out.split("\n"), ""][:3]
+    if bare == "true" or inside == "true":
+        where = "a bare repository" if bare == "true" else "inside a git directory"
+        raise WorkspaceError(f"{path} is {where}: there is no work tree", remedy="git worktree add")
+    return (path / up).resolve()
+
+
+def git_dir_of(root: Path, env: Mapping[str, str]) -> Path:
+    """The git directory of the work tree at `root`. Raises GitError."""
+    out = git("rev-parse", "--absolute-git-dir", cwd=root, env=env)
+    return Path(os.fsdecode(out.removesuffix(b"\n")))
+
+
+def common_dir_of(git_dir: Path) -> Path:
+    """What linked worktrees share. Source: gitrepository-layout(5), `commondir`."""
+    told = git_dir / "commondir"
+    if not told.is_file():
+        return git_dir
+    return (git_dir / os.fsdecode(told.read_bytes().rstrip(b"\n"))).resolve()
+
+
+def facts(ws: Workspace) -> WorkspaceFacts:
+    """What a report says of the workspace. `dirty` counts untracked files."""
+    try:
+        out = git("rev-parse", "--verify", "--quiet", "HEAD", cwd=ws.root, env=ws.environ)
+        head = os.fsdecode(out).strip()
+    except GitError:
+        head = None  # no commit yet
+    return WorkspaceFacts(name=ws.root.name, root=str(ws.root), head=head, dirty=_is_dirty(ws))
+
+
+def _is_dirty(ws: Workspace) -> bool:
+    """What `git status` would say, with the repository's filters off: they are programs."""
+    drivers = git(
+        *("config", "-z", "--name-only", "--get-regexp", r"^filter\."),
+        cwd=ws.root,
+        env=ws.environ,
+        accept=(0, 1),
+    )
+    names = {name.rpartition(".")[0] for name in split(drivers)}
+    off = [
+        part
+        for name in sorted(names)
+        for part in ("-c", f"{name}.clean=", "-c", f"{name}.process=", "-c", f"{name}.required=0")
+    ]
+    asked = ("status", "--porcelain", "-z", "--ignore-submodules=dirty")
+    return bool(git(*off, *asked, cwd=ws.root, env=ws.environ))

@@ -1,0 +1,107 @@
+"""Git behind one function, with an environment made from nothing; knows nothing of snapshots.
+
+Nothing of the repository is executed: no hook, no file system monitor, no pager, no network.
+"""
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from functools import cache
+from pathlib import Path
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.process import capture
+
+MINIMUM = (2, 26)
+"""`config --show-scope` came with 2.26 (Git release notes)."""
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+_ALWAYS = (
+    "--no-pager",
+    "--literal-pathspecs",
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "protocol.allow=never"),
+    *("-c", "gc.auto=0"),
+    *("-c", "maintenance.auto=false"),
+    # A name that only Windows or macOS would take for `.git` is an ordinary name here.
+    *("-c", "core.protectNTFS=false"),
+    *("-c", "core.protectHFS=false"),
+)
+_INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
+_TIMEOUT_S = 600.0
+
+
+class GitError(WorkspaceError):
+    """A git command that failed; `status` is its exit code, None when it did not run."""
+
+    def __init__(self, message: str, *, status: int | None, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.status = status
+
+
+def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """For git in the user's repository: no GIT_* of the caller's, HOME for safe.directory."""
+    return {name: environ[name] for name in _INHERITED if name in environ} | {
+        "LC_ALL": "C",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+    }
+
+
+def shadow_environment(shadow: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """For git in the shadow repository: nobody's configuration but its own."""
+    return user_environment(environ) | {
+        "HOME": str(shadow),
+        "XDG_CONFIG_HOME": str(shadow),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_DIR": str(shadow),
+    }
+
+
+def git(
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: bytes = b"",
+    accept: Collection[int] = (0,),
+) -> bytes:
+    """Run git and return its whole standard output.
+
+    Raises GitError with git's own words when it exits with a code that is not in `accept`.
+    """
+    argv = ("git", *_ALWAYS, *arguments)
+    done = capture(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S)
+    if done.exit_code not in accept:
+        raise _error(arguments[0], done.exit_code, os.fsdecode(done.stderr))
+    return done.stdout
+
+
+def _error(verb: str, status: int | None, stderr: str) -> GitError:
+    said = [line.removeprefix("fatal: ") for line in stderr.splitlines() if line.strip()]
+    remedy = next((line.strip() for line in said if "--add safe.directory" in line), None)
+    first = said[0] if said else f"exit code {status}"
+    return GitError(f"git {verb} failed: {first}", status=status, remedy=remedy)
+
+
+def split(output: bytes) -> list[str]:
+    """The items of `-z` output."""
+    return os.fsdecode(output).split("\0")[:-1] if output else []
+
+
+@cache
+def check_version(path: str | None) -> None:
+    """Raise WorkspaceError unless a git that is new enough is on `path` (the PATH to search)."""
+    env = {"LC_ALL": "C"} | ({"PATH": path} if path is not None else {})
+    out = os.fsdecode(git("--version", cwd=Path("/"), env=env))
+    found = re.search(r"git version (\d+)\.(\d+)", out)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version < MINIMUM:
+        wanted = ".".join(map(str, MINIMUM))
+        raise WorkspaceError(
+            f"git {wanted} or newer is needed, and this is {out.strip()!r}",
+            remedy="install a newer git",
+        )

@@ -1,0 +1,115 @@
+"""What git holds beside the work tree, as one flat mapping; runs nothing and changes nothing."""
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from atlas_retry.model import GitFacts
+from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of
+from atlas_retry.workspace.git import git, split, user_environment
+from atlas_retry.workspace.index import staged
+
+
+def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFacts:
+    """The facts of the repository whose work tree has its top at `root`.
+
+    `HEAD`; `refs/...`, replace refs too; `stash` (its list); `config:KEY` of the repository and the
+    work tree, includes resolved; `hooks/NAME` and, where core.hooksPath says so, `hooksPath/NAME`;
+    `info/NAME`; `index` (what is staged) and `index-flags:PATH`; `worktrees/NAME`; `alternates`;
+    `shallow`; `state:MERGE_HEAD` ...; of a submodule the same under `submodules/PATH:`.
+    Values are ids, digests or text. Raises GitError.
+    """
+    return dict(_facts(root, user_environment(os.environ if environ is None else environ)))
+
+
+def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    own = git_dir_of(root, env)
+    common = common_dir_of(own)
+    yield from _text("HEAD", own / "HEAD")
+    yield from _refs(root, env)
+    config = _config(root, env)
+    yield from ((f"config:{key}", value) for key, value in config.items())
+    yield from _hooks(root, common, config)
+    for base in dict.fromkeys((common, own)):
+        yield from _folder("info", base / "info")
+    yield from _text("stash", common / "logs" / "refs" / "stash")
+    yield from _text("alternates", common / "objects" / "info" / "alternates")
+    yield from _text("shallow", common / "shallow")
+    yield from _worktrees(common)
+    for name in STATES:
+        yield from _state(own / name)
+    yield from _index(root, env)
+
+
+def _refs(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    shape = "--format=%(refname)%00%(objectname)%00%(symref)%00"
+    out = git("for-each-ref", shape, cwd=root, env=env)
+    items = [item.removeprefix("\n") for item in split(out)]
+    for name, oid, target in zip(items[::3], items[1::3], items[2::3], strict=False):
+        yield name, f"ref: {target}" if target else oid
+
+
+def _config(root: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """Of the scopes that belong to the repository; several values of a key are joined by lines.
+
+    Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL.
+    """
+    items = split(git("config", "--list", "-z", "--show-scope", "--includes", cwd=root, env=env))
+    found: dict[str, list[str]] = {}
+    for scope, setting in zip(items[::2], items[1::2], strict=True):
+        if scope in {"local", "worktree"}:
+            key, _, value = setting.partition("\n")
+            found.setdefault(key, []).append(value)
+    return {key: "\n".join(values) for key, values in found.items()}
+
+
+def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    yield from _folder("hooks", common / "hooks")
+    if path := config.get("core.hookspath"):
+        yield from _folder("hooksPath", root / Path(path).expanduser())
+
+
+def _folder(label: str, folder: Path) -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix != ".sample" and (path.is_symlink() or path.is_file()):
+            yield f"{label}/{path.relative_to(folder).as_posix()}", _print_of(path)
+
+
+def _print_of(path: Path) -> str:
+    """Mode and digest of a file; of a link where it leads as well."""
+    mode = stat.S_IMODE(path.lstat().st_mode)
+    link = f"{path.readlink()} " if path.is_symlink() else ""
+    content = path.read_bytes() if path.is_file() else b""
+    return f"{link}{mode:04o} {hashlib.sha256(content).hexdigest()}"
+
+
+def _text(name: str, path: Path) -> Iterator[tuple[str, str]]:
+    if path.is_file():
+        yield name, os.fsdecode(path.read_bytes()).strip()
+
+
+def _worktrees(common: Path) -> Iterator[tuple[str, str]]:
+    for folder in sorted((common / "worktrees").glob("*")):
+        told = (folder / "gitdir", folder / "HEAD", folder / "locked")
+        text = [os.fsdecode(path.read_bytes()).strip() for path in told if path.is_file()]
+        yield f"worktrees/{folder.name}", "\n".join(text)
+
+
+def _state(path: Path) -> Iterator[tuple[str, str]]:
+    if path.is_dir():
+        for name, value in _folder(path.name, path):
+            yield f"state:{name}", value
+    else:
+        yield from _text(f"state:{path.name}", path)
+
+
+def _index(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    found = staged(root, env)
+    yield "index", found.digest
+    yield from ((f"index-flags:{path}", names) for path, names in found.flags.items())
+    for path in found.submodules:
+        if (root / path / ".git").exists() and not (root / path).is_symlink():
+            facts = _facts(root / path, env)
+            yield from ((f"submodules/{path}:{name}", value) for name, value in facts)

@@ -1,0 +1,139 @@
+"""The user's index file: what is staged, and putting the file back as git itself would."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import GitError, git
+from atlas_retry.workspace.shadow import read_blobs
+from atlas_retry.workspace.state import State
+
+_ENTRY = re.compile(
+    rb"(?P<what>\d+ [0-9a-f]+ \d)\t(?P<path>[^\0]+)\0"
+    rb"(?:  .*\n){4}  size: \d+\tflags: (?P<flags>\w+)\n"
+)
+_FLAGS = {0x8000: "assume-unchanged", 0x40000000: "skip-worktree", 0x20000000: "intent-to-add"}
+"""Source: CE_VALID and its like in git's read-cache.h."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What an index says, without what it remembers of the work tree's files."""
+
+    digest: str
+    """Of every path with its mode, content and stage, and of the flags."""
+    flags: Mapping[str, str]
+    """Of the paths that have any: `skip-worktree`, `assume-unchanged`, `intent-to-add`."""
+    submodules: tuple[str, ...]
+
+
+def staged(root: Path, env: Mapping[str, str]) -> Staged:
+    """Read the index of the work tree at `root`, or the one that GIT_INDEX_FILE in `env` names."""
+    out = git("ls-files", "-z", "--stage", "--debug", cwd=root, env=env)
+    digest = hashlib.sha256()
+    flags: dict[str, str] = {}
+    submodules: list[str] = []
+    for entry in _ENTRY.finditer(out):
+        bits = int(entry["flags"], 16)
+        names = ",".join(name for bit, name in _FLAGS.items() if bits & bit)
+        digest.update(b"%b\t%b\t%b\0" % (entry["what"], entry["path"], names.encode()))
+        if names:
+            flags[os.fsdecode(entry["path"])] = names
+        if entry["what"].startswith(b"160000"):
+            submodules.append(os.fsdecode(entry["path"]))
+    return Staged(digest=digest.hexdigest(), flags=flags, submodules=tuple(submodules))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutBack:
+    """What became of the index."""
+
+    changed: bool = False
+    conflict: bool = False
+    """It was left alone: somebody has staged something since."""
+
+
+def put_back_index(ws: Workspace, target: State, expected: State | None) -> PutBack:
+    """Put the index file back, unless it says something else than `expected` does.
+
+    Raises WorkspaceError when another git holds its lock.
+    """
+    path = ws.git_dir / "index"
+    now = path.read_bytes() if path.exists() else None
+    wanted = _content(ws, target)
+    if now == wanted:
+        return PutBack()
+    if expected and not _mean_the_same(ws, now, _content(ws, expected)):
+        return PutBack(conflict=not _mean_the_same(ws, now, wanted))
+    _put_back_shared(ws, target)
+    write_index(ws, wanted, target.index_mtime_ns)
+    return PutBack(changed=True)
+
+
+def _put_back_shared(ws: Workspace, target: State) -> None:
+    """The other part of a split index (git-update-index(1)) is never changed, only removed."""
+    for name, entry in target.git.items():
+        path = ws.git_dir / name.rpartition("/")[2]
+        if path.name.startswith("sharedindex.") and not path.exists():
+            path.write_bytes(read_blobs(ws, [entry.oid])[entry.oid])
+
+
+def _content(ws: Workspace, state: State) -> bytes | None:
+    return read_blobs(ws, [state.index.oid])[state.index.oid] if state.index else None
+
+
+def _mean_the_same(ws: Workspace, one: bytes | None, other: bytes | None) -> bool:
+    """Whether they differ in nothing but what they remember of the work tree's files."""
+    return one == other or _digest(ws, one) == _digest(ws, other)
+
+
+def _digest(ws: Workspace, content: bytes | None) -> str | None:
+    if content is None:
+        return None
+    path = ws.home / "index.looked-at"
+    path.write_bytes(content)
+    try:
+        return staged(ws.root, {**ws.environ, "GIT_INDEX_FILE": str(path)}).digest
+    except GitError:
+        return None  # broken: nobody's work
+    finally:
+        path.unlink()
+
+
+def write_index(ws: Workspace, content: bytes | None, mtime_ns: int) -> None:
+    """Replace the index file (None: remove it), holding git's own lock meanwhile.
+
+    The lock is a second name of the new file: so a lock that a kill left behind can be told from
+    another git's, which is never touched. Raises WorkspaceError when another git is at work.
+    """
+    index = ws.git_dir / "index"
+    fresh = ws.git_dir / "index.atlas"
+    held = ws.git_dir / "index.lock"
+    if _is_same(held, fresh) or _is_same(held, index):
+        held.unlink()
+    fresh.unlink(missing_ok=True)
+    fresh.write_bytes(content or b"")
+    os.utime(fresh, ns=(mtime_ns, mtime_ns))
+    try:
+        os.link(fresh, held)
+    except FileExistsError as error:
+        fresh.unlink()
+        raise WorkspaceError(
+            f"another git is at work in {ws.root}: {held} exists",
+            remedy=f"wait for it; if there is none: rm {held}",
+        ) from error
+    if content is None:
+        index.unlink(missing_ok=True)
+        fresh.unlink()
+    else:
+        fresh.replace(index)
+    held.unlink()
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)

@@ -1,0 +1,82 @@
+"""One run per work tree, by a lock that the kernel holds; a dead owner frees it."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace.discovery import Workspace
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who holds the lock, as it said itself: a hint for people."""
+
+    pid: int
+    started_at: str
+
+
+@contextmanager
+def lock(ws: Workspace) -> Iterator[None]:
+    """Be the only run in this work tree; another worktree of the repository is another matter.
+
+    Raises WorkspaceError at once, naming the other's pid and start time.
+    """
+    # without CLOEXEC a daemon that a gate leaves behind would hold it for ever
+    file = os.open(_path(ws), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _acquire(ws, file)
+        me = Holder(pid=os.getpid(), started_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+        os.ftruncate(file, 0)
+        os.pwrite(file, msgspec.json.encode(me), 0)
+        yield
+        os.ftruncate(file, 0)
+    finally:
+        os.close(file)
+
+
+def holder(ws: Workspace) -> Holder | None:
+    """Who has the lock now; None when nobody does."""
+    try:
+        file = os.open(_path(ws), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(file)
+    finally:
+        os.close(file)
+    return None
+
+
+def _path(ws: Workspace) -> Path:
+    return ws.home / "lock"
+
+
+def _acquire(ws: Workspace, file: int) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        other = _read(file)
+        who = f"process {other.pid}, since {other.started_at}" if other else "another process"
+        raise WorkspaceError(
+            f"{ws.root} is in use by another atlas run: {who}",
+            remedy=f"wait for it, or: kill {other.pid}" if other else "wait for it",
+        ) from error
+    except OSError as error:
+        raise WorkspaceError(
+            f"{_path(ws)} cannot be locked: {error.strerror}",
+            remedy="export ATLAS_HOME=/a/folder/on/a/local/disk",
+        ) from error
+
+
+def _read(file: int) -> Holder | None:
+    try:
+        return msgspec.json.decode(os.pread(file, 4096, 0), type=Holder)
+    except msgspec.MsgspecError:
+        return None  # it has only just taken the lock

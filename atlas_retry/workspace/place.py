@@ -1,0 +1,140 @@
+"""Put one file, link or folder into a work tree; never through a link, never half written.
+
+Everything is done below an open folder, component by component, so that a link in the way is
+replaced and not followed. What replaces a file is a new one under its name: a hard link of the
+old one elsewhere keeps its content.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from atlas_retry.workspace.scan import TEMPORARY
+from atlas_retry.workspace.store import LINK, USUAL, Entry, blob_id, entry_of
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _LinkedError(OSError):
+    """A link where a folder should be."""
+
+
+_NOT_THERE = (FileNotFoundError, NotADirectoryError, _LinkedError)
+
+
+def put(root: Path, path: str, entry: Entry, content: bytes) -> None:
+    """Make `path` what `entry` says. Raises OSError, for a folder with something in it too."""
+    with _parent(root, path) as (folder, name):
+        with suppress(FileNotFoundError):
+            os.unlink(TEMPORARY, dir_fd=folder)
+        if entry.mode == LINK:
+            os.symlink(os.fsdecode(content), TEMPORARY, dir_fd=folder)
+        else:
+            _write(folder, content, _permissions(entry))
+        # a rename replaces everything but a folder
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.rmdir(name, dir_fd=folder)
+        os.replace(TEMPORARY, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def look(root: Path, path: str) -> Entry | None:
+    """The file or link that is at `path`, whatever a snapshot would think of it."""
+    found = _open_and_read(root, path)
+    return entry_of(found[0], blob_id(found[1])) if found else None
+
+
+def read(root: Path, path: str) -> bytes | None:
+    """Content of a file or target of a link; None where there is neither."""
+    found = _open_and_read(root, path)
+    return found[1] if found else None
+
+
+def _open_and_read(root: Path, path: str) -> tuple[int, bytes] | None:
+    try:
+        with _parent(root, path, make=False) as (folder, name):
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode):
+                return mode, os.fsencode(os.readlink(name, dir_fd=folder))
+            if not stat.S_ISREG(mode):
+                return None
+            with os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb") as file:
+                return mode, file.read()
+    except OSError:
+        return None
+
+
+def set_permissions(root: Path, path: str, entry: Entry) -> None:
+    """Give a file that has the right content its mode."""
+    with _parent(root, path) as (folder, name):
+        os.chmod(name, _permissions(entry), dir_fd=folder)
+
+
+def make_folder(root: Path, path: str) -> None:
+    """Make `path` a folder, and those above it; a file or link in the way is removed."""
+    with _parent(root, f"{path}/{TEMPORARY}"):
+        pass
+
+
+def remove(root: Path, path: str) -> None:
+    """Remove a file or link; nothing there is no error, nor is a folder, which stays."""
+    with (
+        suppress(*_NOT_THERE, IsADirectoryError),
+        _parent(root, path, make=False) as (folder, name),
+    ):
+        os.unlink(name, dir_fd=folder)
+
+
+def remove_folder(root: Path, path: str) -> None:
+    """Remove a folder if there is nothing in it."""
+    with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
+        try:
+            os.rmdir(name, dir_fd=folder)
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY}:
+                raise
+
+
+@contextmanager
+def _parent(root: Path, path: str, *, make: bool = True) -> Iterator[tuple[int, str]]:
+    """The open folder that `path` is in, and the name in it."""
+    *above, name = path.split("/")
+    folder = os.open(root, _FOLDER)
+    try:
+        for part in above:
+            inner = _open(folder, part, make=make)
+            os.close(folder)
+            folder = inner
+        yield folder, name
+    finally:
+        os.close(folder)
+
+
+def _open(folder: int, name: str, *, make: bool) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+    except OSError as error:
+        if error.errno not in {errno.ELOOP, errno.ENOTDIR}:
+            raise
+        if not make:
+            raise _LinkedError from error
+        os.unlink(name, dir_fd=folder)
+    os.mkdir(name, dir_fd=folder)
+    return os.open(name, _FOLDER, dir_fd=folder)
+
+
+def _write(folder: int, content: bytes, permissions: int) -> None:
+    with os.fdopen(os.open(TEMPORARY, _NEW, 0o600, dir_fd=folder), "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), permissions)
+
+
+def _permissions(entry: Entry) -> int:
+    return USUAL[entry.mode] if entry.permissions is None else entry.permissions

@@ -1,0 +1,267 @@
+"""Put a work tree back to what a snapshot holds; whoever edited it meanwhile keeps the edits.
+
+Killed at any moment, it can be run again: nothing goes before it is held, and every step is one
+rename or one removal.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace import place
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.index import put_back_index
+from atlas_retry.workspace.scan import Scan
+from atlas_retry.workspace.shadow import contents
+from atlas_retry.workspace.snapshots import take
+from atlas_retry.workspace.state import State, read_state
+from atlas_retry.workspace.store import LINK, Entry
+
+INDEX = ".git/index"
+"""How the index is named among paths."""
+_RULES = ".gitignore"
+_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did."""
+
+    changed: tuple[str, ...] = ()
+    """Paths that it put back or removed; `.git/index` for the index."""
+    conflicts: tuple[str, ...] = ()
+    """Paths that it left alone, because somebody had edited them since."""
+    before: str = ""
+    """Snapshot of what was there; as any other it lasts when it is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Goal:
+    """What should be there in the end."""
+
+    target: State
+    expected: State | None
+    paths: frozenset[str] | None
+    edited: frozenset[str] = frozenset()
+    """By somebody since `expected`: files that differ from it, or are gone."""
+
+    above_edited: frozenset[str] = frozenset()
+
+    def is_meant(self, path: str) -> bool:
+        """Whether `paths` asks for it."""
+        return self.paths is None or not self.paths.isdisjoint((path, *_above(path)))
+
+    def covers(self, path: str) -> bool:
+        """Whether it is for this goal to say what is at `path`."""
+        is_free = path not in self.edited and path not in self.above_edited
+        return is_free and self.is_meant(path) and self.edited.isdisjoint(_above(path))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Progress:
+    changed: set[str] = field(default_factory=set)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+def restore(
+    ws: Workspace,
+    snapshot_id: str,
+    paths: Collection[str] | None = None,
+    *,
+    since: str | None = None,
+) -> Restored:
+    """Make the work tree what the snapshot holds: content, modes, links; what was added goes.
+
+    `paths` (files, or folders with all that is in them) limits it; the index is put back only
+    without. What the snapshot could not hold stays as it is. With `since`, the snapshot of what
+    should be there now, all that differs from it is somebody's edit and stays; it is a conflict
+    where the two snapshots differ as well. Raises WorkspaceError.
+    """
+    before, now, _ = take(ws)
+    goal = _goal(ws, snapshot_id, paths, since, now)
+    progress = _Progress()
+    conflicts = set(_conflicts(ws, goal, now))
+    if paths is None:
+        done = put_back_index(ws, goal.target, goal.expected)
+        progress.changed.update([INDEX] if done.changed else [])
+        conflicts.update([INDEX] if done.conflict else [])
+    _work(ws, goal, progress)
+    if progress.problems:
+        raise _cannot(progress.problems)
+    return Restored(
+        changed=tuple(sorted(progress.changed)),
+        conflicts=tuple(sorted(conflicts)),
+        before=before.id,
+    )
+
+
+def conflicts(
+    ws: Workspace, snapshot_id: str, paths: Collection[str] | None = None, *, since: str
+) -> tuple[str, ...]:
+    """What `restore` with the same arguments would leave alone; changes nothing."""
+    _, now, _ = take(ws)
+    return tuple(sorted(_conflicts(ws, _goal(ws, snapshot_id, paths, since, now), now)))
+
+
+def _goal(
+    ws: Workspace,
+    snapshot_id: str,
+    paths: Collection[str] | None,
+    since: str | None,
+    now: State,
+) -> _Goal:
+    expected = read_state(ws, since) if since else None
+    edited = frozenset(_differing(ws, now, expected)) if expected else frozenset()
+    return _Goal(
+        target=read_state(ws, snapshot_id),
+        expected=expected,
+        paths=None if paths is None else frozenset(path.rstrip("/") for path in paths),
+        edited=edited,
+        above_edited=frozenset(folder for path in edited for folder in _above(path)),
+    )
+
+
+def _differing(ws: Workspace, now: State, other: State) -> Iterator[str]:
+    """Paths at which there is now something else than in `other`, or no more."""
+    files, wanted = now.files, other.files
+    yield from (path for path in files if path not in wanted)
+    for path, entry in wanted.items():
+        if files.get(path) != entry and _current(ws, path, now) != entry:
+            yield path
+
+
+def _current(ws: Workspace, path: str, now: State) -> Entry | None:
+    """What is at `path`, also where a snapshot would not hold it."""
+    return now.files.get(path) or place.look(ws.root, path)
+
+
+def _conflicts(ws: Workspace, goal: _Goal, now: State) -> Iterator[str]:
+    if goal.expected is None:
+        return
+    target, expected = goal.target.files, goal.expected.files
+    for path in {*target, *expected}:
+        moves = target.get(path) != expected.get(path)
+        is_left = moves and goal.is_meant(path) and not goal.covers(path)
+        if is_left and _current(ws, path, now) != target.get(path):
+            yield path
+
+
+def _work(ws: Workspace, goal: _Goal, progress: _Progress) -> None:
+    """Round after round until nothing differs: ignore rules that come back change what counts."""
+    for _ in range(_ROUNDS):
+        _, now, found = take(ws)
+        stuck = progress.problems
+        wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
+        extra = [path for path in _extra(goal, now) if path not in stuck]
+        rules = [path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES]
+        _put(ws, wrong, found, now, progress)
+        _remove(ws, [path for path in extra if not rules or path in rules], progress)
+        _folders(ws, goal, found, progress)
+        for path in found.leftovers:
+            place.remove(ws.root, path)
+        if not wrong and not extra:
+            return
+    raise WorkspaceError(
+        f"{ws.root} could not be put back: something keeps changing {sorted({*wrong, *extra})[:3]}",
+        remedy="end what is writing there and try again",
+    )
+
+
+def _wrong(ws: Workspace, goal: _Goal, now: State) -> Iterator[tuple[str, Entry]]:
+    files = now.files
+    for path, entry in goal.target.files.items():
+        if files.get(path) != entry and goal.covers(path) and _current(ws, path, now) != entry:
+            yield path, entry
+
+
+def _extra(goal: _Goal, now: State) -> Iterator[str]:
+    """What has been added, but nothing that was there without being held.
+
+    A folder that was left out and is so again still hides what it hid: what shows is new.
+    """
+    hidden = {*goal.target.left_out} - {path for path in now.left_out if path.endswith("/")}
+    wanted = goal.target.files
+    for path in now.files:
+        is_added = path not in wanted and goal.covers(path)
+        if is_added and hidden.isdisjoint((path, *(f"{folder}/" for folder in _above(path)))):
+            yield path
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that `path` is in, the nearest first."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _put(
+    ws: Workspace, wrong: Mapping[str, Entry], found: Scan, now: State, progress: _Progress
+) -> None:
+    fresh = [path for path, entry in wrong.items() if not _has_content(now, path, entry)]
+    for path in wrong.keys() - fresh:
+        with _noting(path, progress):
+            place.set_permissions(ws.root, path, wrong[path])
+    held = contents(ws, [wrong[path].oid for path in fresh])
+    for path, content in zip(fresh, held, strict=True):
+        with _noting(path, progress):
+            if path in found.folders:
+                _empty_out(ws, path, found, now, progress)
+            place.put(ws.root, path, wrong[path], content)
+
+
+def _has_content(now: State, path: str, entry: Entry) -> bool:
+    """Whether only the mode is wrong."""
+    there = now.files.get(path)
+    return there is not None and there.oid == entry.oid and LINK not in {there.mode, entry.mode}
+
+
+def _empty_out(ws: Workspace, folder: str, found: Scan, now: State, progress: _Progress) -> None:
+    """Remove a folder that is in a file's way, as far as what is in it is held."""
+    inside = [path for path in now.files if path.startswith(f"{folder}/")]
+    _remove(ws, inside, progress)
+    below = [path for path in found.folders if path.startswith(f"{folder}/")]
+    for path in sorted(below, reverse=True):
+        place.remove_folder(ws.root, path)
+
+
+def _remove(ws: Workspace, paths: Iterable[str], progress: _Progress) -> None:
+    for path in paths:
+        with _noting(path, progress):
+            place.remove(ws.root, path)
+
+
+def _folders(ws: Workspace, goal: _Goal, found: Scan, progress: _Progress) -> None:
+    """Remove folders that should not be there and have nothing in them; make the empty ones."""
+    wanted = _folders_of(goal.target)
+    ours = _folders_of(goal.expected) if goal.expected else found.folders
+    for path in sorted((found.folders & ours) - wanted, reverse=True):
+        if goal.is_meant(path):
+            place.remove_folder(ws.root, path)
+    for path in goal.target.empty:
+        if path not in found.folders and goal.covers(path):
+            with _noting(path, progress):
+                place.make_folder(ws.root, path)
+
+
+def _folders_of(state: State) -> set[str]:
+    above = {folder for path in (*state.files, *state.empty) for folder in _above(path)}
+    return above | {*state.empty}
+
+
+@contextmanager
+def _noting(path: str, progress: _Progress) -> Iterator[None]:
+    """Go on with the rest when one path cannot be put back, and remember why."""
+    try:
+        yield
+    except OSError as error:
+        progress.problems[path] = error.strerror or str(error)
+    else:
+        progress.changed.add(path)
+
+
+def _cannot(problems: Mapping[str, str]) -> WorkspaceError:
+    told = "; ".join(f"{path!r}: {reason}" for path, reason in [*problems.items()][:3])
+    return WorkspaceError(
+        f"{len(problems)} paths could not be put back: {told}",
+        remedy="make room for them (permissions, disk space, what is in the way) and try again",
+    )

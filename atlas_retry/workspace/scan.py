@@ -1,0 +1,199 @@
+"""What lies in a work tree and what of it a snapshot holds; reads no file's content."""
+
+import os
+import stat
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TEMPORARY = ".atlas-restore.tmp"
+"""Name of a file that a restore is writing; never part of a snapshot."""
+MAX_FILE_BYTES = 1 << 30
+MAX_IGNORED_FILE_BYTES = 1 << 20
+MAX_IGNORED_BYTES = 64 << 20
+_CACHES = frozenset(
+    {
+        *("node_modules", "bower_components", ".yarn", ".pnpm-store", "Pods", "DerivedData"),
+        *(".venv", "venv", "virtualenv", ".tox", ".nox", ".eggs", ".direnv", "site-packages"),
+        *("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"),
+        *("target", ".gradle", ".m2", ".ivy2", ".bundle", ".cargo", ".dart_tool", ".terraform"),
+        *(".cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".svelte-kit", ".angular"),
+    }
+)
+_CACHE_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
+"""Source: bford.info/cachedir and Python's `venv`."""
+_CACHE = "dependency or cache folder"
+_TOO_MANY = f"ignored, and all ignored files together are more than {MAX_IGNORED_BYTES >> 20} MiB"
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+Listing = Callable[[str], Collection[str]]
+"""The paths that git tracks or would add below a folder (`` or `a/b/`), relative to it;
+a nested repository is `name/` or, where it is a submodule, `name`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A file or link that a snapshot should hold."""
+
+    path: str
+    stat: os.stat_result
+    ignored: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class Scan:
+    """What a walk has found so far."""
+
+    files: list[Found] = field(default_factory=list)
+    folders: set[str] = field(default_factory=set)
+    """Every folder that was looked into but the root, without a final `/`."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Path (of a folder: ending in `/`) and reason of what a snapshot does not hold."""
+    ignored_bytes: int = 0
+    leftovers: list[str] = field(default_factory=list)
+    """Of a restore that was killed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Folder:
+    prefix: str
+    """`` or `a/b/`."""
+    ignored: bool = False
+    """Git sees nothing in it."""
+    cache: str | None = None
+    """The dependency or cache folder that it is or lies in."""
+
+
+def scan(root: Path, listing: Listing | None, *, avoid: Path | None = None) -> Scan:
+    """Walk the work tree, following no link and entering no git directory.
+
+    Without a listing nothing counts as ignored. `avoid` is an absolute folder to pass over.
+    Folders come before what is in them, so that what is near the root is held first when
+    ignored files are too many.
+    """
+    found = Scan()
+    seen = _Seen(set(listing("")), listing) if listing else None
+    waiting = deque([_Folder(prefix="")])
+    while waiting:
+        waiting.extend(_look_into(root, waiting.popleft(), seen, avoid, found))
+    return found
+
+
+class _Seen:
+    """What git sees: files, the folders above them, nested repositories as they are met."""
+
+    def __init__(self, paths: set[str], listing: Listing) -> None:
+        self.paths: set[str] = set()
+        self.folders: set[str] = set()
+        self._listing = listing
+        self._add(paths)
+
+    def _add(self, paths: Collection[str]) -> None:
+        self.paths.update(paths)
+        for path in paths:
+            above = path.rpartition("/")[0]
+            while above and above not in self.folders:
+                self.folders.add(above)
+                above = above.rpartition("/")[0]
+
+    def enter(self, folder: str) -> None:
+        """Ask git again where `folder` (without final `/`) is a repository of its own."""
+        if f"{folder}/" in self.paths or folder in self.paths:
+            self._add({f"{folder}/{path}" for path in self._listing(f"{folder}/")})
+            self.folders.add(folder)
+
+
+def _look_into(
+    root: Path, folder: _Folder, seen: _Seen | None, avoid: Path | None, found: Scan
+) -> Iterator[_Folder]:
+    try:
+        with os.scandir(root / folder.prefix) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        found.left_out[folder.prefix] = why(error)
+        return
+    if folder.ignored and (reason := _why_not_enter(inside, found)):
+        found.left_out[folder.prefix] = reason
+        return
+    if folder.prefix:
+        found.folders.add(folder.prefix[:-1])
+    for entry in inside:
+        path = folder.prefix + entry.name
+        if entry.name == ".git":
+            _note_nested(path, found)
+        elif entry.name == TEMPORARY:
+            found.leftovers.append(path)
+        elif not entry.is_dir(follow_symlinks=False):
+            _note_file(entry, path, folder, seen, found)
+        elif avoid is None or Path(root, path) != avoid:
+            yield from _enter(path, entry.name, folder, seen, found)
+
+
+def _why_not_enter(inside: Collection["os.DirEntry[str]"], found: Scan) -> str | None:
+    if any(entry.name in _CACHE_MARKS for entry in inside):
+        return _CACHE
+    return _TOO_MANY if found.ignored_bytes >= MAX_IGNORED_BYTES else None
+
+
+def why(error: OSError) -> str:
+    """The reason for which something cannot be held."""
+    return f"cannot be read: {error.strerror}"
+
+
+def _note_nested(path: str, found: Scan) -> None:
+    if path != ".git":
+        found.left_out[path] = "git's own files of a nested repository"
+
+
+def _enter(
+    path: str, name: str, above: _Folder, seen: _Seen | None, found: Scan
+) -> Iterator[_Folder]:
+    if seen is None:
+        yield _Folder(prefix=f"{path}/")
+        return
+    seen.enter(path)
+    ignored = path not in seen.folders
+    cache = above.cache or (f"{path}/" if name in _CACHES else None)
+    if cache and ignored:
+        found.left_out[cache] = _CACHE
+    else:
+        yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
+
+
+def _note_file(
+    entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, found: Scan
+) -> None:
+    ignored = seen is not None and path not in seen.paths
+    if ignored and folder.cache:
+        found.left_out[folder.cache] = _CACHE
+        return
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        found.left_out[path] = why(error)
+        return
+    if reason := _why_not_hold(status, found, ignored=ignored):
+        found.left_out[path] = reason
+        return
+    found.ignored_bytes += status.st_size if ignored else 0
+    found.files.append(Found(path=path, stat=status, ignored=ignored))
+
+
+def _why_not_hold(status: os.stat_result, found: Scan, *, ignored: bool) -> str | None:
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+        return _KINDS.get(stat.S_IFMT(status.st_mode), "not a file")
+    if ignored and status.st_size > MAX_IGNORED_FILE_BYTES:
+        return f"ignored, and more than {MAX_IGNORED_FILE_BYTES >> 20} MiB"
+    if ignored and found.ignored_bytes + status.st_size > MAX_IGNORED_BYTES:
+        return _TOO_MANY
+    if status.st_size > MAX_FILE_BYTES:
+        return f"more than {MAX_FILE_BYTES >> 20} MiB"
+    return None

@@ -1,0 +1,189 @@
+"""Take a snapshot of a work tree; puts nothing back and compares nothing."""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
+from atlas_retry.workspace.gitfiles import git_files
+from atlas_retry.workspace.scan import Listing, Scan, scan
+from atlas_retry.workspace.shadow import (
+    Remembered,
+    exclusive,
+    remember,
+    remembered,
+    shadow_git,
+    write_big_file,
+)
+from atlas_retry.workspace.state import (
+    State,
+    commit_stream,
+    digest_of,
+    ids_of,
+    list_tree,
+    manifest_of,
+    read_state,
+)
+from atlas_retry.workspace.store import (
+    EXECUTABLE,
+    FILE,
+    LINK,
+    Blobs,
+    Entry,
+    Known,
+    entry_of,
+    hold,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A whole work tree, held in the shadow repository."""
+
+    id: str
+    """Brings back everything that is held."""
+    work: str
+    """Tree of the files that git does not ignore: equal exactly when these are."""
+    left_out: tuple[str, ...] = ()
+    """What is not held, with the reason, for a person."""
+
+
+def snapshot(ws: Workspace) -> Snapshot:
+    """Hold what is in the work tree now. The repository itself is only read.
+
+    It lasts while `keep` names it, and an hour otherwise. Raises WorkspaceError.
+    """
+    return take(ws)[0]
+
+
+def take(ws: Workspace) -> tuple[Snapshot, State, Scan]:
+    """A snapshot, what it holds, and the walk it came from."""
+    with exclusive(ws):
+        try:
+            return _take(ws, remembered(ws))
+        except GitError:
+            return _take(ws, Remembered())  # what was remembered may be gone
+
+
+def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, State, Scan]:
+    blobs = Blobs(
+        lambda stream: shadow_git(ws, "fast-import", "--quiet", "--force", stdin=stream),
+        {*before.loose, *(known.oid for known in before.files.values())},
+    )
+    found = scan(ws.root, listing(ws.root, ws.environ), avoid=ws.state)
+    files = _hold_all(ws, found, before.files, blobs)
+    state, loose = _state(ws, found, files, blobs)
+    manifest = blobs.add(manifest_of(state))
+    stream = commit_stream(state, manifest)
+    digest = digest_of(stream)
+    if before.latest and digest == before.stream:
+        ids = before.latest
+    else:
+        ids = ids_of(blobs.flush(stream))
+    known = {os.fsencode(path): value for path, value in files.items()}
+    remember(ws, Remembered(known, (*loose, manifest), digest, ids))
+    return Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out)), state, found
+
+
+def listing(root: Path, env: Mapping[str, str]) -> Listing:
+    """What git sees in the work tree at `root`.
+
+    A nested repository that it cannot read counts as ignored.
+    """
+
+    def below(folder: str) -> Collection[str]:
+        asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        try:
+            return split(git(*asked, cwd=root / folder, env=env))
+        except GitError:
+            if not folder:
+                raise
+            return ()
+
+    return below
+
+
+def _hold_all(
+    ws: Workspace, found: Scan, before: Mapping[bytes, Known], blobs: Blobs
+) -> dict[str, Known]:
+    held: dict[str, Known] = {}
+    base = f"{ws.root}/"
+    for file in found.files:
+        known = before.get(os.fsencode(file.path))
+        now = hold(base + file.path, file, known, blobs, lambda path: write_big_file(ws, path))
+        if isinstance(now, str):
+            found.left_out[file.path] = now
+        elif now:
+            held[file.path] = now
+    return held
+
+
+def _state(
+    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs
+) -> tuple[State, tuple[str, ...]]:
+    """The state, and the blobs in it that are not of the work tree."""
+    ignored = {file.path for file in found.files if file.ignored}
+    own = {name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))}
+    index = ws.git_dir / "index"
+    entries = {path: entry_of(known.status[0], known.oid) for path, known in files.items()}
+    state = State(
+        work={path: entry for path, entry in entries.items() if path not in ignored},
+        ignored={path: entry for path, entry in entries.items() if path in ignored},
+        git=own,
+        index=_small(index, blobs),
+        index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
+        empty=_empty(found),
+        left_out=found.left_out,
+    )
+    rest = (state.index, *own.values())
+    return state, tuple(entry.oid for entry in rest if entry)
+
+
+def _small(path: Path, blobs: Blobs) -> Entry | None:
+    """One of git's own files; None when it is gone."""
+    with suppress(FileNotFoundError):
+        if path.is_symlink():
+            return Entry(LINK, blobs.add(os.fsencode(path.readlink())))
+        executable = path.stat().st_mode & stat.S_IXUSR
+        return Entry(EXECUTABLE if executable else FILE, blobs.add(path.read_bytes()))
+    return None
+
+
+def _empty(found: Scan) -> tuple[str, ...]:
+    """The folders in which there is nothing at all, not even anything left out."""
+    inside = (
+        *(file.path for file in found.files),
+        *(path.rstrip("/") for path in found.left_out),
+        *found.folders,
+    )
+    return tuple(sorted(found.folders - {path.rpartition("/")[0] for path in inside}))
+
+
+def told(left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """What is not held, for a person; folders of one name and reason are one line."""
+    names = Counter((_name(path), reason) for path, reason in left_out.items())
+    lines = {
+        f"{path} ({reason})"
+        if names[_name(path), reason] == 1
+        else f"**/{_name(path)} ({reason}; {names[_name(path), reason]} of them)"
+        for path, reason in left_out.items()
+    }
+    return tuple(sorted(lines))
+
+
+def _name(path: str) -> str:
+    """Of a folder its own name, of a file the whole path."""
+    return f"{path[:-1].rpartition('/')[2]}/" if path.endswith("/") else path
+
+
+def load(ws: Workspace, snapshot_id: str) -> Snapshot:
+    """A snapshot by its id. Raises WorkspaceError when it is not there."""
+    state = read_state(ws, snapshot_id)
+    parts = dict(list_tree(shadow_git(ws, "ls-tree", "-z", snapshot_id)))
+    work = parts["work"].oid if "work" in parts else EMPTY_TREE
+    return Snapshot(id=snapshot_id, work=work, left_out=told(state.left_out))

@@ -1,0 +1,138 @@
+"""What one snapshot holds, as a value, and its form in the shadow repository."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
+from atlas_retry.workspace.shadow import LATEST, read_blobs, shadow_git
+from atlas_retry.workspace.store import FILE, Entry
+
+WORK, IGNORED, GIT = "work/", "ignored/", "git/"
+_INDEX, _MANIFEST = "index", "manifest"
+
+
+class Manifest(msgspec.Struct, frozen=True, array_like=True):
+    """What a git tree has no place for. Paths are bytes: they need not be UTF-8."""
+
+    left_out: list[tuple[bytes, str]]
+    empty: list[bytes]
+    permissions: list[tuple[bytes, int]]
+    index_mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A work tree, its index and git's own small files at one time."""
+
+    work: Mapping[str, Entry]
+    ignored: Mapping[str, Entry]
+    git: Mapping[str, Entry]
+    """`common/...` and `own/...`, see `gitfiles`."""
+    index: Entry | None
+    index_mtime_ns: int
+    """0 without an index. Git tells by it which entries it has to look at again."""
+    empty: tuple[str, ...]
+    """Folders with nothing in them."""
+    left_out: Mapping[str, str]
+    """Path, a folder's ending in `/`, and why it is not held."""
+
+    @property
+    def files(self) -> dict[str, Entry]:
+        """All files and links of the work tree that are held."""
+        return {**self.work, **self.ignored}
+
+
+def manifest_of(state: State) -> bytes:
+    """The manifest's content, the same for the same state."""
+    special = (
+        (os.fsencode(path), entry.permissions)
+        for path, entry in state.files.items()
+        if entry.permissions is not None
+    )
+    return msgspec.msgpack.encode(
+        Manifest(
+            sorted((os.fsencode(path), reason) for path, reason in state.left_out.items()),
+            sorted(map(os.fsencode, state.empty)),
+            sorted(special),
+            state.index_mtime_ns,
+        )
+    )
+
+
+def commit_stream(state: State, manifest: str) -> bytes:
+    """The part of a fast-import stream that makes the tree (git-fast-import(1)).
+
+    The commit is only a handle: it says nothing but its tree. `manifest` is a blob's id.
+    """
+    lines = [
+        *_modify(WORK, state.work),
+        *_modify(IGNORED, state.ignored),
+        *_modify(GIT, state.git),
+        *_modify("", {_INDEX: state.index} if state.index else {}),
+        *_modify("", {_MANIFEST: Entry(FILE, manifest)}),
+    ]
+    head = f"commit {LATEST}\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n".encode()
+    return b"".join([head, *lines, b'\nls :1 ""\nls :1 "work"\n'])
+
+
+def _modify(prefix: str, entries: Mapping[str, Entry]) -> Iterator[bytes]:
+    for path, entry in entries.items():
+        name = os.fsencode(prefix + path)
+        if b"\n" in name:
+            escaped = name.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n")
+            name = b'"%b"' % escaped
+        yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), name)
+
+
+def ids_of(answer: bytes) -> tuple[str, str]:
+    """The ids of the whole tree and of `work` in fast-import's answer to `commit_stream`."""
+    whole, work = (line.split() for line in answer.decode().splitlines())
+    return whole[2], EMPTY_TREE if work[0] == "missing" else work[2]
+
+
+def digest_of(stream: bytes) -> str:
+    """A short name for a stream."""
+    return hashlib.sha256(stream).hexdigest()
+
+
+def read_state(ws: Workspace, snapshot_id: str) -> State:
+    """What a snapshot holds. Raises WorkspaceError when there is no such snapshot."""
+    entries = dict(list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id)))
+    if _MANIFEST not in entries:
+        raise GitError(f"{snapshot_id} is no snapshot", status=None)
+    oid = entries[_MANIFEST].oid
+    manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=Manifest)
+    special = {os.fsdecode(path): bits for path, bits in manifest.permissions}
+    return State(
+        work=_below(WORK, entries, special),
+        ignored=_below(IGNORED, entries, special),
+        git=_below(GIT, entries, {}),
+        index=entries.get(_INDEX),
+        index_mtime_ns=manifest.index_mtime_ns,
+        empty=tuple(map(os.fsdecode, manifest.empty)),
+        left_out={os.fsdecode(path): reason for path, reason in manifest.left_out},
+    )
+
+
+def list_tree(out: bytes) -> Iterator[tuple[str, Entry]]:
+    """Path and entry of each line of `ls-tree -z`."""
+    for line in split(out):
+        facts, _, path = line.partition("\t")
+        mode, _, oid = facts.split(" ")
+        yield path, Entry(mode, oid)
+
+
+def _below(
+    prefix: str, entries: Mapping[str, Entry], special: Mapping[str, int]
+) -> dict[str, Entry]:
+    start = len(prefix)
+    return {
+        path[start:]: Entry(entry.mode, entry.oid, special.get(path[start:]))
+        for path, entry in entries.items()
+        if path.startswith(prefix)
+    }

@@ -1,0 +1,104 @@
+"""Read access to a snapshot, a revision or a plain folder, all as `model.Tree`."""
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+
+from atlas_retry.workspace import place
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import git, user_environment
+from atlas_retry.workspace.scan import scan
+from atlas_retry.workspace.shadow import parse_batch, shadow_git
+from atlas_retry.workspace.snapshots import listing
+from atlas_retry.workspace.state import list_tree, read_state
+from atlas_retry.workspace.store import Entry, git_mode
+
+_SUBMODULE = "160000"
+
+
+class ObjectTree:
+    """A tree of git objects. What has been read once is remembered."""
+
+    def __init__(self, entries: Mapping[str, Entry], batch: Callable[[bytes], bytes]) -> None:
+        self._entries = entries
+        self._batch = batch
+        self._contents: dict[str, bytes] = {}
+
+    def paths(self) -> Iterable[str]:
+        return sorted(self._entries)
+
+    def mode(self, path: str) -> str | None:
+        entry = self._entries.get(path)
+        return entry.mode if entry else None
+
+    def read(self, path: str) -> bytes | None:
+        """As in `model.Tree`; of a submodule the id of its commit."""
+        entry = self._entries.get(path)
+        if entry is None:
+            return None
+        if entry.mode == _SUBMODULE:
+            return entry.oid.encode()
+        self.preload([path])
+        return self._contents[entry.oid]
+
+    def preload(self, paths: Collection[str]) -> None:
+        """Read many at once: one process instead of one for each."""
+        oids = {
+            self._entries[path].oid
+            for path in paths
+            if path in self._entries and self._entries[path].mode != _SUBMODULE
+        }
+        if wanted := sorted(oids - self._contents.keys()):
+            asked = "".join(f"{oid}\n" for oid in wanted).encode()
+            self._contents.update(parse_batch(self._batch(asked)))
+
+
+class DirectoryTree:
+    """Files and links of a folder, read when they are asked for."""
+
+    def __init__(self, root: Path, modes: Mapping[str, str]) -> None:
+        self._root = root
+        self._modes = modes
+
+    def paths(self) -> Iterable[str]:
+        return sorted(self._modes)
+
+    def mode(self, path: str) -> str | None:
+        return self._modes.get(path)
+
+    def read(self, path: str) -> bytes | None:
+        return place.read(self._root, path) if path in self._modes else None
+
+
+def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTree:
+    """What a snapshot holds; files that git ignores only with `ignored`."""
+    state = read_state(ws, snapshot_id)
+    return ObjectTree(
+        state.files if ignored else state.work,
+        lambda asked: shadow_git(ws, "cat-file", "--batch", stdin=asked),
+    )
+
+
+def revision_tree(
+    root: Path, revision: str, *, environ: Mapping[str, str] | None = None
+) -> ObjectTree:
+    """What a commit of the user's repository holds. Raises GitError when there is none."""
+    env = user_environment(os.environ if environ is None else environ)
+    name = git(
+        "rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}", cwd=root, env=env
+    )
+    out = git("ls-tree", "-r", "-z", "--full-tree", name.decode().strip(), cwd=root, env=env)
+    return ObjectTree(
+        dict(list_tree(out)),
+        lambda asked: git("cat-file", "--batch", cwd=root, env=env, stdin=asked),
+    )
+
+
+def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
+    """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
+    env = user_environment(os.environ if environ is None else environ)
+    seen = listing(root, env) if (root / ".git").exists() else None
+    found = scan(root, seen)
+    return DirectoryTree(
+        root, {f.path: git_mode(f.stat.st_mode) for f in found.files if not f.ignored}
+    )
