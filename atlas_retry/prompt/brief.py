@@ -1,0 +1,59 @@
+"""What a prompt is made of and what comes out. Values only."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from atlas_retry.model import Attempt, Frame, Gate, Validation
+from atlas_retry.settings import PromptSettings
+
+DEFAULT_BUDGET_CHARS = 16_000
+DEFAULT_ERROR_CHARS = 2_000
+
+
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _no_paths() -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """Everything that a prompt may speak of. Composing it reads files, and only through `read`."""
+
+    validation: Validation
+    read: Callable[[str], bytes | None]
+    """Content of a file by its path relative to the root; None where there is nothing."""
+    paths: Callable[[], Iterable[str]] = _no_paths
+    """Every file of the project."""
+    gates: tuple[Gate, ...] = ()
+    """Whose commands the agent may run."""
+    attempt: int = 1
+    max_attempts: int | None = None
+    """None = unlimited."""
+    history: tuple[Attempt, ...] = ()
+    """Earlier attempts of this run, in order."""
+    protected: tuple[str, ...] = ()
+    """Globs that may not be touched."""
+    learnings: tuple[str, ...] = ()
+    trace: tuple[Frame, ...] = ()
+    """Functions that the failing tests execute and the passing ones do not, likeliest first."""
+    settings: PromptSettings = field(default_factory=PromptSettings)
+    budget_chars: int = DEFAULT_BUDGET_CHARS
+    error_chars: int = DEFAULT_ERROR_CHARS
+    """The most that one error may take; cut in the middle."""
+    marker: str = "0000"
+    """Random, so that what is quoted cannot end its own fence."""
+    redact: Callable[[str], str] = _as_it_is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """The text that is sent, never longer than the budget."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
+    """For a person: what the budget did not allow."""
+    ranking: tuple[str, ...] = ()
+    """The code that was considered, likeliest first, as `path:line name (why)`."""

@@ -1,0 +1,174 @@
+"""Gathers the code that failures may be about, from tests and from complaints. Fills no budget."""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from atlas_retry.excerpt import Mark, Passage, marked, note_of, passage_at
+from atlas_retry.model import Diagnostic, Frame, GateResult, Kind
+from atlas_retry.prompt.complaints import UNDEFINED, named_at_fault
+from atlas_retry.prompt.failing import FailingTest, involved_files, known_path, locate
+from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.suspects import Suspect, suspects
+
+MAX_TESTS = 24
+"""Failing tests that are followed into the code; more say the same."""
+MAX_START_FILES = 60
+MAX_MARKS = 2_000
+MAX_SHOWN_TESTS = 3
+MAX_IMPORT_LINES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A passage that may go into the prompt; `score` is 1 for the likeliest of its kind."""
+
+    passage: Passage
+    score: float
+    why: str
+    is_test: bool = False
+    """A failing test's own source."""
+
+
+def candidates(
+    results: tuple[GateResult, ...], project: Project, trace: tuple[Frame, ...] = ()
+) -> tuple[Candidate, ...]:
+    """Everything worth showing, likeliest first; each passage with its marks."""
+    tested = _diagnostics(results, testing=True)
+    linted = _diagnostics(results, testing=False)
+    found: list[Candidate] = []
+    marks = _marks(linted)
+    if tested:
+        graph = Graph(project, _starts(tested, project))
+        tests = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_TESTS])
+        found += _own_sources(tests)
+        found += _scored(suspects(tests, graph, trace))
+        _add_test_marks(marks, tests)
+    if linted:
+        graph = Graph(project, _starts(linted, project))
+        found += _scored(named_at_fault(linted, graph))
+        found += _plain_places(linted, project)
+        found += _import_blocks(linted, project)
+    ordered = sorted(found, key=lambda c: -c.score)
+    return tuple(
+        replace(c, passage=marked(c.passage, marks.get(c.passage.path, ()))) for c in ordered
+    )
+
+
+def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Diagnostic, ...]:
+    return tuple(
+        diagnostic
+        for result in results
+        for diagnostic in result.diagnostics
+        if _is_of_test(result, diagnostic) is testing
+    )
+
+
+def _is_of_test(result: GateResult, diagnostic: Diagnostic) -> bool:
+    return bool(diagnostic.test_id or diagnostic.frames) or (
+        result.kind is Kind.TEST and diagnostic.region is None
+    )
+
+
+def _starts(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[str]:
+    starts = dict[str, None]()
+    for diagnostic in diagnostics:
+        starts |= dict.fromkeys(involved_files(diagnostic, project))
+        if len(starts) >= MAX_START_FILES:
+            break
+    return list(starts)
+
+
+def _scored(found: tuple[Suspect, ...]) -> list[Candidate]:
+    top = max((suspect.score for suspect in found), default=0.0) or 1.0
+    return [
+        Candidate(
+            passage=replace(
+                _passage(suspect.spot), marks=tuple(Mark(line=n, note="") for n in suspect.lines)
+            ),
+            score=suspect.score / top,
+            why=suspect.why,
+        )
+        for suspect in found
+        if suspect.score > 0
+    ]
+
+
+def _passage(spot: Spot) -> Passage:
+    return Passage(
+        path=spot.path,
+        start_line=spot.scope.start_line,
+        end_line=spot.scope.end_line,
+        def_line=spot.scope.def_line,
+        symbol=spot.scope.qualified_name,
+    )
+
+
+def _own_sources(tests: tuple[FailingTest, ...]) -> list[Candidate]:
+    """The failing tests themselves, the shortest first: it says most a character."""
+    spots = {test.spot: test for test in tests if test.spot}
+    shortest = sorted(spots.items(), key=lambda item: item[0].scope.lines)
+    return [
+        Candidate(passage=_passage(spot), score=1.0, why="the failing test", is_test=True)
+        for spot, _ in shortest[:MAX_SHOWN_TESTS]
+    ]
+
+
+def _marks(diagnostics: tuple[Diagnostic, ...]) -> dict[str, list[Mark]]:
+    marks: dict[str, list[Mark]] = defaultdict(list)
+    for diagnostic in diagnostics[:MAX_MARKS]:
+        if diagnostic.path and diagnostic.region:
+            mark = Mark(line=diagnostic.region.start_line, note=note_of(diagnostic))
+            marks[diagnostic.path].append(mark)
+    return marks
+
+
+def _add_test_marks(marks: dict[str, list[Mark]], tests: tuple[FailingTest, ...]) -> None:
+    for test in tests:
+        note = note_of(test.diagnostic)
+        if test.spot and test.line:
+            marks[test.spot.path].append(Mark(line=test.line, note=note))
+        if test.frames:
+            last = test.frames[-1]
+            marks[last.path].append(Mark(line=last.line, note=note))
+
+
+def _plain_places(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
+    """Places outside every function: the lines around them."""
+    found: dict[Passage, float] = {}
+    for diagnostic in diagnostics[:MAX_MARKS]:
+        path = known_path(diagnostic.path, project.paths) if diagnostic.path else None
+        source = project.source(path) if path else None
+        if path is None or source is None or diagnostic.region is None:
+            continue
+        passage = passage_at(path, source, diagnostic.region.start_line)
+        found.setdefault(passage, 0.9 / (1 + len(found)) ** 0.5)
+    return [Candidate(passage=p, score=s, why="complained about") for p, s in found.items()]
+
+
+def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
+    """Of each file in which a name is undefined: that is where it belongs."""
+    paths = dict.fromkeys(
+        path
+        for diagnostic in diagnostics[:MAX_MARKS]
+        if UNDEFINED.search(diagnostic.message)
+        and diagnostic.path
+        and (path := known_path(diagnostic.path, project.paths))
+    )
+    found = []
+    for path in list(paths)[:5]:
+        lines = [one for one in project.imports(path) if one.start_line < _first(path, project)]
+        if lines:
+            start = lines[0].start_line
+            end = min(lines[-1].end_line, start + MAX_IMPORT_LINES)
+            passage = Passage(
+                path=path, start_line=start, end_line=end, def_line=start, symbol="imports"
+            )
+            found.append(Candidate(passage=passage, score=0.6, why="a name is undefined"))
+    return found
+
+
+def _first(path: str, project: Project) -> int:
+    """The first line of a function or class: imports below it are local ones."""
+    scopes = [s for s in project.definitions(path) if s.end_line > s.start_line]
+    return min((scope.start_line for scope in scopes), default=1 << 30)

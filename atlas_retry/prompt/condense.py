@@ -1,0 +1,65 @@
+"""Shortens one complaint to its decisive lines. Reorders nothing."""
+
+import re
+
+_DECISIVE = re.compile(
+    r"^E\s|^\s*(FAIL|FAILED|ERROR|error|panic|✕|✗|●|Expected|Received|expected|actual|got|want"
+    r"|left:|right:|assert)|\b\w*(Error|Exception|Failure)\b\s*:|timed? ?out|: error\b|\berror[:\[]"
+)
+_NEXT = re.compile(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
+_EMPTY = re.compile(r"^[\s_^~|=-]*$")
+MAX_DECISIVE = 8
+
+
+def condensed(text: str, limit: int) -> str:
+    """The lines of a complaint that say most, in their order, at most `limit` characters."""
+    if len(text) <= limit:
+        return text
+    lines = [line.rstrip() for line in text.splitlines()]
+    ranks = _ranks(lines)
+    kept = set[int]()
+    room = limit
+    for index in sorted(range(len(lines)), key=lambda i: (ranks[i], abs(i - _centre(ranks)))):
+        line = lines[index]
+        cost = min(len(line), limit // 2) + 5
+        if ranks[index] < _DROPPED and cost <= room:
+            kept.add(index)
+            room -= cost
+    return _joined(lines, kept, limit)
+
+
+_DROPPED = 9
+
+
+def _ranks(lines: list[str]) -> list[int]:
+    ranks: list[int] = []
+    decisive = 0
+    for line in lines:
+        if _EMPTY.match(line):
+            ranks.append(_DROPPED)
+        elif _DECISIVE.search(line):
+            decisive += 1
+            ranks.append(0 if decisive <= MAX_DECISIVE else 2)
+        else:
+            ranks.append(1 if _NEXT.match(line) else 3)
+    return ranks
+
+
+def _centre(ranks: list[int]) -> int:
+    """The last decisive line of the first run of them: what was asserted."""
+    return next((index for index, rank in enumerate(ranks) if rank == 0), len(ranks) - 1)
+
+
+def _joined(lines: list[str], kept: set[int], limit: int) -> str:
+    shown: list[str] = []
+    gap = False
+    for index, line in enumerate(lines):
+        if index in kept:
+            if gap and shown:
+                shown.append("...")
+            half = limit // 4
+            shown.append(line if len(line) <= 2 * half else f"{line[:half]}...{line[-half:]}")
+            gap = False
+        else:
+            gap = gap or not _EMPTY.match(line)
+    return "\n".join(shown)[:limit]

@@ -1,0 +1,215 @@
+"""Turns the failed gates into the part of the prompt that quotes them. Ranks, dedupes, condenses."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from atlas_retry.model import Attempt, Diagnostic, GateResult
+from atlas_retry.prompt.complaints import family
+from atlas_retry.prompt.condense import condensed
+from atlas_retry.prompt.noise import quiet
+from atlas_retry.prompt.untrusted import elided, harmless_output
+
+MIN_ENTRY_CHARS = 120
+MAX_SUMMARY_CHARS = 300
+MAX_PLACES = 12
+MAX_ENTRIES = 60
+_SUMMARY = re.compile(
+    r"^=+ .*\b(passed|failed|errors?|no tests ran)\b.* =+$|^\d+ (passed|failed)\b.*|^Found \d+ .*"
+    r"|^(Tests?|Test Suites|Ran|FAILED|FAIL|OK|Total|TOTAL)\b.*\d.*|^\d+ errors?\b.*|^test result: .*"
+    r"|^.*\bproblems? \(\d+ errors?.*|^ERROR: Coverage .*|^FAIL Required test coverage.*"
+    r"|^error: could not compile.*|^BUILD FAILED.*|^\[ERROR\] Tests run: .*|^# (pass|fail) \d+"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quoting:
+    """How much may be quoted, and what is done to every quotation."""
+
+    room: int
+    """Characters for all gates together."""
+    per_error: int
+    redact: Callable[[str], str]
+    last: Attempt | None = None
+    """The attempt that these errors came after."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quoted:
+    """The text of one part and what it does not say."""
+
+    text: str
+    left_out: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One cause: its clearest complaint and the others like it."""
+
+    shown: Diagnostic
+    others: tuple[Diagnostic, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return self.shown.count + sum(other.count for other in self.others)
+
+
+def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
+    """Every failed gate with its command, its exit code, its summary and its complaints."""
+    parts: list[str] = []
+    left: list[str] = []
+    room = quoting.room
+    for index, result in enumerate(results):
+        share = room // (len(results) - index)
+        part = _gate(result, share, quoting)
+        parts.append(part.text)
+        left += part.left_out
+        room = max(0, room - len(part.text) - 1)
+    return Quoted(text="\n".join(parts), left_out=tuple(left))
+
+
+def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
+    heading = headline(result)
+    summary = harmless_output(quoting.redact(_summary(result)))
+    fixed = len(heading) + len(summary) + 2
+    body = _body(result, max(0, room - fixed), quoting)
+    text = "\n".join(part for part in (heading, body.text, summary) if part)
+    return Quoted(text=text, left_out=body.left_out)
+
+
+def headline(result: GateResult) -> str:
+    """`### lint failed: the command (exit code 1)`; a timeout says its reason."""
+    said = result.status.value.replace("_", " ")
+    ended = f" (exit code {result.exit_code})" if result.exit_code is not None else ""
+    error = result.error or ""
+    reason = f"\n{error}" if error and not error.startswith("exit code") else ""
+    command = elided(result.command or "(no command)", 400).replace("\n", " ")
+    return harmless_output(f"### {result.name} {said}: {command}{ended}{reason}")
+
+
+def _summary(result: GateResult) -> str:
+    """The tool's own last words: counts of failures, coverage reached."""
+    tail = f"{result.stdout[-20_000:]}\n{result.stderr[-20_000:]}".splitlines()
+    found = [line.strip() for line in tail if _SUMMARY.match(line.strip())]
+    return "\n".join(line[:MAX_SUMMARY_CHARS] for line in dict.fromkeys(found[-3:]))
+
+
+def _body(result: GateResult, room: int, quoting: Quoting) -> Quoted:
+    if not result.diagnostics:
+        return _raw(result, room, quoting)
+    entries = grouped(result.diagnostics, quoting.last)
+    whole = [_whole(entry, quoting) for entry in entries[:MAX_ENTRIES]]
+    if len(entries) <= MAX_ENTRIES and sum(len(text) + 1 for text in whole) <= room:
+        return Quoted(text="\n".join(whole))
+    return _filled(entries, room, quoting)
+
+
+def _whole(entry: Entry, quoting: Quoting) -> str:
+    text = _told(entry.shown, quoting)
+    return "\n".join(filter(None, (elided(text, quoting.per_error), _others(entry))))
+
+
+def _told(diagnostic: Diagnostic, quoting: Quoting) -> str:
+    text = (diagnostic.text or _line_of(diagnostic)).strip("\n")
+    named = diagnostic.test_id if diagnostic.test_id and diagnostic.test_id not in text else None
+    text = f"{named}\n{text}" if named else text
+    return harmless_output(quoting.redact(text[:100_000])).rstrip() + _progress(diagnostic, quoting)
+
+
+def _progress(diagnostic: Diagnostic, quoting: Quoting) -> str:
+    if quoting.last is None or not diagnostic.fingerprint:
+        return ""
+    if diagnostic.fingerprint in quoting.last.introduced:
+        return f"\n(introduced by attempt {quoting.last.number})"
+    if diagnostic.fingerprint in quoting.last.remaining:
+        return f"\n(remains after attempt {quoting.last.number})"
+    return ""
+
+
+def _line_of(diagnostic: Diagnostic) -> str:
+    line = diagnostic.region.start_line if diagnostic.region else None
+    place = ":".join(str(part) for part in (diagnostic.path, line) if part)
+    return " ".join(filter(None, (place, diagnostic.rule_id, diagnostic.message)))
+
+
+def _others(entry: Entry) -> str:
+    """How many more there are of one cause, and where."""
+    if entry.count == 1:
+        return ""
+    places = [d.test_id or _place(d) for d in entry.others]
+    shown = ", ".join(filter(None, dict.fromkeys(places[:MAX_PLACES])))
+    more = ", ..." if len(places) > MAX_PLACES else ""
+    return harmless_output(
+        f"({entry.count - 1} more like this{': ' if shown else ''}{shown}{more})"
+    )
+
+
+def _place(diagnostic: Diagnostic) -> str:
+    line = f":{diagnostic.region.start_line}" if diagnostic.region else ""
+    return f"{diagnostic.path}{line}" if diagnostic.path else ""
+
+
+def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[Entry]:
+    """One entry a cause; the rarest causes first, what the last attempt introduced before all.
+
+    Rare complaints come first because old debts of a project come in numbers.
+    """
+    same: dict[tuple[str, ...], list[Diagnostic]] = defaultdict(list)
+    families: dict[tuple[str, ...], int] = defaultdict(int)
+    for diagnostic in diagnostics:
+        kind: tuple[str, ...] = family(diagnostic)
+        same[(*kind, diagnostic.message)].append(diagnostic)
+        families[kind] += 1
+    introduced = frozenset(last.introduced) if last else frozenset[str]()
+    turn: dict[tuple[str, ...], int] = defaultdict(int)
+    ranked: list[tuple[tuple[int, int, int, int], Entry]] = []
+    for order, (key, members) in enumerate(same.items()):
+        kind = key[:3]
+        new = not any(d.fingerprint in introduced for d in members)
+        entry = Entry(members[0], tuple(members[1:]))
+        ranked.append(((int(new), turn[kind], families[kind], order), entry))
+        turn[kind] += 1
+    return [entry for _, entry in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _filled(entries: list[Entry], room: int, quoting: Quoting) -> Quoted:
+    """As many causes as fit, each condensed; the first gets the most."""
+    shown: list[str] = []
+    left = len(entries)
+    for entry in entries[:MAX_ENTRIES]:
+        share = max(MIN_ENTRY_CHARS, int(room * _share(left)))
+        text = condensed(_told(entry.shown, quoting), min(share, quoting.per_error))
+        text = "\n".join(filter(None, (text, _others(entry))))
+        if len(text) + 1 > room:
+            text = elided(text, room - 1) if not shown and room > 1 else ""
+        if not text:
+            continue
+        shown.append(text)
+        room -= len(text) + 1
+        left -= 1
+    told = (f"{left} more errors",) if left else ()
+    return Quoted(text="\n".join(shown), left_out=told)
+
+
+def _share(left: int) -> float:
+    return 0.6 if left > 1 else 1.0
+
+
+def _raw(result: GateResult, room: int, quoting: Quoting) -> Quoted:
+    """No complaint was recognised: the output without its noise, decisive lines first."""
+    streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
+    calm = "\n".join(quiet(harmless_output(text)) for text in streams)
+    text = quoting.redact(calm)
+    if len(text) <= room:
+        return Quoted(text=text)
+    return Quoted(text=condensed(_ends(text, 40_000), room), left_out=("part of the output",))
+
+
+def _ends(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit // 2]}\n{text[-limit // 2 :]}"
+
+
+def named_logs(results: tuple[GateResult, ...]) -> Iterator[str]:
+    """Where the whole output is, for the agent to read."""
+    yield from dict.fromkeys(result.log_path for result in results if result.log_path)

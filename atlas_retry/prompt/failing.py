@@ -1,0 +1,186 @@
+"""Which test failed, where, and which tests passed beside it. Reads diagnostics, judges no code."""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from atlas_retry.model import Diagnostic, Frame
+from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.project import Project
+from atlas_retry.syntax import ScopeKind
+
+_TEST_PATH = re.compile(
+    r"(^|/)(tests?|testing|specs?|__tests__|testcases)/"
+    r"|(^|/)(test_[^/]*|conftest).py$|_tests?.\\w+$|.(test|spec).\\w+$|Tests?.(java|php)$"
+)
+_TEST_NAME = re.compile(r"^(test|Test|it$|should|spec)|_test$|Test$")
+_PLACES = (
+    re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?'),
+    re.compile(r"(?:^|[\s(\[])((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)", re.MULTILINE),
+)
+_SETUP = frozenset(
+    {"setUp", "setup", "setup_method", "setUpClass", "setup_class", "asyncSetUp", "beforeEach"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingTest:
+    """One failed test, found in the source."""
+
+    diagnostic: Diagnostic
+    spot: Spot | None
+    """None when the test itself was not found."""
+    line: int | None
+    """The line of the test that failed; what follows it did not run."""
+    frames: tuple[Frame, ...]
+    """Inside the project and outside the tests, outermost first."""
+
+
+def is_test_path(path: str) -> bool:
+    return _TEST_PATH.search(path) is not None
+
+
+def places(text: str, known: frozenset[str]) -> Iterator[Frame]:
+    """Every `path:line` of a text that is a file of the project, in order."""
+    found = [(match.start(), match) for pattern in _PLACES for match in pattern.finditer(text)]
+    for _, match in sorted(found, key=lambda item: item[0]):
+        path = known_path(match[1], known)
+        if path:
+            function = match[3] if match.re is _PLACES[0] else None
+            yield Frame(path=path, line=int(match[2]), function=function)
+
+
+def known_path(path: str, known: frozenset[str]) -> str | None:
+    """A path as a tool wrote it, relative to the root; None when it is not of the project."""
+    plain = posixpath.normpath(path)
+    if plain in known:
+        return plain
+    parts = plain.strip("/").split("/")
+    for skip in range(1, len(parts) - 1):
+        tail = "/".join(parts[skip:])
+        if tail in known:
+            return tail
+    return None
+
+
+def locate(diagnostic: Diagnostic, project: Project, graph: Graph) -> FailingTest:
+    """The test behind a diagnostic: by its id, else by the first frame in a test file."""
+    frames = _frames(diagnostic, project)
+    path = _test_file(diagnostic, frames, project)
+    spot = _by_id(diagnostic, path, graph) if path else None
+    in_test = [frame.line for frame in frames if frame.path == path]
+    if spot is None and path and in_test:
+        spot = graph.at(path, in_test[0])
+    inside = [line for line in in_test if spot and spot.scope.holds(line)]
+    return FailingTest(
+        diagnostic=diagnostic,
+        spot=spot,
+        line=inside[-1] if inside else None,
+        frames=tuple(frame for frame in frames if not is_test_path(frame.path)),
+    )
+
+
+def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
+    """The files of the project that a diagnostic names, its test's file first."""
+    frames = _frames(diagnostic, project)
+    path = _test_file(diagnostic, frames, project)
+    if path:
+        yield path
+    yield from (frame.path for frame in frames)
+
+
+def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:
+    told = [
+        Frame(path=path, line=frame.line, function=frame.function)
+        for frame in diagnostic.frames
+        if (path := known_path(frame.path, project.paths))
+    ]
+    if not told:
+        told = list(places(diagnostic.text, project.paths))
+    path = known_path(diagnostic.path, project.paths) if diagnostic.path else None
+    if path and diagnostic.region:
+        own = Frame(path=path, line=diagnostic.region.start_line)
+        if not any((frame.path, frame.line) == (own.path, own.line) for frame in told):
+            told.insert(0, own) if is_test_path(path) else told.append(own)
+    return tuple(told)
+
+
+def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Project) -> str | None:
+    named = known_path((diagnostic.test_id or "").partition("::")[0], project.paths)
+    if named:
+        return named
+    tests = [frame.path for frame in frames if is_test_path(frame.path)]
+    if tests:
+        return tests[0]
+    dotted = re.search(r"([\w.]+)", (diagnostic.test_id or "").partition("(")[2] or "")
+    parts = dotted[1].split(".") if dotted else []
+    for end in range(len(parts), 0, -1):
+        path = known_path("/".join(parts[:end]) + ".py", project.paths)
+        if path:
+            return path
+    return diagnostic.path if diagnostic.path in project.paths else None
+
+
+def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
+    """The definition whose qualified name the test id ends with."""
+    told = re.sub(r"\[.*\]$", "", diagnostic.test_id or "", flags=re.DOTALL)
+    words = [word for word in re.split(r"::|[ ()>›/.]+", told) if word]
+    best: tuple[int, Spot] | None = None
+    for scope in graph.project.definitions(path):
+        if scope.kind in (ScopeKind.FUNCTION, ScopeKind.TEST):
+            whole = scope.qualified_name.split(".")
+            matched = sum(part in words for part in whole) if scope.name in words else 0
+            exact = scope.kind is ScopeKind.TEST and scope.name in told
+            score = matched + (len(whole) if exact else 0)
+            if score and (best is None or score > best[0]):
+                best = (score, Spot(path, scope))
+    return best[1] if best else None
+
+
+def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:
+    """The other tests in the files of the failed ones: they ran, and did not complain."""
+    broken = {test.spot for test in failed if test.spot}
+    names = {spot.scope.qualified_name for spot in broken}
+    return tuple(
+        Spot(path, scope)
+        for path in dict.fromkeys(spot.path for spot in broken)
+        for scope in graph.project.definitions(path)
+        if scope.qualified_name not in names and _is_test(scope.kind, scope.name)
+    )
+
+
+def _is_test(kind: ScopeKind, name: str) -> bool:
+    if kind is ScopeKind.TEST:
+        return True
+    return kind is ScopeKind.FUNCTION and _TEST_NAME.search(name) is not None
+
+
+def supporting(test: FailingTest, graph: Graph) -> Iterator[Spot]:
+    """What runs before a test: its fixtures (conftest included) and its class's setUp."""
+    if test.spot is None:
+        return
+    scope = test.spot.scope
+    for name in sorted(_SETUP):
+        setup = graph.named(test.spot.path, f"{scope.owner}.{name}" if scope.owner else name)
+        if setup:
+            yield setup
+    source = graph.project.source(test.spot.path) or b""
+    lines = source.splitlines()[scope.def_line - 1 : scope.def_line + 5]
+    signature = b"\n".join(lines).decode("utf-8", "replace")
+    parameters = re.search(r"\(([^)]*)\)", signature)
+    for name in re.findall(r"\w+", parameters[1]) if parameters else ():
+        fixture = _fixture(test.spot.path, name, graph)
+        if fixture:
+            yield fixture
+
+
+def _fixture(path: str, name: str, graph: Graph) -> Spot | None:
+    found = graph.named(path, name)
+    folder = posixpath.dirname(path)
+    while found is None:
+        found = graph.named(posixpath.join(folder, "conftest.py"), name)
+        if not folder:
+            break
+        folder = posixpath.dirname(folder)
+    return found if found and found.scope.kind is ScopeKind.FUNCTION else None

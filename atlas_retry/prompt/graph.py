@@ -1,0 +1,245 @@
+"""Who calls whom, as far as names and imports tell. A guess with weights, not an analysis."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from atlas_retry.prompt.project import Project
+from atlas_retry.syntax import Import, Scope, ScopeKind, Use, language_of, uses
+
+MAX_FILES = 400
+"""Files that are searched for definitions, nearest by imports first."""
+MAX_CANDIDATES = 12
+"""A bare method name with more definitions than this says too little."""
+MAX_REEXPORTS = 4
+
+_CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "constructor", "new", "initialize")
+_SELF = frozenset({"self", "cls", "this", "super()", "$this", "Self", "self.__class__", "super"})
+_PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One definition in one file."""
+
+    path: str
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Something that a definition uses; one of `targets`, equally likely."""
+
+    line: int
+    weight: float
+    targets: tuple[Spot, ...]
+
+
+class Graph:
+    """Definitions of the files that are reachable from `starts`, and what they use."""
+
+    def __init__(self, project: Project, starts: Iterable[str]) -> None:
+        self.project = project
+        self.starts = tuple(dict.fromkeys(starts))
+        self.edges = lru_cache(maxsize=None)(self._edges)
+        self._exported = lru_cache(maxsize=None)(self._find_exported)
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """Breadth first along the imports; packages of a folder belong together."""
+        found = dict.fromkeys(self.starts)
+        queue = deque(self.starts)
+        while queue and len(found) < MAX_FILES:
+            path = queue.popleft()
+            for other in self._neighbours(path):
+                if other not in found:
+                    found[other] = None
+                    queue.append(other)
+        return tuple(found)[:MAX_FILES]
+
+    def _neighbours(self, path: str) -> Iterator[str]:
+        for wanted in self.project.imports(path):
+            yield from self.project.resolve(path, wanted)
+        if language_of(path) in _PACKAGE_LANGUAGES:
+            yield from self.project.siblings(path)
+
+    @cached_property
+    def spots(self) -> tuple[Spot, ...]:
+        return tuple(
+            Spot(path, scope) for path in self.files for scope in self.project.definitions(path)
+        )
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Spot]]:
+        found: dict[str, list[Spot]] = defaultdict(list)
+        for spot in self.spots:
+            if spot.scope.kind in (ScopeKind.FUNCTION, ScopeKind.CLASS):
+                found[spot.scope.name].append(spot)
+        return found
+
+    def at(self, path: str, line: int) -> Spot | None:
+        """The innermost function, test or class around a line."""
+        around = [
+            scope
+            for scope in self.project.definitions(path)
+            if scope.holds(line) and scope.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)
+        ]
+        best = min(around, key=lambda scope: (scope.lines, -scope.depth), default=None)
+        return Spot(path, best) if best else None
+
+    def named(self, path: str, name: str) -> Spot | None:
+        """A definition in one file by its bare or qualified name."""
+        for scope in self.project.definitions(path):
+            if name in (scope.qualified_name, scope.name):
+                return Spot(path, scope)
+        return None
+
+    def members(self, owner: Spot) -> Iterator[Spot]:
+        """What a class defines itself."""
+        for scope in self.project.definitions(owner.path):
+            if scope.owner == owner.scope.qualified_name:
+                yield Spot(owner.path, scope)
+
+    def bases(self, spot: Spot) -> Iterator[Spot]:
+        """Classes that are named in a class's own signature."""
+        line = spot.scope.def_line
+        for use in self._uses(spot.path, line, line):
+            if use.name != spot.scope.name:
+                yield from (
+                    found
+                    for found in self.lookup(spot.path, use)
+                    if found.scope.kind is ScopeKind.CLASS
+                )
+
+    def _uses(self, path: str, start: int, end: int) -> tuple[Use, ...]:
+        source = self.project.source(path)
+        return uses(path, source, start, end) if source is not None else ()
+
+    def _edges(self, spot: Spot) -> tuple[Edge, ...]:
+        """What a definition uses, each name once a line; a class uses its constructor."""
+        found: dict[tuple[int, tuple[Spot, ...]], float] = {}
+        for use in self._own_uses(spot):
+            targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
+            if targets and len(targets) <= MAX_CANDIDATES:
+                place = (use.line, targets)
+                found[place] = max(found.get(place, 0.0), _certainty(use))
+        edges = [Edge(line, weight, targets) for (line, targets), weight in found.items()]
+        return (*edges, *self._construction(spot))
+
+    def _own_uses(self, spot: Spot) -> Iterator[Use]:
+        """A class's own statements only: its methods speak for themselves."""
+        scope = spot.scope
+        inner = (
+            [m.scope for m in self.members(spot) if m.scope.kind is ScopeKind.FUNCTION]
+            if scope.kind is ScopeKind.CLASS
+            else []
+        )
+        for use in self._uses(spot.path, scope.start_line, scope.end_line):
+            if not any(method.holds(use.line) for method in inner):
+                yield use
+
+    def _construction(self, spot: Spot) -> Iterator[Edge]:
+        if spot.scope.kind is not ScopeKind.CLASS:
+            return
+        for member in self.members(spot):
+            if member.scope.name in (*_CONSTRUCTORS, spot.scope.name):
+                yield Edge(spot.scope.def_line, 1.0, (member,))
+
+    def lookup(self, path: str, use: Use, inside: Spot | None = None) -> list[Spot]:
+        """What a mention of a name may mean, the closest meaning only."""
+        if use.receiver is None:
+            return self.bare(path, use.name)
+        if use.receiver in _SELF and inside is not None:
+            own = self.method(inside.path, inside.scope.owner, use.name)
+            if own:
+                return own
+        else:
+            through = self.through(path, use.receiver, use.name)
+            if through:
+                return through
+        return [
+            spot
+            for spot in self.by_name.get(use.name, ())
+            if spot.scope.owner and language_of(spot.path) == language_of(path)
+        ]
+
+    def bare(self, path: str, name: str) -> list[Spot]:
+        here = [
+            Spot(path, scope)
+            for scope in self.project.definitions(path)
+            if scope.name == name and (scope.depth == 0 or scope.kind is not ScopeKind.VARIABLE)
+        ]
+        if here:
+            return [spot for spot in here if not _is_method(spot)] or here[:1]
+        for wanted in self.project.imports(path):
+            if wanted.local in (name, "*"):
+                found = self._imported(path, wanted, name)
+                if found:
+                    return [found]
+        if language_of(path) in _PACKAGE_LANGUAGES:
+            return [spot for spot in self.by_name.get(name, ()) if not _is_method(spot)]
+        return []
+
+    def _imported(self, path: str, wanted: Import, name: str) -> Spot | None:
+        target = name if wanted.name in ("*", "default", None) else wanted.name
+        for other in self.project.resolve(path, wanted):
+            found = self._exported(other, str(target), MAX_REEXPORTS)
+            if found:
+                return found
+        return None
+
+    def _find_exported(self, path: str, name: str, depth: int) -> Spot | None:
+        """A name of a module, followed through what the module itself imports."""
+        for scope in self.project.definitions(path):
+            if scope.depth == 0 and scope.name == name:
+                return Spot(path, scope)
+        if depth == 0:
+            return None
+        for wanted in self.project.imports(path):
+            if wanted.local in (name, "*"):
+                target = name if wanted.name in ("*", None) else wanted.name
+                for other in self.project.resolve(path, wanted):
+                    found = self._exported(other, target, depth - 1) if other != path else None
+                    if found:
+                        return found
+        return None
+
+    def method(self, path: str, owner: str | None, name: str) -> list[Spot]:
+        """A method of a class, or of one of its bases."""
+        seen = set[Spot]()
+        queue = [self.named(path, owner)] if owner else []
+        while queue:
+            current = queue.pop(0)
+            if current is None or current in seen:
+                continue
+            seen.add(current)
+            found = [member for member in self.members(current) if member.scope.name == name]
+            if found:
+                return found
+            queue.extend(self.bases(current))
+        return []
+
+    def through(self, path: str, receiver: str, name: str) -> list[Spot]:
+        """`module.name`, `Class.name` or `Class().name`."""
+        first = receiver.partition(".")[0].partition("(")[0]
+        for wanted in self.project.imports(path):
+            if first in (wanted.local, wanted.local.partition(".")[0]):
+                for other in self.project.resolve(path, wanted):
+                    found = self._exported(other, name, MAX_REEXPORTS)
+                    if found:
+                        return [found]
+        for owner in self.bare(path, first):
+            if owner.scope.kind is ScopeKind.CLASS:
+                own = self.method(owner.path, owner.scope.qualified_name, name)
+                if own:
+                    return own
+        return []
+
+
+def _is_method(spot: Spot) -> bool:
+    return spot.scope.owner is not None and spot.scope.depth > 0
+
+
+def _certainty(use: Use) -> float:
+    return 1.0 if use.is_call else 0.6

@@ -1,0 +1,449 @@
+"""Guesses the classes of Python expressions, so that `x.save()` leads to one method, not to ten.
+
+Flow is ignored: a name has the classes of all that is assigned to it. Unknown stays empty.
+"""
+
+import ast
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, lru_cache
+
+from atlas_retry.prompt.graph import Edge, Graph, Spot
+from atlas_retry.prompt.special import implied
+from atlas_retry.syntax import ScopeKind
+
+MAX_DEPTH = 7
+MAX_VALUES = 6
+RESOLVED, MENTIONED, OPERATOR, BY_NAME, UNKNOWN_OPERATOR = 1.0, 0.5, 0.8, 0.5, 0.15
+MAX_BY_NAME = 12
+
+
+class Form(StrEnum):
+    """What a value is of the definition that it belongs to."""
+
+    ITSELF = "itself"
+    INSTANCE = "instance"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A class or function as an object, or an instance of a class."""
+
+    spot: Spot
+    form: Form
+
+
+Values = frozenset[Value]
+NOTHING: Values = frozenset()
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """Something that gives a name its classes."""
+
+    expr: ast.expr
+    is_annotation: bool = False
+    is_entered: bool = False
+    """Bound by `with`."""
+
+
+class Inference:
+    """Answers from memory; reads through the graph's project only."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.module = lru_cache(maxsize=None)(self._module)
+        self._nodes = lru_cache(maxsize=None)(self._index)
+        self._names = lru_cache(maxsize=None)(self._assignments)
+        self._attributes = lru_cache(maxsize=None)(self._attribute_assignments)
+        self._returned: dict[Spot, Values] = {}
+
+    def _module(self, path: str) -> ast.Module | None:
+        source = self.graph.project.source(path) if path.endswith(".py") else None
+        try:
+            return ast.parse(source) if source is not None else None
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    def _index(self, path: str) -> dict[tuple[int, str], ast.AST]:
+        module = self.module(path)
+        return {
+            (node.lineno, node.name): node
+            for node in (ast.walk(module) if module else ())
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        }
+
+    def node(self, spot: Spot) -> ast.AST | None:
+        return self._nodes(spot.path).get((spot.scope.def_line, spot.scope.name))
+
+    def edges(self, spot: Spot) -> tuple[Edge, ...] | None:
+        """What a definition uses; None when it is not Python that parses."""
+        node = self.node(spot)
+        if node is None:
+            return None
+        found: dict[tuple[int, tuple[Spot, ...]], float] = {}
+        for part in _parts(node):
+            for weight, targets in self._used(part, spot):
+                line = getattr(part, "lineno", None) or spot.scope.def_line
+                others = tuple(target for target in targets if target != spot)
+                if others:
+                    place = (line, others)
+                    found[place] = max(found.get(place, 0.0), weight)
+        for target in self._construction(spot):
+            found[(spot.scope.def_line, (target,))] = RESOLVED
+        return tuple(Edge(line, weight, targets) for (line, targets), weight in found.items())
+
+    def _construction(self, spot: Spot) -> Iterator[Spot]:
+        if spot.scope.kind is ScopeKind.CLASS:
+            for name in ("__init__", "__new__", "__post_init__", "__init_subclass__"):
+                yield from self._method(spot, name)
+            yield from self.graph.bases(spot)
+
+    def _used(self, part: ast.AST, spot: Spot) -> Iterator[tuple[float, tuple[Spot, ...]]]:
+        match part:
+            case ast.Call(func=func):
+                yield from self._called(func, spot)
+            case ast.Attribute(value=value, attr=name):
+                for target in self._member(self.infer(value, spot), name):
+                    yield MENTIONED, (target,)
+            case ast.Name(ctx=ast.Load()):
+                for meant in self.infer(part, spot):
+                    if meant.form is Form.ITSELF:
+                        yield MENTIONED, (meant.spot,)
+            case _:
+                pass
+        for operand, names in implied(part):
+            yield from self._operated(operand, names, spot)
+
+    def _called(self, func: ast.expr, spot: Spot) -> Iterator[tuple[float, tuple[Spot, ...]]]:
+        values = self.infer(func, spot)
+        for value in values:
+            if value.form is Form.INSTANCE:
+                for target in self._method(value.spot, "__call__"):
+                    yield RESOLVED, (target,)
+            else:
+                yield RESOLVED, (value.spot,)
+        if isinstance(func, ast.Attribute):
+            owners = self.infer(func.value, spot)
+            for target in self._member(owners, func.attr):
+                yield RESOLVED, (target,)
+            if not values and not self._member(owners, func.attr):
+                forwarded = [t for v in owners for t in self._method(v.spot, "__getattr__")]
+                yield from ((RESOLVED, (target,)) for target in forwarded)
+                yield from self._by_name(spot, func.attr, BY_NAME)
+        elif not values and isinstance(func, ast.Name) and func.id in self._names(spot):
+            yield from self._by_name(spot, "__call__", UNKNOWN_OPERATOR)
+
+    def _operated(
+        self, operand: ast.expr, names: tuple[str, ...], spot: Spot
+    ) -> Iterator[tuple[float, tuple[Spot, ...]]]:
+        if not names or isinstance(operand, ast.Constant):
+            return
+        known = [v for v in self.infer(operand, spot) if v.form is Form.INSTANCE]
+        for value in known:
+            for name in names:
+                for target in self._method(value.spot, name):
+                    yield OPERATOR, (target,)
+        if not known:
+            yield from self._by_name(spot, names[0], UNKNOWN_OPERATOR)
+
+    def _by_name(
+        self, spot: Spot, name: str, weight: float
+    ) -> Iterator[tuple[float, tuple[Spot, ...]]]:
+        found = [
+            other
+            for other in self.graph.by_name.get(name, ())
+            if other.scope.owner and other.path.endswith(".py") and other != spot
+        ]
+        if 0 < len(found) <= MAX_BY_NAME:
+            yield weight, tuple(found)
+
+    def _method(self, owner: Spot, name: str) -> list[Spot]:
+        return self.graph.method(owner.path, owner.scope.qualified_name, name)
+
+    def _member(self, values: Values, name: str) -> list[Spot]:
+        return [
+            member
+            for value in values
+            if value.spot.scope.kind is ScopeKind.CLASS
+            for member in self._method(value.spot, name)
+            if member.scope.kind is not ScopeKind.VARIABLE
+        ]
+
+    def infer(self, expr: ast.expr, spot: Spot, depth: int = 0) -> Values:
+        """The classes that an expression in a definition may have."""
+        if depth > MAX_DEPTH:
+            return NOTHING
+        deeper = depth + 1
+        match expr:
+            case ast.Name(id=name):
+                return self._named(name, spot, deeper)
+            case ast.Call(func=func):
+                return self._result(func, spot, deeper)
+            case ast.Attribute(value=value, attr=name):
+                return self._attribute(value, name, spot, deeper)
+            case ast.Await(value=value) | ast.NamedExpr(value=value) | ast.Starred(value=value):
+                return self.infer(value, spot, deeper)
+            case ast.BoolOp(values=values):
+                return _limited(v for value in values for v in self.infer(value, spot, deeper))
+            case ast.IfExp(body=body, orelse=other):
+                return self.infer(body, spot, deeper) | self.infer(other, spot, deeper)
+            case ast.BinOp() | ast.UnaryOp() | ast.Subscript():
+                return self._operation(expr, spot, deeper)
+            case _:
+                return NOTHING
+
+    def _operation(self, expr: ast.expr, spot: Spot, depth: int) -> Values:
+        found: list[Value] = []
+        for operand, names in implied(expr):
+            for value in self.infer(operand, spot, depth):
+                for name in names[:1]:
+                    for method in self._method(value.spot, name):
+                        found += self.returned(method, depth)
+        return _limited(found)
+
+    def _result(self, func: ast.expr, spot: Spot, depth: int) -> Values:
+        if isinstance(func, ast.Name) and func.id == "super":
+            return self._bases_of_owner(spot)
+        found: list[Value] = []
+        for value in self.infer(func, spot, depth):
+            if value.form is Form.INSTANCE:
+                for call in self._method(value.spot, "__call__"):
+                    found += self.returned(call, depth)
+            elif value.spot.scope.kind is ScopeKind.CLASS:
+                found.append(Value(value.spot, Form.INSTANCE))
+            else:
+                found += self.returned(value.spot, depth)
+        return _limited(found)
+
+    def _bases_of_owner(self, spot: Spot) -> Values:
+        owner = self._owner(spot)
+        bases = self.graph.bases(owner) if owner else ()
+        return _limited(Value(base, Form.INSTANCE) for base in bases)
+
+    def _owner(self, spot: Spot) -> Spot | None:
+        found = self.graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
+        return found if found and found.scope.kind is ScopeKind.CLASS else None
+
+    def _attribute(self, value: ast.expr, name: str, spot: Spot, depth: int) -> Values:
+        found: list[Value] = []
+        owners = self.infer(value, spot, depth)
+        for owner in owners:
+            if owner.spot.scope.kind is not ScopeKind.CLASS:
+                continue
+            for member in self._method(owner.spot, name):
+                found += self._as_value(member, owner, depth)
+            found += self._attribute_of(owner.spot, name, depth)
+        if not owners:
+            dotted = ast.unparse(value)
+            found += (Value(s, Form.ITSELF) for s in self.graph.through(spot.path, dotted, name))
+        return _limited(found)
+
+    def _as_value(self, member: Spot, owner: Value, depth: int) -> Values:
+        if member.scope.kind is ScopeKind.VARIABLE:
+            return NOTHING
+        node = self.node(member)
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and owner.form is Form.INSTANCE
+        ):
+            named = {ast.unparse(d).rpartition(".")[2] for d in node.decorator_list}
+            if named & {"property", "cached_property", "lazy"}:
+                return self.returned(member, depth)
+        return frozenset({Value(member, Form.ITSELF)})
+
+    def _named(self, name: str, spot: Spot, depth: int) -> Values:
+        node = self.node(spot)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.args.args and name == node.args.args[0].arg and name in ("self", "cls"):
+                owner = self._owner(spot)
+                form = Form.ITSELF if name == "cls" else Form.INSTANCE
+                return frozenset({Value(owner, form)}) if owner else NOTHING
+            given = self._names(spot).get(name)
+            if given:
+                return self._assigned(given, spot, depth)
+            outer = self.graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
+            if outer and outer.scope.kind is ScopeKind.FUNCTION:
+                return self._named(name, outer, depth)
+        return self._global(name, spot.path, depth)
+
+    def _global(self, name: str, path: str, depth: int) -> Values:
+        found: list[Value] = []
+        for spot in self.graph.bare(path, name):
+            if spot.scope.kind is ScopeKind.VARIABLE:
+                found += self._module_variable(spot, depth)
+            else:
+                found.append(Value(spot, Form.ITSELF))
+        return _limited(found)
+
+    def _module_variable(self, spot: Spot, depth: int) -> Values:
+        module = self.module(spot.path)
+        if depth > MAX_DEPTH or module is None:
+            return NOTHING
+        found: list[Value] = []
+        for statement in module.body:
+            given = _binding(statement).get(spot.scope.name)
+            if given:
+                found += self._assigned([given], spot, depth + 1)
+        return _limited(found)
+
+    def _assigned(self, given: list[Assigned], spot: Spot, depth: int) -> Values:
+        found: list[Value] = []
+        for one in given:
+            if one.is_annotation:
+                found += self._annotated(one.expr, spot.path, depth)
+            elif one.is_entered:
+                found += self._entered(one.expr, spot, depth)
+            else:
+                found += self.infer(one.expr, spot, depth)
+        return _limited(found)
+
+    def _entered(self, expr: ast.expr, spot: Spot, depth: int) -> Values:
+        found: list[Value] = []
+        for value in self.infer(expr, spot, depth):
+            enters = self._method(value.spot, "__enter__")
+            returned = [v for enter in enters for v in self.returned(enter, depth)]
+            found += returned or [value]
+        return _limited(found)
+
+    def _annotated(self, expr: ast.expr, path: str, depth: int) -> Values:
+        """Instances of every class that an annotation names; containers are seen through."""
+        found: list[Value] = []
+        for node in ast.walk(expr):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                inner = _parsed(node.value)
+                found += self._annotated(inner, path, depth + 1) if inner and depth < 9 else ()  # noqa: PLR2004 - strings in strings
+            elif isinstance(node, (ast.Name, ast.Attribute)):
+                name = ast.unparse(node)
+                for value in self._class_named(name, path):
+                    found.append(Value(value, Form.INSTANCE))
+        return _limited(found)
+
+    def _class_named(self, name: str, path: str) -> list[Spot]:
+        first, _, last = name.rpartition(".")
+        spots = self.graph.through(path, first, last) if first else self.graph.bare(path, last)
+        return [spot for spot in spots if spot.scope.kind is ScopeKind.CLASS]
+
+    def returned(self, spot: Spot, depth: int = 0) -> Values:
+        """The classes of what a function returns or yields."""
+        if spot in self._returned:
+            return self._returned[spot]
+        node = self.node(spot)
+        if depth > MAX_DEPTH or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return NOTHING
+        self._returned[spot] = NOTHING
+        found: list[Value] = []
+        if node.returns is not None:
+            found += self._annotated(node.returns, spot.path, depth)
+            if ast.unparse(node.returns).strip("'\"").rpartition(".")[2] == "Self":
+                owner = self._owner(spot)
+                found += [Value(owner, Form.INSTANCE)] if owner else []
+        for part in _parts(node) if not found else ():
+            if isinstance(part, (ast.Return, ast.Yield)) and part.value is not None:
+                found += self.infer(part.value, spot, depth + 1)
+        self._returned[spot] = _limited(found)
+        return self._returned[spot]
+
+    def _assignments(self, spot: Spot) -> dict[str, list[Assigned]]:
+        node = self.node(spot)
+        found: dict[str, list[Assigned]] = defaultdict(list)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return found
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            if argument.annotation is not None:
+                found[argument.arg].append(Assigned(argument.annotation, is_annotation=True))
+        for part in ast.walk(node):
+            for name, given in _binding(part).items():
+                found[name].append(given)
+        return found
+
+    def _attribute_of(self, owner: Spot, name: str, depth: int) -> Values:
+        found: list[Value] = []
+        for spot, given in self._attributes(owner).get(name, ()):
+            found += self._assigned([given], spot, depth)
+        if not found and depth < MAX_DEPTH:
+            for base in self.graph.bases(owner):
+                found += self._attribute_of(base, name, depth + 1)
+        return _limited(found)
+
+    def _attribute_assignments(self, owner: Spot) -> dict[str, list[tuple[Spot, Assigned]]]:
+        """`self.name = ...` in the methods of a class, and what its body assigns."""
+        found: dict[str, list[tuple[Spot, Assigned]]] = defaultdict(list)
+        node = self.node(owner)
+        for statement in node.body if isinstance(node, ast.ClassDef) else ():
+            for name, given in _binding(statement).items():
+                found[name].append((owner, given))
+        for member in self.graph.members(owner):
+            method = self.node(member)
+            for part in ast.walk(method) if method else ():
+                for name, given in _binding(part, prefix="self.").items():
+                    found[name].append((member, given))
+        return found
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything below a definition; of a class, not its methods."""
+    if not isinstance(node, ast.ClassDef):
+        yield from ast.walk(node)
+        return
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _INNER):
+            yield from ast.walk(child)
+
+
+def _binding(part: ast.AST, prefix: str = "") -> dict[str, Assigned]:
+    """The names that one statement binds, or the attributes of `self`."""
+    match part:
+        case ast.Assign(targets=targets, value=value):
+            pairs = [(target, Assigned(value)) for target in targets]
+        case ast.AnnAssign(target=target, annotation=annotation):
+            pairs = [(target, Assigned(annotation, is_annotation=True))]
+        case ast.NamedExpr(target=target, value=value):
+            pairs = [(target, Assigned(value))]
+        case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
+            pairs = [(target, Assigned(value, is_entered=True))]
+        case _:
+            return {}
+    found: dict[str, Assigned] = {}
+    for target, given in pairs:
+        name = _target(target, prefix)
+        if name:
+            found[name] = given
+    return found
+
+
+def _target(target: ast.expr, prefix: str) -> str | None:
+    match target:
+        case ast.Name(id=name) if not prefix:
+            return name
+        case ast.Attribute(value=ast.Name(id="self"), attr=name) if prefix:
+            return name
+        case _:
+            return None
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _limited(values: Iterator[Value] | list[Value]) -> Values:
+    return frozenset(list(dict.fromkeys(values))[:MAX_VALUES])
+
+
+def resolved(graph: Graph) -> Callable[[Spot], tuple[Edge, ...]]:
+    """What a definition uses: by its classes in Python that parses, by names elsewhere."""
+    inference = Inference(graph)
+
+    @cache
+    def edges(spot: Spot) -> tuple[Edge, ...]:
+        told = inference.edges(spot)
+        return graph.edges(spot) if told is None else told
+
+    return edges

@@ -1,0 +1,53 @@
+"""What earlier attempts changed and why each fell short, one line each."""
+
+from atlas_retry.model import Attempt
+from atlas_retry.prompt.untrusted import elided, harmless_output
+
+MAX_CHANGES = 6
+MAX_SUMMARY_CHARS = 200
+MAX_VIOLATIONS = 4
+
+
+def ledger(history: tuple[Attempt, ...], room: int) -> str:
+    """The earlier attempts, the latest in most detail; older ones go first when room is short."""
+    lines = [_line(attempt, detailed=attempt is history[-1]) for attempt in history]
+    while lines and sum(len(line) + 1 for line in lines) > room:
+        if len(lines) == 1:
+            return elided(lines[0], room)
+        lines.pop(0)
+    return "\n".join(lines)
+
+
+def _line(attempt: Attempt, *, detailed: bool) -> str:
+    changed = ", ".join(
+        f"{change.path} (+{change.added or 0} -{change.removed or 0})"
+        for change in attempt.changes[:MAX_CHANGES]
+    )
+    more = len(attempt.changes) - MAX_CHANGES
+    told = [f"changed {changed or 'nothing'}" + (f" and {more} more" if more > 0 else "")]
+    told.append(
+        f"{len(attempt.fixed)} fixed, {len(attempt.remaining)} remaining, "
+        f"{len(attempt.introduced)} introduced"
+    )
+    told += _faults(attempt)
+    if detailed and attempt.summary:
+        told.append(f"it said: {elided(' '.join(attempt.summary.split()), MAX_SUMMARY_CHARS)}")
+    return harmless_output(f"- Attempt {attempt.number}: {'; '.join(told)}")
+
+
+def _faults(attempt: Attempt) -> list[str]:
+    told = [
+        f"{violation.rule} in {violation.path}"
+        + (f" ({elided(violation.detail, MAX_SUMMARY_CHARS)})" if violation.detail else "")
+        for violation in attempt.violations[:MAX_VIOLATIONS]
+    ]
+    found = []
+    if told:
+        undone = "all of it was put back" if attempt.rolled_back else "that was put back"
+        found.append(f"rejected for {', '.join(told)}: {undone}")
+    if attempt.error:
+        found.append(f"it ended with: {elided(attempt.error, MAX_SUMMARY_CHARS)}")
+    if attempt.validation is not None and attempt.validation.failures:
+        names = ", ".join(result.name for result in attempt.validation.failures[:5])
+        found.append(f"rejected because {names} still failed")
+    return found

@@ -1,0 +1,167 @@
+"""The project as the prompt sees it: its paths, its sources and which file an import means."""
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
+
+from atlas_retry.syntax import Import, Scope, definitions, imports, language_of
+
+MAX_READS = 4_000
+"""Files read for one prompt, whatever the size of the tree."""
+MAX_SOURCE_BYTES = 1 << 20
+
+_SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
+_SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
+_C_LIKE = frozenset({"c", "cpp"})
+
+
+class Project:
+    """Reads each file at most once; answers from memory afterwards."""
+
+    def __init__(
+        self, read: Callable[[str], bytes | None], paths: Callable[[], Iterable[str]]
+    ) -> None:
+        self._read = read
+        self._list = paths
+        self._sources: dict[str, bytes | None] = {}
+        self.definitions = lru_cache(maxsize=None)(self._definitions)
+        self.imports = lru_cache(maxsize=None)(self._imports)
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        return frozenset(self._list())
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for path in sorted(self.paths):
+            found[posixpath.basename(path)].append(path)
+        return found
+
+    @cached_property
+    def _by_folder(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for path in sorted(self.paths):
+            found[posixpath.dirname(path)].append(path)
+        return found
+
+    def source(self, path: str) -> bytes | None:
+        """Content; None if it is missing, huge, binary or one file too many."""
+        if path not in self._sources:
+            if len(self._sources) >= MAX_READS:
+                return None
+            content = self._read(path)
+            usable = content is not None and len(content) <= MAX_SOURCE_BYTES
+            self._sources[path] = content if usable and b"\0" not in (content or b"") else None
+        return self._sources[path]
+
+    def _definitions(self, path: str) -> tuple[Scope, ...]:
+        source = self.source(path)
+        return definitions(path, source) if source is not None else ()
+
+    def _imports(self, path: str) -> tuple[Import, ...]:
+        source = self.source(path)
+        return imports(path, source) if source is not None else ()
+
+    def siblings(self, path: str) -> list[str]:
+        """Files of the same folder and language: one package in Go, Java and C."""
+        language = language_of(path)
+        folder = self._by_folder.get(posixpath.dirname(path), [])
+        return [other for other in folder if language_of(other) == language and other != path]
+
+    def resolve(self, path: str, wanted: Import) -> tuple[str, ...]:
+        """The files of the project that an import in `path` may mean, likeliest first."""
+        language = language_of(path)
+        if language == "python":
+            return tuple(self._python(path, wanted.module, wanted.name))
+        if language in _SCRIPTS:
+            return tuple(self._script(path, wanted.module))
+        if language == "go":
+            return tuple(self._folder(path, wanted.module))
+        if language in _C_LIKE:
+            return tuple(self._header(path, wanted.module))
+        return tuple(self._parts(path, wanted))
+
+    def _python(self, path: str, module: str, name: str | None) -> Iterator[str]:
+        bare = module.lstrip(".")
+        tail = [part for part in bare.split(".") if part]
+        level = len(module) - len(bare)
+        base: str | None = None
+        if level:
+            base = path
+            for _ in range(level):
+                base = posixpath.dirname(base)
+        if name and name != "*":
+            yield from self._module(path, base, [*tail, name])
+        yield from self._module(path, base, tail)
+
+    def _module(self, path: str, base: str | None, parts: list[str]) -> Iterator[str]:
+        if base is not None:
+            stem = posixpath.join(base, *parts)
+            for candidate in (f"{stem}.py", f"{stem}/__init__.py", f"{stem}.pyi"):
+                if candidate in self.paths:
+                    yield candidate
+        elif parts:
+            stem = "/".join(parts)
+            yield from self._ending(path, f"{stem}.py")
+            yield from self._ending(path, f"{stem}/__init__.py")
+
+    def _ending(self, path: str, tail: str) -> list[str]:
+        """Paths that end with `tail` as whole components: those nearest to `path`'s root first."""
+        found = [
+            other
+            for other in self._by_name.get(posixpath.basename(tail), ())
+            if other == tail or other.endswith(f"/{tail}")
+        ]
+        return sorted(found, key=lambda other: (-_shared(path, other), other.count("/"), other))
+
+    def _script(self, path: str, module: str) -> Iterator[str]:
+        if module.startswith("."):
+            stem = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
+        else:
+            stem = module.lstrip("@~#/")
+        bare = stem.removesuffix(".js").removesuffix(".mjs")
+        tails = [stem, *(f"{s}{end}" for s in (stem, bare) for end in _SCRIPT_SUFFIXES)]
+        tails += [f"{stem}/index{end}" for end in _SCRIPT_SUFFIXES]
+        for tail in dict.fromkeys(tails):
+            if tail in self.paths:
+                yield tail
+            elif not module.startswith(".") and "/" in module:
+                yield from self._ending(path, tail)
+
+    def _folder(self, path: str, module: str) -> Iterator[str]:
+        """A Go package is a folder; its import path ends with the folder's own."""
+        parts = module.split("/")
+        for skip in range(len(parts)):
+            folder = "/".join(parts[skip:])
+            if folder in self._by_folder:
+                yield from (p for p in self._by_folder[folder] if p.endswith(".go") and p != path)
+                return
+
+    def _header(self, path: str, module: str) -> Iterator[str]:
+        beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
+        found = [beside] if beside in self.paths else self._ending(path, module)
+        yield from found
+        stem = posixpath.splitext(posixpath.basename(module))[0]
+        for end in (".c", ".cc", ".cpp", ".cxx"):
+            yield from self._by_name.get(f"{stem}{end}", ())
+
+    def _parts(self, path: str, wanted: Import) -> Iterator[str]:
+        """Rust, Java, Ruby, PHP, shell: the longest tail of the path that is a file."""
+        whole = wanted.module.replace("::", "/").replace("\\", "/")
+        suffix = posixpath.splitext(path)[1]
+        if suffix == ".java":
+            whole = whole.replace(".", "/")
+        parts = [part for part in whole.split("/") if part not in ("crate", "self", ".", "..", "")]
+        named = [*parts, wanted.name] if wanted.name not in (None, "*") else parts
+        for tail in (named, parts, parts[-1:]):
+            stem = "/".join(str(part) for part in tail).removesuffix(suffix)
+            if stem:
+                yield from self._ending(path, f"{stem}{suffix}")
+                yield from self._ending(path, f"{stem}/mod{suffix}")
+
+
+def _shared(path: str, other: str) -> int:
+    """How many leading folders two paths have in common."""
+    return len(posixpath.commonpath([path, other]).split("/")) if path and other else 0

@@ -1,0 +1,60 @@
+"""Makes text that others wrote harmless in a prompt, and cuts it in the middle. Hides no secrets.
+
+`@path` after white space makes Claude Code read that file, `/command` at the very start runs it:
+measured, see the documentation of the agent.
+"""
+
+import re
+from collections.abc import Collection
+
+from atlas_retry.redaction import clean
+
+TRUNCATED = "... truncated"
+_MENTION = re.compile(r"(?:(?<=\s)|^)@(?=\S)", re.MULTILINE)
+_RISKY_MENTION = re.compile(r"(?:(?<=\s)|^)@(?=[~./\\\"']|[\w-]*[/\\])", re.MULTILINE)
+_PLAIN_MENTION = re.compile(r"(?:(?<=\s)|^)@([\w.-]+)", re.MULTILINE)
+_COMMAND = re.compile(r"^(\s*)/(?=[A-Za-z][\w:-]*(\s|$))", re.MULTILINE)
+
+
+def harmless_output(text: str) -> str:
+    """Output of a tool: no mention, no command; otherwise as it was."""
+    return _COMMAND.sub(r"\1\\/", _MENTION.sub("@ ", clean(text)))
+
+
+def harmless_code(text: str, paths: Collection[str] = ()) -> str:
+    """Source: a decorator stays as it is, what names a file gets a space after its `@`."""
+
+    def spaced(match: re.Match[str]) -> str:
+        name = match[1].rstrip(".,;:")
+        return f"@ {match[1]}" if name in paths else match[0]
+
+    text = _RISKY_MENTION.sub("@ ", clean(text))
+    return _COMMAND.sub(r"\1\\/", _PLAIN_MENTION.sub(spaced, text))
+
+
+def fenced(text: str, marker: str) -> str:
+    """Between marks that what is quoted cannot know."""
+    return f"<data-{marker}>\n{text}\n</data-{marker}>"
+
+
+def elided(text: str, limit: int) -> str:
+    """At most `limit` characters, cut in the middle at line ends where that costs little."""
+    if len(text) <= limit:
+        return text
+    told = f"\n{TRUNCATED} ({len(text) - limit} characters) ...\n"
+    room = limit - len(told)
+    if room < 2:  # noqa: PLR2004 - one character on each side
+        return text[: max(limit, 0)]
+    head = _to_line_end(text[: room // 2])
+    tail = text[len(text) - (room - len(head)) :]
+    return head + told + _from_line_start(tail)
+
+
+def _to_line_end(head: str) -> str:
+    end = head.rfind("\n")
+    return head[:end] if end > len(head) // 2 else head
+
+
+def _from_line_start(tail: str) -> str:
+    start = tail.find("\n")
+    return tail[start + 1 :] if 0 <= start < len(tail) // 2 else tail
