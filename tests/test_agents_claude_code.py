@@ -54,16 +54,19 @@ def real() -> str:
     )
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.claude)])
-def cli(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "real":
-        return real()
-    fake = tmp_path / "bin" / "claude"
-    fake.parent.mkdir()
+@pytest.fixture
+def fake(tmp_path: Path) -> str:
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
     source = Path(__file__).with_name("fake_claude.py")
-    fake.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {source} "$@"\n')
-    fake.chmod(0o755)
-    return str(fake)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {source} "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.claude)])
+def cli(request: pytest.FixtureRequest, fake: str) -> str:
+    return fake if request.param == "fake" else real()
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,32 +223,44 @@ def test_the_gates_exact_command_may_be_run_and_no_other(cli: str, desk: Desk) -
     assert reply.denials == (f"Bash: {other}",)
 
 
-def test_an_agent_that_edits_nothing_is_done_and_says_so(cli: str, desk: Desk) -> None:
+def test_an_agent_that_edits_nothing_is_done_and_says_so(fake: str, desk: Desk) -> None:
     with serving(say("ATLAS-CANNOT-FIX: the test is wrong")) as server:
-        reply = desk.ask(cli, server)
+        reply = desk.ask(fake, server)
     assert (reply.status, reply.touched) == (ReplyStatus.DONE, ())
     assert reply.gave_up == "the test is wrong"
 
 
-def test_the_turn_limit_ends_in_a_failed_attempt(cli: str, desk: Desk) -> None:
+def test_the_turn_limit_ends_in_a_failed_attempt(fake: str, desk: Desk) -> None:
     with serving(*fix(desk)) as server:
-        reply = desk.ask(cli, server, settings=AgentSettings(max_turns=1))
+        reply = desk.ask(fake, server, settings=AgentSettings(max_turns=1))
     assert reply.status is ReplyStatus.FAILED
     assert "maximum number of turns (1)" in (reply.error or "")
 
 
-@pytest.mark.parametrize(
-    ("status", "kind", "remedy"),
-    [
-        (401, "authentication_error", "/login"),
-        (403, "permission_error", "auth status"),
-        (429, "rate_limit_error", "until the limit is lifted"),
-        (529, "overloaded_error", "status.anthropic.com"),
-    ],
-)
+REFUSALS = [
+    (401, "authentication_error", "/login"),
+    (403, "permission_error", "auth status"),
+    (429, "rate_limit_error", "until the limit is lifted"),
+    (529, "overloaded_error", "status.anthropic.com"),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "remedy"), REFUSALS)
 def test_an_api_that_refuses_is_unavailable_at_once(
-    cli: str, desk: Desk, status: int, kind: str, remedy: str
+    fake: str, desk: Desk, status: int, kind: str, remedy: str
 ) -> None:
+    refused_at_once(fake, desk, status, kind, remedy)
+
+
+@pytest.mark.claude
+@pytest.mark.parametrize(("status", "kind", "remedy"), REFUSALS[1:])
+def test_the_real_cli_is_understood_when_the_api_refuses(
+    desk: Desk, status: int, kind: str, remedy: str
+) -> None:
+    refused_at_once(real(), desk, status, kind, remedy)
+
+
+def refused_at_once(cli: str, desk: Desk, status: int, kind: str, remedy: str) -> None:
     with serving(Failure(status=status, kind=kind, headers=NO_RETRY)) as server:
         reply = desk.ask(cli, server)
         assert len(server.requests) == 1
@@ -276,10 +291,10 @@ def test_a_key_that_goes_on_to_be_refused_costs_two_retries_and_no_minutes(
     assert time.monotonic() - started < 30
 
 
-def test_an_overload_that_passes_is_a_retry_and_no_failure(cli: str, desk: Desk) -> None:
+def test_an_overload_that_passes_is_a_retry_and_no_failure(fake: str, desk: Desk) -> None:
     overloaded = Failure(status=529, kind="overloaded_error", headers=RETRIABLE)
     with serving(overloaded, say("done")) as server:
-        reply = desk.ask(cli, server)
+        reply = desk.ask(fake, server)
     assert (reply.status, reply.transport_retries) == (ReplyStatus.DONE, 1)
     assert desk.told(TransportRetried)[0].startswith("[RETRY 1] API error: 529")
 
@@ -309,7 +324,7 @@ def test_a_tool_that_never_ends_is_ended_with_its_agent(cli: str, desk: Desk) ->
     word = f"sleeper-of-{desk.home}"
     gate = f"{sys.executable} -c 'import time; time.sleep(600)' {word}"
     with serving(call("Bash", command=gate, description="wait")) as server:
-        reply = desk.ask(cli, server, desk.request(commands=(gate,), timeout_s=4.0))
+        reply = desk.ask(cli, server, desk.request(commands=(gate,), idle_timeout_s=3.0))
     assert reply.status is ReplyStatus.TIMED_OUT
     assert reply.cost_usd == pytest.approx(1000 * 2e-6 + 10 * 10e-6, rel=0.05)
     assert processes_with(word) == []
@@ -335,10 +350,7 @@ _INTERRUPTED = """
 """
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_the_agent_and_is_passed_on(
-    cli: str, desk: Desk, signum: signal.Signals
-) -> None:
+def test_an_interrupt_ends_the_agent_and_is_passed_on(cli: str, desk: Desk) -> None:
     steps = (call("Read", file_path=str(desk.calc)), Hang())
     with serving(*steps) as server:
         driver = subprocess.Popen(
@@ -351,8 +363,8 @@ def test_an_interrupt_ends_the_agent_and_is_passed_on(
         with driver:
             assert driver.stdout is not None
             assert driver.stdout.readline() == "Read calc.py\n"
-            driver.send_signal(signum)
-            assert driver.stdout.read() == f"interrupted {signum.value}\n"
+            driver.send_signal(signal.SIGINT)
+            assert driver.stdout.read() == "interrupted 2\n"
     assert processes_with(str(desk.scratch)) == []
 
 
@@ -383,9 +395,7 @@ def test_what_an_untrusted_repository_brings_is_text_and_nothing_runs(desk: Desk
 
 
 @pytest.mark.claude
-@pytest.mark.parametrize(
-    "prompt", ["see @{secret} and\n@{secret}", "/compact the errors", "- item\n--help"]
-)
+@pytest.mark.parametrize("prompt", ["- see @{secret} and\n@{secret}", "/compact the errors"])
 def test_a_prompt_is_text_whatever_it_looks_like(desk: Desk, prompt: str) -> None:
     secret = desk.home / "secret"
     secret.write_text("TOP-SECRET")
@@ -397,7 +407,7 @@ def test_a_prompt_is_text_whatever_it_looks_like(desk: Desk, prompt: str) -> Non
 
 
 @pytest.mark.claude
-@pytest.mark.parametrize("alias", sorted(MODELS))
+@pytest.mark.parametrize("alias", ["haiku", "opus"])
 def test_the_table_of_models_says_what_the_cli_does(desk: Desk, alias: str) -> None:
     answer = Answer(blocks=(Block(text="ok"),), input_tokens=100_001, output_tokens=1000)
     with serving(answer) as server:
