@@ -7,34 +7,17 @@ session of its own, while a command runs and without going through here, would p
 """
 
 import os
-import secrets
 import signal
 import threading
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
+from atlas_retry.process import proc
+from atlas_retry.process.proc import Member
 from atlas_retry.process.watchdog import Watchdog
 
 MARK_PREFIX = "ATLAS_MARK_"
-_SET_CHILD_SUBREAPER = 36  # prctl(2)
-_SHOWN_CHARS = 80
-
-
-class Member(NamedTuple):
-    """One process, as /proc/PID/stat tells it; `born` tells apart two that had the same pid."""
-
-    pid: int
-    """Negative: a whole group, where nothing finer is known."""
-    parent: int
-    group: int
-    session: int
-    is_zombie: bool
-    born: str
-
-    @property
-    def key(self) -> tuple[int, str]:
-        return self.pid, self.born
+_SET_CHILD_SUBREAPER = 36
+"""Of prctl(2)."""
 
 
 class _Household:
@@ -46,12 +29,39 @@ class _Household:
         _fill_standard_files()
         self.active: dict[int, Family] = {}
         self.count = 0
-        self.mark = MARK_PREFIX + secrets.token_hex(8)
+        self.mark = MARK_PREFIX + os.urandom(8).hex()
         self.strangers: set[tuple[int, str]] = set()
         """Children that are not ours to end: the caller's own, and daemons that are kept."""
         self.zombies: set[tuple[int, str]] = set()
+        """Dead children of unknown origin, as of the last look."""
         self.watchdog = Watchdog(self.mark)
         self.is_subreaper = _become_subreaper()
+
+    def adopted(self) -> list[Member]:
+        """Living children that we have not started; those that died are reaped on the way.
+
+        One of unknown origin only at the second sight: whoever did start it has then had the time
+        to reap it. And not while a command is being started, which may have ended before we know
+        its pid.
+        """
+        ours = {family.leader for family in self.active.values()}
+        pids = proc.children() - ours - {self.watchdog.pid}
+        here = os.getsid(0)
+        found = [m for m in map(proc.member, pids) if m and m.session != here]
+        found = [m for m in found if m.key not in self.strangers]
+        seen, self.zombies = self.zombies, {m.key for m in found if m.is_zombie}
+        for member in found:
+            is_old = member.key in seen and None not in ours
+            if member.is_zombie and (is_old or member.session in ours):
+                with suppress(ChildProcessError):
+                    os.waitpid(member.pid, os.WNOHANG)
+        return [m for m in found if not m.is_zombie]
+
+    def disown(self) -> None:
+        """While nothing runs, every child that is new to us is the caller's own, dead or alive."""
+        seen = self.zombies
+        living = {child.key for child in self.adopted()}
+        self.strangers |= living | (self.zombies - seen)
 
 
 _lock = threading.RLock()
@@ -78,15 +88,10 @@ def _become_subreaper() -> bool:
     """Orphans are then left to us, not to init; False where that cannot be had."""
     import ctypes  # noqa: PLC0415 - start-up
 
-    if not _has_proc():
-        return False
     with suppress(OSError, AttributeError):
-        return bool(ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+        if proc.is_there():
+            return bool(ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     return False
-
-
-def _has_proc() -> bool:
-    return os.path.exists("/proc/self/stat")  # noqa: PTH110 - start-up
 
 
 def mark() -> str:
@@ -104,8 +109,7 @@ def leaders() -> tuple[int, ...]:
 def signal_groups(signum: int) -> None:
     """Send a signal to the group of every running command."""
     for leader in leaders():
-        with suppress(OSError):
-            os.killpg(leader, signum)
+        _send(-leader, signum)
 
 
 class Family:
@@ -121,8 +125,8 @@ class Family:
         self._told: set[tuple[int, str]] = set()
         self._household = house = _household()
         with _lock:
-            if not house.active:
-                house.strangers |= {child.key for child in _adopted(house)}
+            if not house.active and house.is_subreaper:
+                house.disown()
             house.count += 1
             self._number = house.count
             house.active[self._number] = self
@@ -131,9 +135,10 @@ class Family:
     def markers(self) -> dict[str, str]:
         """For the environment: ours, and those of every atlas that we run under."""
         outer = {k: v for k, v in os.environ.items() if k.startswith(MARK_PREFIX)}
-        return outer | {self._household.mark: str(self._number)}
+        return outer | {self._household.mark: f"{self._number}."}
 
     def begin(self, leader: int) -> None:
+        """The command has been started with this pid."""
         self.leader = leader
         self._household.watchdog.guard(leader)
 
@@ -174,60 +179,57 @@ class Family:
         with _lock:
             members = {member.key: member for member in self._members()}
             self._known |= members.keys()
-            if self.leader and not self.is_over:
-                _send(-self.leader, signal.SIGTERM)
-                _send(-self.leader, signal.SIGCONT)
-                self._told |= {key for key, m in members.items() if m.group == self.leader}
+            if not self.is_over:
+                self._terminate_group(members)
                 return
             for key in members.keys() - self._told:
                 _send(members[key].pid, signal.SIGTERM)
             self._told |= members.keys()
 
-    def kill(self) -> tuple[Member, ...]:
-        """End everyone at once; who there was to end."""
+    def _terminate_group(self, members: dict[tuple[int, str], Member]) -> None:
+        if self.leader and not self._told:
+            self._told = {k for k, m in members.items() if m.group == self.leader}
+            self._told.add((self.leader, ""))
+            _send(-self.leader, signal.SIGTERM)
+            _send(-self.leader, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End everyone at once."""
         with _lock:
             members = self._members()
             if self.leader and not self.is_over:
                 _send(-self.leader, signal.SIGKILL)
             for member in members:
                 _send(member.pid, signal.SIGKILL)
-            return members
 
     def _members(self) -> tuple[Member, ...]:
+        house = self._household
         if self.leader is None:
             return ()
-        if not _has_proc():
+        if not proc.is_there():
             return _group(self.leader) if self.is_over else ()
-        house = self._household
-        if self.is_over and house.is_subreaper and not _adopted(house):
+        if self.is_over and house.is_subreaper and not house.adopted():
             return ()
-        everyone = _everyone()
+        everyone = proc.everyone()
         return tuple(everyone[pid] for pid in self._pids(everyone) if pid in everyone)
 
     def _pids(self, everyone: dict[int, Member]) -> set[int]:
         house = self._household
-        own = f"{house.mark}={self._number}".encode()
-        mine = {
-            member.pid
-            for member in everyone.values()
-            if member.session == self.leader
-            or member.key in self._known
-            or own in _environment(member.pid)
-        }
+        near = set(everyone)
+        if house.is_subreaper:
+            near &= proc.with_descendants({os.getpid()}, everyone)
+        mine = {pid for pid in near if self._owns(everyone[pid])}
         if house.is_subreaper and len(house.active) == 1:
-            mine |= {m.pid for m in _adopted(house) if not _marked(m, house.mark)}
-        return _with_descendants(mine - {os.getpid(), house.watchdog.pid}, everyone)
+            start = f"{house.mark}=".encode()
+            mine |= {m.pid for m in house.adopted() if not proc.carries(m.pid, start)}
+        kin = proc.with_descendants(mine, everyone)
+        return {pid for pid in kin if pid not in (os.getpid(), house.watchdog.pid)}
 
-
-def _with_descendants(pids: set[int], everyone: dict[int, Member]) -> set[int]:
-    while children := {m.pid for m in everyone.values() if m.parent in pids} - pids:
-        pids |= children
-    return pids
-
-
-def _marked(member: Member, name: str) -> bool:
-    start = f"{name}=".encode()
-    return any(entry.startswith(start) for entry in _environment(member.pid))
+    def _owns(self, member: Member) -> bool:
+        if member.session == self.leader or member.key in self._known:
+            return True
+        # one of the number 10 would start like one of the number 1
+        return proc.carries(member.pid, f"{self._household.mark}={self._number}.".encode())
 
 
 def _send(pid: int, signum: int) -> None:
@@ -243,81 +245,13 @@ def _group(leader: int) -> tuple[Member, ...]:
     return (Member(-leader, 0, leader, leader, is_zombie=False, born=""),)
 
 
-def _everyone() -> dict[int, Member]:
-    """Every living process that /proc shows."""
-    pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
-    return {m.pid: m for m in map(_stat, pids) if m and not m.is_zombie}
-
-
-def _stat(pid: int) -> Member | None:
-    fields = _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()  # proc_pid_stat(5)
-    if not fields:
-        return None
-    parent, group, session = map(int, fields[1:4])
-    is_zombie = fields[0] in (b"Z", b"X")
-    return Member(pid, parent, group, session, is_zombie, fields[19].decode())
-
-
-def _environment(pid: int) -> list[bytes]:
-    return _read(f"/proc/{pid}/environ").split(b"\0")
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - start-up
-            return file.read()
-    except OSError:  # gone meanwhile, or another user's
-        return b""
-
-
-def _children() -> Iterator[int]:
-    """Pids of our children, adopted ones included, whichever thread they belong to."""
-    task = "/proc/self/task"
-    lists = [_read(f"{task}/{thread}/children") for thread in os.listdir(task)]  # noqa: PTH208
-    if not any(lists):  # a kernel without CONFIG_PROC_CHILDREN: we have at least the watchdog
-        us = os.getpid()
-        pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
-        return (m.pid for m in map(_stat, pids) if m and m.parent == us)
-    return (int(pid) for children in lists for pid in children.split())
-
-
-def _adopted(house: _Household) -> list[Member]:
-    """Living children that we have not started; those that died are reaped on the way.
-
-    Only at the second sight: whoever did start one has then had the time to reap it. And not while
-    a command is being started, which may have ended before we know its pid.
-    """
-    ours = {family.leader for family in house.active.values()}
-    pids = set(_children()) - ours - {house.watchdog.pid}
-    session = os.getsid(0)
-    found = [m for m in map(_stat, pids) if m and m.session != session]
-    zombies = {m.key for m in found if m.is_zombie} - house.strangers
-    for pid, _ in zombies & house.zombies if None not in ours else ():
-        with suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
-    house.zombies = zombies
-    return [m for m in found if not m.is_zombie and m.key not in house.strangers]
-
-
 def reap_adopted() -> None:
     """Reap orphans that were left to us and have died, so that they do not linger as zombies."""
     if _households and _households[0].is_subreaper and _lock.acquire(blocking=False):
         try:
-            _adopted(_households[0])
+            _households[0].adopted()
         finally:
             _lock.release()
-
-
-def names(members: Iterable[Member]) -> tuple[str, ...]:
-    """What each is, for a person."""
-    return tuple(_name(member.pid) for member in members)
-
-
-def _name(pid: int) -> str:
-    if pid < 0:
-        return f"process group {-pid}"
-    line = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
-    return f"{line[:_SHOWN_CHARS] or 'process'} (pid {pid})"
 
 
 def end_marked(name: str) -> tuple[str, ...]:
@@ -325,10 +259,16 @@ def end_marked(name: str) -> tuple[str, ...]:
 
     For the survivors of an atlas that was killed together with its watchdog.
     """
+    if not (name.startswith(MARK_PREFIX) and proc.is_there()):
+        return ()
     ended: dict[int, str] = {}
-    if name.startswith(MARK_PREFIX) and _has_proc():
-        while found := [m for m in _everyone().values() if m.pid not in ended and _marked(m, name)]:
-            for member in found:
-                ended[member.pid] = _name(member.pid)
-                _send(member.pid, signal.SIGKILL)
+    while marked := [m for m in proc.everyone().values() if _is_to_end(m, name, ended)]:
+        ended |= zip((m.pid for m in marked), proc.names(marked), strict=True)
+        for member in marked:
+            _send(member.pid, signal.SIGKILL)
     return tuple(ended.values())
+
+
+def _is_to_end(member: Member, name: str, ended: dict[int, str]) -> bool:
+    is_new = member.pid not in ended and member.pid != os.getpid()
+    return is_new and proc.carries(member.pid, f"{name}=".encode())

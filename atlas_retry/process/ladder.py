@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable
 
-from atlas_retry.process import family
+from atlas_retry.process import proc
 from atlas_retry.process.spawn import Child, now
 from atlas_retry.process.stopping import clock
 from atlas_retry.process.values import Completed, Ended
@@ -113,7 +113,7 @@ class Ladder:
         if not left:
             self._finish()
         elif now_s >= self._until_s:
-            self._survivors = family.names(left)
+            self._survivors = proc.names(left)
             self.stop(now_s)
         else:
             self._rest(now_s)
@@ -140,7 +140,7 @@ class Ladder:
         if self._step != self._kill:
             self._enter(self._kill, now_s + KILL_S)
             if self._has_ended():
-                self._survivors = self._survivors or family.names(self.child.family.remaining())
+                self._survivors = self._survivors or proc.names(self.child.family.remaining())
             self._kill(now_s)
 
     def _kill(self, now_s: float) -> None:
@@ -148,7 +148,7 @@ class Ladder:
         if has_ended and not self.child.family.remaining():
             self._finish()
         elif now_s >= self._until_s:
-            self._survivors = family.names(self.child.family.remaining())
+            self._survivors = proc.names(self.child.family.remaining())
             self._finish()
         else:
             self.child.family.kill()

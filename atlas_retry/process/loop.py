@@ -88,11 +88,11 @@ class Loop:
         while self._queue and len(self._ladders) < jobs and self._may_start():
             index, command = self._queue.popleft()
             begun = start(command)
-            if self._watch:
-                self._watch.started(index)
             if isinstance(begun, Child):
                 self._follow(index, begun)
-            else:
+            if self._watch:
+                self._watch.started(index)
+            if isinstance(begun, Completed):
                 self._record(index, begun)
 
     def _may_start(self) -> bool:

@@ -8,7 +8,8 @@ import os
 import subprocess
 from contextlib import suppress
 
-# $1 is the name of the marker. TERM first: an agent's CLI then ends what it started itself.
+# $1 is the name of the marker. TERM and a second of grace first: an agent's CLI then ends what it
+# started itself. 0 only asks who is left.
 _SCRIPT = """
 groups=
 while read -r change leader; do
@@ -19,15 +20,18 @@ while read -r change leader; do
      groups=$rest ;;
   esac
 done
-for signal in TERM KILL KILL KILL; do
+for signal in TERM 0 0 0 0 0 0 0 0 0 KILL KILL KILL KILL; do
   marked=
   for file in $(grep -lsz "^$1=" /proc/[0-9]*/environ); do
     file=${file#/proc/}
     marked="$marked ${file%/environ}"
   done
-  [ -n "$groups$marked" ] || exit 0
-  kill -s $signal -- $groups $marked
-  sleep 0.5
+  left=
+  for target in $groups $marked; do
+    kill -s $signal -- $target && left=yes
+  done
+  [ "$left" ] || exit 0
+  sleep 0.1
 done
 """
 

@@ -1,0 +1,93 @@
+"""Read /proc: which processes there are, whose they are, what they carry. Knows no command of ours.
+
+Without /proc (macOS) nobody is seen. Facts: proc_pid_stat(5), proc_pid_environ(5) and the like.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+_SHOWN_CHARS = 80
+
+
+class Member(NamedTuple):
+    """One process; `born` tells apart two that had the same pid."""
+
+    pid: int
+    """Negative: a whole group, where nothing finer is known."""
+    parent: int
+    group: int
+    session: int
+    is_zombie: bool
+    born: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return self.pid, self.born
+
+
+def is_there() -> bool:
+    """Whether there is a /proc to read."""
+    return os.path.exists("/proc/self/stat")  # noqa: PTH110 - start-up
+
+
+def member(pid: int) -> Member | None:
+    """One process as it is now; None when it is gone."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
+    if not fields:
+        return None
+    parent, group, session = map(int, fields[1:4])
+    is_zombie = fields[0] in (b"Z", b"X")
+    return Member(pid, parent, group, session, is_zombie, fields[19].decode())
+
+
+def everyone() -> dict[int, Member]:
+    """Every living process."""
+    return {m.pid: m for m in map(member, _pids()) if m and not m.is_zombie}
+
+
+def _pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
+
+
+def with_descendants(pids: set[int], among: dict[int, Member]) -> set[int]:
+    """These pids, their children, and so on."""
+    pids = set(pids)
+    while children := {m.pid for m in among.values() if m.parent in pids} - pids:
+        pids |= children
+    return pids
+
+
+def children() -> set[int]:
+    """Pids of our own children, adopted ones included, whichever of our threads they belong to."""
+    tasks = "/proc/self/task"
+    lists = [_read(f"{tasks}/{thread}/children") for thread in os.listdir(tasks)]  # noqa: PTH208
+    if os.path.exists(f"{tasks}/{os.getpid()}/children"):  # noqa: PTH110
+        return {int(pid) for pids in lists for pid in pids.split()}
+    us = os.getpid()  # a kernel without CONFIG_PROC_CHILDREN
+    return {m.pid for m in map(member, _pids()) if m and m.parent == us}
+
+
+def carries(pid: int, entry: bytes) -> bool:
+    """Whether its environment has an entry that starts like this."""
+    return any(found.startswith(entry) for found in _read(f"/proc/{pid}/environ").split(b"\0"))
+
+
+def names(members: Iterable[Member]) -> tuple[str, ...]:
+    """What each is, for a person: the start of its command line, and its pid."""
+    return tuple(_name(m.pid) for m in members)
+
+
+def _name(pid: int) -> str:
+    if pid < 0:
+        return f"process group {-pid}"
+    line = _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return f"{line[:_SHOWN_CHARS] or 'process'} (pid {pid})"
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - start-up
+            return file.read()
+    except OSError:  # gone meanwhile, or another user's
+        return b""

@@ -1,0 +1,87 @@
+"""What the tests of processes share: commands from nothing, and a look at what is left of them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from atlas_retry.process import Command
+
+ROOT = Path(__file__).parent.parent
+ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+STUBBORN = "setsid env -i sh -c 'trap \"\" TERM INT HUP; while :; do sleep {}; done' {}"
+"""Leaves group and session, clears its environment, ignores requests, holds the output."""
+
+
+def shell(line: str, **changes: Any) -> Command:  # noqa: ANN401 - the fields of a command
+    """A command that /bin/sh runs."""
+    command = Command(argv=("/bin/sh", "-c", line), cwd=Path("/"), env=ENV, grace_s=0.2)
+    return replace(command, **changes)
+
+
+def python(code: str, *arguments: str) -> list[str]:
+    """The command line of a Python that finds this package and nothing else of ours."""
+    return [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}",
+        *arguments,
+    ]
+
+
+def token() -> str:
+    """A number that `sleep` takes for hours and that tells these processes from all others."""
+    return f"9{int.from_bytes(os.urandom(6), 'big'):015d}"
+
+
+def alive(mark: str) -> list[str]:
+    """The command lines of living processes that have `mark` among their arguments."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            state = (path.parent / "stat").read_text().rpartition(") ")[2][:1]
+        except OSError:
+            continue
+        if mark in line and state != "Z" and path.parent.name != str(os.getpid()):
+            found.append(f"{path.parent.name} {line}")
+    return found
+
+
+def until(condition: Callable[[], bool], *, within_s: float = 5.0) -> None:
+    """Wait for something that has to become true."""
+    end = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < end, "it did not become true in time"
+        time.sleep(0.01)
+
+
+def start_python(
+    code: str, *arguments: str, stdin: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    """A Python in a group, not a session, of its own, as a shell would start it."""
+    return subprocess.Popen(
+        python(code, *arguments),
+        env=ENV,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    )
+
+
+def finish(process: subprocess.Popen[bytes], *, within_s: float = 10.0) -> tuple[int, str]:
+    """Wait for its end; exit code and output. Ends it, if it does not."""
+    try:
+        out, err = process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        raise
+    return process.returncode, (out + err).decode()

@@ -1,0 +1,328 @@
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.errors import Interrupted
+from atlas_retry.process import (
+    Ended,
+    capture,
+    end_marked,
+    handle_signals,
+    mark,
+    request_stop,
+    run,
+    run_all,
+    stop_requested,
+)
+from tests.processes import ENV, STUBBORN, alive, finish, python, shell, start_python, token, until
+
+DRIVER = """
+import os
+from pathlib import Path
+from atlas_retry.errors import Interrupted
+from atlas_retry.process import Command, handle_signals, mark, run_all
+grace_s, *lines = sys.argv[1:]
+commands = [
+    Command(argv=("/bin/sh", "-c", line), cwd=Path("/"), env={"PATH": "/usr/bin:/bin"},
+            grace_s=float(grace_s), timeout_s=60)
+    for line in lines
+]
+print(mark(), flush=True)
+with handle_signals():
+    try:
+        for end in run_all(commands, jobs=4):
+            print(end.ended, end.exit_code)
+    except Interrupted as interrupted:
+        sys.exit(interrupted.exit_code)
+"""
+
+
+def stubborn(number: str, *, background: bool = True) -> str:
+    return STUBBORN.format(number, "&" if background else "")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sleep {0}",
+        "trap '' TERM; sleep {0}; sleep {0}",
+        "sleep {0} & sleep {0} & wait",
+        "setsid sleep {0} & wait",
+        "env -i sleep {0} & wait",
+        "(setsid env -i sleep {0} &); sleep {0}",
+        f"{STUBBORN.format('{0}', '&')} wait",
+        f"({STUBBORN.format('{0}', '&')}); sleep {{0}}",
+        "kill -STOP $$; sleep {0}",
+    ],
+)
+def test_a_time_out_leaves_nothing_and_returns_in_time(line: str) -> None:
+    number = token()
+    start = time.monotonic()
+    done = run(shell(line.format(number), timeout_s=0.2))
+    assert time.monotonic() - start < 0.2 + 0.2 + 1
+    assert (done.ended, done.exit_code) == (Ended.TIMED_OUT, None)
+    assert done.error == "it had not ended after 0.2 s and was stopped"
+    assert alive(number) == []
+
+
+def test_silence_is_not_endured_for_long() -> None:
+    line = "for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done; sleep 60"
+    start = time.monotonic()
+    done = run(shell(line, idle_timeout_s=0.3))
+    assert done.ended is Ended.IDLE
+    assert done.stdout.text.endswith("6\n")
+    assert 0.8 < time.monotonic() - start < 2.5
+
+
+def test_a_command_may_tidy_up_when_it_is_stopped() -> None:
+    done = run(shell("trap 'echo bye; exit 0' TERM; echo hi; sleep 60 & wait", timeout_s=0.2))
+    assert (done.ended, done.exit_code) == (Ended.TIMED_OUT, None)
+    assert done.stdout.text == "hi\nbye\n"
+
+
+def test_a_time_out_hits_only_the_command_it_is_of() -> None:
+    number = token()
+    lines = [f"{stubborn(number)} wait", f"{stubborn(number)} sleep 0.5; echo fine"]
+    late, fine = run_all(
+        [shell(lines[0], timeout_s=0.2, grace_s=0.1), shell(lines[1])],
+        jobs=2,
+    )
+    assert late
+    assert fine
+    assert late.ended is Ended.TIMED_OUT
+    assert fine.stdout.text == "fine\n"
+    assert alive(number) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sleep {0} &",
+        "(setsid sleep {0} &)",
+        "(setsid env -i sleep {0} &) ; sleep 0.05",
+        f"({STUBBORN.format('{0}', '&')}) ; sleep 0.05",
+    ],
+)
+def test_what_a_command_leaves_running_is_ended_and_named(line: str) -> None:
+    number = token()
+    start = time.monotonic()
+    done = run(shell(line.format(number) + "\necho done; exit 5"))
+    assert (done.ended, done.exit_code, done.stdout.text) == (Ended.EXITED, 5, "done\n")
+    assert any(f"sleep {number}" in name for name in done.survivors)
+    assert alive(number) == []
+    assert time.monotonic() - start < 1.5
+
+
+def test_what_ends_by_itself_soon_is_no_survivor() -> None:
+    done = run(shell("(sleep 0.03; echo late) & exit 0"))
+    assert done.survivors == ()
+    assert done.stdout.text == "late\n"
+
+
+def test_a_daemon_that_may_stay_stays_and_can_still_print(tmp_path: Path) -> None:
+    number = token()
+    line = f"(sleep 0.2; echo late; exec sleep {number}) & echo early"
+    done = run(shell(line, keep_daemons=True, log_dir=tmp_path))
+    assert (done.stdout.text, done.survivors) == ("early\n", ())
+    run(shell("sleep 0.3"))
+    assert len(alive(f"sleep {number}")) == 1
+    assert (tmp_path / "stdout.log").read_text() == "early\nlate\n"
+    os.kill(int(alive(f"sleep {number}")[0].split()[0]), signal.SIGKILL)
+
+
+def test_a_command_with_daemons_is_stopped_whole() -> None:
+    number = token()
+    done = run(shell(f"setsid sleep {number} & wait", keep_daemons=True, timeout_s=0.2))
+    assert done.ended is Ended.TIMED_OUT
+    assert alive(number) == []
+
+
+def test_orphans_that_die_do_not_stay_as_zombies() -> None:
+    line = "for i in 1 2 3; do (setsid sh -c 'echo $$; sleep 0.02' &); done; sleep 0.9"
+    pids: list[str] = []
+    states: list[bool] = []
+
+    def look() -> None:
+        time.sleep(0.75)
+        states.extend(Path(f"/proc/{pid}").exists() for pid in pids)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    run(shell(line), on_stdout=lambda data: pids.extend(data.decode().split()))
+    thread.join()
+    assert states == [False, False, False]
+
+
+def test_any_thread_may_ask_to_stop() -> None:
+    number = token()
+    commands = [shell(f"{stubborn(number)} sleep {number}") for _ in range(3)]
+    with handle_signals():
+        asking = threading.Timer(0.2, request_stop, [signal.SIGTERM])
+        asking.start()
+        start = time.monotonic()
+        with pytest.raises(Interrupted) as raised:
+            run_all(commands, jobs=2)
+        assert time.monotonic() - start < 0.2 + 0.2 + 1
+        asking.join()
+        assert raised.value.signum == stop_requested() == signal.SIGTERM
+        with pytest.raises(Interrupted):
+            run(shell("true"))
+    assert alive(number) == []
+    assert stop_requested() is None
+    assert run(shell("true")).exit_code == 0
+
+
+def test_every_thread_that_runs_something_stops() -> None:
+    number = token()
+    raised: list[int] = []
+
+    def work() -> None:
+        try:
+            run(shell(f"sleep {number}"))
+        except Interrupted as interrupted:
+            raised.append(interrupted.signum)
+
+    with handle_signals():
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        until(lambda: len(alive(f"sleep {number}")) >= 3)
+        os.kill(os.getpid(), signal.SIGHUP)
+        for thread in threads:
+            thread.join(5)
+    assert raised == [signal.SIGHUP] * 3
+    assert alive(number) == []
+
+
+def test_what_must_not_be_cut_short_is_finished_first() -> None:
+    with handle_signals():
+        request_stop(signal.SIGINT)
+        done = capture(("sh", "-c", "sleep 0.1; echo whole"), Path("/"), ENV)
+        assert done.stdout == b"whole\n"
+        threading.Timer(0.1, request_stop, [signal.SIGINT]).start()
+        start = time.monotonic()
+        assert capture(("sleep", "60"), Path("/"), ENV).exit_code == -signal.SIGKILL
+        assert time.monotonic() - start < 2
+
+
+def test_a_second_signal_ends_what_runs_no_command() -> None:
+    with handle_signals():
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop_requested() == signal.SIGINT
+        with pytest.raises(Interrupted):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_handlers_are_put_back() -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)
+    before = [signal.getsignal(number) for number in numbers]
+    with handle_signals():
+        assert [signal.getsignal(number) for number in numbers] != before
+    assert [signal.getsignal(number) for number in numbers] == before
+
+
+@pytest.mark.parametrize(
+    ("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_to_us_leaves_nothing_running(signum: int, code: int) -> None:
+    number = token()
+    lines = (
+        f"sleep {number}",
+        f"{stubborn(number)} wait",
+        f"({stubborn(number)}) ; sleep {number}",
+    )
+    driver = start_python(DRIVER, "0.2", *lines)
+    until(lambda: len(alive(f"sleep {number}")) >= 4)
+    driver.send_signal(signum)
+    exit_code, out = finish(driver)
+    assert exit_code == code
+    assert alive(number) == []
+    assert alive(out.split()[0]) == []
+
+
+def test_our_sudden_death_leaves_nothing_running() -> None:
+    number = token()
+    lines = (
+        f"sleep {number}",
+        f"trap '' TERM; setsid sh -c 'trap \"\" TERM; sleep {number}; sleep {number}' & wait",
+        f"env -i sleep {number}",
+        f"(setsid sleep {number} &) ; sleep {number}",
+    )
+    driver = start_python(DRIVER, "0.2", *lines)
+    until(lambda: len(alive(f"sleep {number}")) >= 5)
+    driver.send_signal(signal.SIGKILL)
+    assert driver.stdout
+    name = driver.stdout.readline().decode().strip()
+    until(lambda: alive(number) == [])
+    finish(driver)
+    until(lambda: alive(name) == [])
+
+
+def test_the_watchdog_goes_when_we_go() -> None:
+    driver = start_python(DRIVER, "0.2", "exit 4")
+    exit_code, out = finish(driver)
+    name, end = out.splitlines()
+    assert (exit_code, end) == (0, "exited 4")
+    assert alive(name) == []
+
+
+def test_the_second_interrupt_does_not_wait() -> None:
+    number = token()
+    driver = start_python(DRIVER, "30", f"trap '' TERM; sleep {number}; sleep {number}")
+    until(lambda: len(alive(number)) >= 2)
+    driver.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    assert driver.poll() is None
+    driver.send_signal(signal.SIGINT)
+    assert finish(driver, within_s=2)[0] == 130
+    assert alive(number) == []
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    code = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" + DRIVER
+    driver = start_python(code, "0.2", "echo go >&2; sleep 0.4")
+    time.sleep(0.3)
+    driver.send_signal(signal.SIGHUP)
+    exit_code, out = finish(driver)
+    assert (exit_code, out.splitlines()[1]) == (0, "exited 0")
+
+
+def test_control_z_halts_the_commands_and_their_time() -> None:
+    code = DRIVER.replace("timeout_s=60", "timeout_s=0.6")
+    number = f"0.2{token()}"
+    driver = start_python(code, "0.2", f"sleep {number}; sleep 0.1; echo fine")
+    until(lambda: len(alive(f"sleep {number}")) >= 1)
+    driver.send_signal(signal.SIGTSTP)
+    sleeping = alive(f"sleep {number}")[-1].split()[0]
+
+    def states() -> set[str]:
+        pids = (str(driver.pid), sleeping)
+        return {Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] for pid in pids}
+
+    until(lambda: states() == {"T"})
+    time.sleep(0.5)
+    driver.send_signal(signal.SIGCONT)
+    exit_code, out = finish(driver)
+    assert (exit_code, out.splitlines()[1]) == (0, "exited 0")
+
+
+def test_one_of_us_within_another_hides_nothing_from_it() -> None:
+    number = token()
+    argv = tuple(python(DRIVER, "30", f"{stubborn(number)} sleep {number}"))
+    done = run(shell("", argv=argv, timeout_s=0.6))
+    assert done.ended is Ended.TIMED_OUT
+    assert alive(number) == []
+
+
+def test_survivors_of_an_earlier_run_can_be_ended_by_their_marker() -> None:
+    number = token()
+    run(shell(f"(setsid sleep {number} &) ; sleep 0.05", keep_daemons=True))
+    assert len(alive(number)) == 1
+    (name,) = end_marked(mark())
+    assert name.startswith(f"sleep {number} (pid ")
+    until(lambda: alive(number) == [])
+    assert end_marked("PATH") == ()
