@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from atlas_retry import agents
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit, Event
-from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
+from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus, Tokens
 from atlas_retry.settings import AgentSettings
 
 ENVIRON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
@@ -148,6 +149,20 @@ def test_a_patch_series_is_one_attempt_each(root: Path) -> None:
     second = ask(root, settings, attempt=2)
     assert second.status is ReplyStatus.FAILED
     assert "0002-again.patch" in (second.error or "")
+
+
+def test_a_reply_is_replayed_as_it_was_recorded(root: Path) -> None:
+    recorded = AgentReply(
+        status=ReplyStatus.FAILED,
+        error="Reached maximum number of turns (2)",
+        session_id="s-1",
+        cost_usd=0.05,
+        tokens=Tokens(input=10, output=2),
+        denials=("Bash: curl x",),
+        touched=("calc.py",),
+    )
+    settings = script(root, {"1/reply.json": msgspec.json.encode(recorded).decode()})
+    assert ask(root, settings) == recorded
 
 
 def test_modes_and_links_are_replayed(root: Path) -> None:

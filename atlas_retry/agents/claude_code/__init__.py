@@ -78,7 +78,7 @@ class _Caller:
     def _ask(self, cli: binary.Cli, request: AgentRequest) -> AgentReply:
         if request.session is Session.RESUME and request.session_id is None:
             request = _anew(request)
-        said = Transcript(root=request.workspace)
+        said = Transcript(root=str(Path(request.workspace).resolve()))
         try:
             done = process.run(
                 self._command(cli, request),

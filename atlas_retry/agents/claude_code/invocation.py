@@ -26,6 +26,7 @@ from atlas_retry.model import AgentRequest, Session
 from atlas_retry.settings import AgentSettings
 
 TOOLS: Final = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Write"
+LEAST_USD: Final = 0.0001
 MAX_RETRIES: Final = "CLAUDE_CODE_MAX_RETRIES"
 RETRIES: Final = "7"
 """About 70 s of back-off; the CLI's own default of 10 takes more than 3 minutes."""
@@ -71,7 +72,7 @@ def argv(
         "--model": request.model,
         "--effort": _of_attempt(settings.effort, request.attempt),
         "--max-turns": settings.max_turns,
-        "--max-budget-usd": None if request.cost_usd is None else f"{request.cost_usd:.4f}",
+        "--max-budget-usd": _budget(request.cost_usd),
     }
     return (
         cli,
@@ -89,6 +90,11 @@ def argv(
         *(f"{flag}={value}" for flag, value in optional.items() if value is not None),
         *settings.extra_args,
     )
+
+
+def _budget(cost_usd: float | None) -> str | None:
+    """The CLI refuses 0; whoever has nothing left to spend does not ask."""
+    return None if cost_usd is None else f"{max(cost_usd, LEAST_USD):.4f}"
 
 
 def _of_attempt(values: tuple[str, ...], attempt: int) -> str | None:
