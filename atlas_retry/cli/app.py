@@ -1,16 +1,17 @@
 """The command line's shape: which commands there are and how one is called."""
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-import click
 import typer
 
 from atlas_retry import __version__
-from atlas_retry.cli import checks, configuration, history, judging, runs, setup
+from atlas_retry.cli import checks, configuration, judging, runs, setup
 
-USAGE = 2
+
+def _leave(code: object, **_: object) -> None:
+    raise typer.Exit(code if isinstance(code, int) else 0)
+
 
 app = typer.Typer(
     name="atlas",
@@ -18,6 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,  # start-up: rich would be imported for every --help
     pretty_exceptions_enable=False,
+    result_callback=_leave,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -38,21 +40,14 @@ def _top(
     """Make a project's checks pass."""
 
 
-for _commands in (checks, runs, judging, history, setup, configuration):
+for _commands in (checks, judging, runs, setup, configuration):
     _commands.add_to(app)
 
 
 def run_command(arguments: Sequence[str] | None) -> int:
-    """Run one command line; its exit code."""
+    """Run one command line; its exit code. Typer itself tells usage errors, and exits with 2."""
     try:
-        code = typer.main.get_command(app).main(
-            args=list(arguments) if arguments is not None else None,
-            prog_name="atlas",
-            standalone_mode=False,
-        )
-    except click.ClickException as error:
-        error.show(sys.stderr)
-        return USAGE
-    except click.exceptions.Abort:
-        return 128 + 2
-    return code if isinstance(code, int) else 0
+        app(args=list(arguments) if arguments is not None else None, prog_name="atlas")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0

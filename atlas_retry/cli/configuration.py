@@ -27,7 +27,7 @@ def show(path: options.PathArgument = Path()) -> int:
     rows = config.explain(path.resolve(), environ=os.environ, overrides={})
     width = max(len(row.key) for row in rows)
     for row in rows:
-        print(f"{row.key:<{width}}  {row.value}  ({row.source})")
+        print(f"{row.key:<{width}}  {row.value}  ({row.origin})")
     return 0
 
 

@@ -15,7 +15,6 @@ CLEAN, VIOLATED = 0, 1
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command("prompt")(prompt)
-    app.command("guard")(guard)
 
 
 def prompt(
