@@ -5,9 +5,10 @@ repository's hooks, filters, monitors and network.
 """
 
 from atlas_retry.workspace.changes import changes, patch
-from atlas_retry.workspace.discovery import Workspace, facts, open_workspace
+from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.lock import Holder, holder, lock
+from atlas_retry.workspace.putback import put_back_git
 from atlas_retry.workspace.restore import Restored, conflicts, restore
 from atlas_retry.workspace.shadow import compact, drop, keep, kept
 from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
@@ -22,6 +23,7 @@ from atlas_retry.workspace.trees import (
 __all__ = [
     "DirectoryTree",
     "Holder",
+    "NotARepositoryError",
     "ObjectTree",
     "Restored",
     "Snapshot",
@@ -40,6 +42,7 @@ __all__ = [
     "lock",
     "open_workspace",
     "patch",
+    "put_back_git",
     "restore",
     "revision_tree",
     "snapshot",

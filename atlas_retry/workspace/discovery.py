@@ -21,6 +21,10 @@ STATES = {
 """Source: git's wt-status.c; each is a file or folder of the git directory."""
 
 
+class NotARepositoryError(WorkspaceError):
+    """The folder is under no git at all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
     """A work tree under git, and where atlas keeps what it remembers of it."""
@@ -50,8 +54,8 @@ def open_workspace(
 ) -> Workspace:
     """The work tree that `path` is in.
 
-    Raises WorkspaceError where there is none (no repository, a bare one, inside `.git`, a
-    repository that git does not trust) or no git that is new enough.
+    Raises NotARepositoryError where there is none, another WorkspaceError in a bare repository,
+    inside `.git`, where git does not trust the owner, or without a git that is new enough.
     """
     caller = os.environ if environ is None else environ
     check_version(caller.get("PATH"))
@@ -78,9 +82,11 @@ def _root(path: Path, env: Mapping[str, str]) -> Path:
     try:
         out = os.fsdecode(git(*asked, cwd=path, env=env))
     except GitError as error:
-        raise WorkspaceError(
-            f"{path}: {error.message}", remedy=error.remedy or f"git init {path}"
-        ) from error
+        if "not a git repository" in error.message:
+            raise NotARepositoryError(
+                f"{path} is not under git", remedy=f"git init {path}"
+            ) from error
+        raise
     bare, inside, up = [*out.split("\n"), ""][:3]
     if bare == "true" or inside == "true":
         where = "a bare repository" if bare == "true" else "inside a git directory"

@@ -28,7 +28,7 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     own = git_dir_of(root, env)
     common = common_dir_of(own)
     yield from _text("HEAD", own / "HEAD")
-    yield from _refs(root, env)
+    yield from refs_of(root, env)
     config = _config(root, env)
     yield from ((f"config:{key}", value) for key, value in config.items())
     yield from _hooks(root, common, config)
@@ -43,7 +43,8 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _index(root, env)
 
 
-def _refs(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def refs_of(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Name and id of every ref; of a symbolic one `ref: ` and where it leads."""
     shape = "--format=%(refname)%00%(objectname)%00%(symref)%00"
     out = git("for-each-ref", shape, cwd=root, env=env)
     items = [item.removeprefix("\n") for item in split(out)]

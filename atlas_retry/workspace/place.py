@@ -55,6 +55,8 @@ def read(root: Path, path: str) -> bytes | None:
 
 
 def _open_and_read(root: Path, path: str) -> tuple[int, bytes] | None:
+    if not _OUTSIDE.isdisjoint(path.split("/")):
+        return None
     try:
         with _parent(root, path, make=False) as (folder, name):
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
@@ -97,6 +99,10 @@ def remove_folder(root: Path, path: str) -> None:
         except OSError as error:
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY}:
                 raise
+
+
+_OUTSIDE = frozenset({"", ".", "..", ".git"})
+"""Parts of a path that is not one of the work tree's: tools print many."""
 
 
 @contextmanager

@@ -97,9 +97,9 @@ def restore(
 
 
 def conflicts(
-    ws: Workspace, snapshot_id: str, paths: Collection[str] | None = None, *, since: str
+    ws: Workspace, since: str, snapshot_id: str, paths: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """What `restore` with the same arguments would leave alone; changes nothing."""
+    """What `restore(ws, snapshot_id, paths, since=since)` would leave alone; changes nothing."""
     _, now, _ = take(ws)
     return tuple(sorted(_conflicts(ws, _goal(ws, snapshot_id, paths, since, now), now)))
 

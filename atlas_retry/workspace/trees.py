@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from atlas_retry.workspace import place
@@ -54,11 +55,14 @@ class ObjectTree:
 
 
 class DirectoryTree:
-    """Files and links of a folder, read when they are asked for."""
+    """Files and links of a folder; listed and read when they are asked for.
 
-    def __init__(self, root: Path, modes: Mapping[str, str]) -> None:
+    An ignored file can be read although it is not listed.
+    """
+
+    def __init__(self, root: Path, env: Mapping[str, str]) -> None:
         self._root = root
-        self._modes = modes
+        self._env = env
 
     def paths(self) -> Iterable[str]:
         return sorted(self._modes)
@@ -67,7 +71,13 @@ class DirectoryTree:
         return self._modes.get(path)
 
     def read(self, path: str) -> bytes | None:
-        return place.read(self._root, path) if path in self._modes else None
+        return place.read(self._root, path)
+
+    @cached_property
+    def _modes(self) -> Mapping[str, str]:
+        seen = listing(self._root, self._env) if (self._root / ".git").exists() else None
+        files = scan(self._root, seen).files
+        return {file.path: git_mode(file.stat.st_mode) for file in files if not file.ignored}
 
 
 def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTree:
@@ -96,9 +106,4 @@ def revision_tree(
 
 def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
     """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
-    env = user_environment(os.environ if environ is None else environ)
-    seen = listing(root, env) if (root / ".git").exists() else None
-    found = scan(root, seen)
-    return DirectoryTree(
-        root, {f.path: git_mode(f.stat.st_mode) for f in found.files if not f.ignored}
-    )
+    return DirectoryTree(root, user_environment(os.environ if environ is None else environ))
