@@ -1,0 +1,110 @@
+"""The configuration: found, read, checked, explained. The only package that knows YAML's keys.
+
+Imports here stay light: what was checked before comes back without pydantic and YAML.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from atlas_retry import state
+from atlas_retry.config import remembered
+from atlas_retry.config.files import File, Found, find, is_configured, root_of
+from atlas_retry.errors import StateError
+from atlas_retry.settings import Settings
+
+if TYPE_CHECKING:
+    from atlas_retry.config.reference import Row
+    from atlas_retry.config.understanding import Understood
+
+__all__ = ["example", "explain", "is_configured", "load", "load_text", "root_of", "schema"]
+
+
+def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
+    """The settings for this directory: flags over ATLAS_* over project over user over defaults.
+
+    `overrides` are the flags, by dotted key. Raises ConfigError with everything that is wrong,
+    each with its place.
+    """
+    found = find(start, environ)
+    processors = _processors()
+    file = _slot(found, environ)
+    wanted = remembered.digest(found, overrides, processors)
+    settings = remembered.recall(file, wanted) if file else None
+    if settings and all(_is_folder(found.root, gate.cwd) for gate in settings.gates):
+        return settings
+    settings = _understood(found, overrides, processors).settings
+    if file:
+        remembered.remember(file, wanted, settings)
+    return settings
+
+
+def load_text(content: bytes, name: str) -> Settings:
+    """The settings that one file alone makes, wherever its bytes come from: a git revision.
+
+    `name` stands for it in messages. Raises ConfigError as `load` does.
+    """
+    from atlas_retry.config.translation import Surroundings  # noqa: PLC0415 - start-up: pydantic
+    from atlas_retry.config.understanding import understand  # noqa: PLC0415 - same
+
+    around = Surroundings(processors=_processors())
+    file = File(path=name, content=content)
+    return understand([file], around, variables={}, overrides={}).settings
+
+
+def explain(
+    start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]
+) -> tuple["Row", ...]:
+    """Every key with its effective value and its origin, in order. Raises ConfigError."""
+    from atlas_retry.config.reference import rows  # noqa: PLC0415 - start-up: pydantic
+
+    found = find(start, environ)
+    return rows(_understood(found, overrides, _processors()).layer)
+
+
+def schema() -> dict[str, object]:
+    """The JSON Schema of a configuration file, for editors; every spelling included."""
+    from atlas_retry.config.reference import json_schema  # noqa: PLC0415 - start-up: pydantic
+
+    return json_schema()
+
+
+def example() -> str:
+    """A configuration that names and explains every key: `config.example.yaml`."""
+    from atlas_retry.config.reference import example_text  # noqa: PLC0415 - start-up: pydantic
+
+    return example_text()
+
+
+def _slot(found: Found, environ: Mapping[str, str]) -> Path | None:
+    try:
+        return remembered.slot(state.home(environ) / "cache", found)
+    except StateError:
+        return None
+
+
+def _understood(found: Found, overrides: Mapping[str, object], processors: int) -> "Understood":
+    from atlas_retry.config.translation import Surroundings  # noqa: PLC0415 - start-up: pydantic
+    from atlas_retry.config.understanding import understand  # noqa: PLC0415 - same
+
+    around = Surroundings(
+        processors=processors,
+        folder=found.folder,
+        sources=tuple(file.path for file in found.files),
+        is_folder=lambda path: _is_folder(found.root, path),
+    )
+    return understand(found.files, around, variables=found.variables, overrides=overrides)
+
+
+def _is_folder(root: Path, path: str) -> bool:
+    """Whether this is a folder of the repository and no link out of it."""
+    real = Path(os.path.realpath(root / path))
+    return real.is_dir() and real.is_relative_to(root)
+
+
+def _processors() -> int:
+    """Those that this process may use, where the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

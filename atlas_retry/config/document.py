@@ -1,0 +1,178 @@
+"""YAML to values with the line and column of each. Knows no key of the configuration."""
+
+import re
+from typing import Protocol
+
+import yaml
+
+from atlas_retry.config.layers import Layer, Path, Tree
+from atlas_retry.errors import ConfigError, Place
+
+MAX_NODES = 20_000
+"""Values of one file, repeated ones (aliases) counted each time: YAML bombs end here."""
+MAX_DEPTH = 64
+"""Also keeps libyaml's own recursion short: it overflows the stack at about 50,000."""
+
+Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+TAG = "tag:yaml.org,2002:"
+TEXT_TAGS = frozenset(TAG + name for name in ("str", "timestamp", "value"))
+"""Unquoted dates and `=` are plain text here."""
+
+# YAML 1.1 §5.4: these end a line for the marks as well.
+LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
+
+
+def read(content: bytes, source: str) -> Layer:
+    """Every value of a YAML document, with its place in `source`.
+
+    An empty document says nothing. Duplicate keys, tags and keys that are no text become problems
+    of the layer. Raises ConfigError for what is no YAML at all, no UTF-8, or too big.
+    """
+    text = _decoded(content, source)
+    reading = _Reading(source, text)
+    try:
+        reading.measure()
+        root = yaml.compose(text, Loader=Loader)
+    except yaml.MarkedYAMLError as error:
+        raise reading.syntax_error(error) from error
+    values = reading.value(root, ()) if root is not None else None
+    if values is not None and not isinstance(values, dict):
+        place = reading.places[()]
+        raise ConfigError("a configuration is a mapping of keys to values", place=place)
+    return Layer(
+        values=values or {},
+        places=reading.places | {(): Place(source)},
+        keys=reading.keys,
+        problems=tuple(reading.problems),
+    )
+
+
+def _decoded(content: bytes, source: str) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        message = f"not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}"
+        raise ConfigError(message, place=Place(source, line, column)) from error
+    if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
+        breaks = list(LINE_BREAK.finditer(text, 0, found.start()))
+        column = found.start() - (breaks[-1].end() if breaks else 0) + 1
+        message = f"the control character U+{ord(found[0]):04X} is not allowed in YAML"
+        raise ConfigError(message, place=Place(source, len(breaks) + 1, column))
+    return text
+
+
+class _Mark(Protocol):
+    """What PyYAML's two readers both say of a place, from 0."""
+
+    line: int
+    column: int
+
+
+class _Reading:
+    """One pass over one document; collects places and problems on the way."""
+
+    def __init__(self, source: str, text: str) -> None:
+        self._source = source
+        self._text = text
+        self._lines = LINE_BREAK.split(text)
+        self._seen = 0
+        self.places: dict[Path, Place] = {}
+        self.keys: dict[Path, Place] = {}
+        self.problems: list[ConfigError] = []
+
+    def measure(self) -> None:
+        """Refuse what would overflow the composer's stack, by the flat stream of events."""
+        depth = 0
+        for seen, event in enumerate(yaml.parse(self._text, Loader=Loader)):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            self._bound(event.start_mark, nodes=seen, depth=depth)
+
+    def value(self, node: yaml.Node, path: Path) -> object:
+        self._seen += 1
+        self._bound(node.start_mark, nodes=self._seen, depth=len(path))
+        self.places[path] = self._place(node.start_mark)
+        if isinstance(node, yaml.MappingNode) and node.tag == TAG + "map":
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode) and node.tag == TAG + "seq":
+            return [self.value(item, (*path, at)) for at, item in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._problem(f"the tag {node.tag} is not allowed: write a plain value", node)
+        return None
+
+    def syntax_error(self, error: yaml.MarkedYAMLError) -> ConfigError:
+        mark = error.problem_mark or error.context_mark
+        why = " ".join(filter(None, (error.problem, error.context)))
+        if "'\\t'" in why:
+            why = "YAML does not allow tabs for indentation: use spaces"
+        return ConfigError(f"not valid YAML: {why}", place=self._place(mark))
+
+    def _bound(self, mark: _Mark | None, *, nodes: int, depth: int) -> None:
+        if nodes > MAX_NODES:
+            message = f"more than {MAX_NODES} values, repeated aliases included"
+            raise ConfigError(message, place=self._place(mark))
+        if depth > MAX_DEPTH:
+            raise ConfigError(f"nested deeper than {MAX_DEPTH} levels", place=self._place(mark))
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> Tree:
+        said: Tree = {}
+        merged: Tree = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problem("a key must be text", key_node)
+                continue
+            key = key_node.value
+            if key_node.tag == TAG + "merge":
+                merged |= self._merge(value_node, path)
+                continue
+            if key in said:
+                first = self.keys[*path, key].line
+                self._problem(f"{key} is said twice: first in line {first}", key_node)
+            self.keys[*path, key] = self._place(key_node.start_mark)
+            said[key] = self.value(value_node, (*path, key))
+        return merged | said
+
+    def _merge(self, node: yaml.Node, path: Path) -> Tree:
+        """What `<<` brings in: of several mappings the first that has a key wins."""
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        merged: Tree = {}
+        here = self.places[path]
+        for source in reversed(sources):
+            value = self.value(source, path)
+            if isinstance(value, dict):
+                merged |= value
+            else:
+                self._problem("<< takes a mapping or a list of mappings", source)
+        self.places[path] = here
+        return merged
+
+    def _scalar(self, node: yaml.ScalarNode) -> object:
+        if node.tag in TEXT_TAGS:
+            return node.value
+        constructors = {
+            TAG + "int": yaml.constructor.SafeConstructor.construct_yaml_int,
+            TAG + "float": yaml.constructor.SafeConstructor.construct_yaml_float,
+            TAG + "bool": yaml.constructor.SafeConstructor.construct_yaml_bool,
+            TAG + "null": yaml.constructor.SafeConstructor.construct_yaml_null,
+        }
+        try:
+            construct = constructors[node.tag]
+            return construct(yaml.constructor.SafeConstructor(), node)
+        except KeyError:
+            self._problem(f"the tag {node.tag} is not allowed: write a plain value", node)
+        except ValueError:
+            self._problem("this cannot be read as the number that it looks like", node)
+        return None
+
+    def _problem(self, message: str, node: yaml.Node) -> None:
+        self.problems.append(ConfigError(message, place=self._place(node.start_mark)))
+
+    def _place(self, mark: _Mark | None) -> Place:
+        if mark is None:
+            return Place(self._source)
+        text = self._lines[mark.line].rstrip() if mark.line < len(self._lines) else None
+        return Place(self._source, mark.line + 1, mark.column + 1, text)

@@ -1,0 +1,153 @@
+"""Finding what makes up a configuration: files, as bytes, and variables. Understands neither."""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from atlas_retry.errors import ConfigError, Place
+
+NAMES = (Path(".atlas", "config.yaml"), Path("atlas.yaml"))
+MAX_BYTES = 1 << 20
+PREFIX = "ATLAS_"
+NOT_KEYS = ("ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
+"""How variables of atlas begin that are no keys: the state directory, marks on its children."""
+
+EXAMPLE = """\
+version: 1
+validation:
+  lint: ["ruff check ."]
+  test: ["pytest -q"]"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """One file of the configuration, as bytes."""
+
+    path: str
+    """Absolute."""
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What makes up a configuration, and where its commands run."""
+
+    project: File
+    user: File | None
+    root: Path
+    """Of the repository; without one, the folder that was asked about."""
+    folder: str
+    """That the project's file speaks for, POSIX and relative to the root; `.` = all of it."""
+    variables: Mapping[str, str]
+    """Those that begin with `ATLAS_` and are keys."""
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """Highest precedence first."""
+        return (self.project, self.user) if self.user else (self.project,)
+
+
+def find(start: Path, environ: Mapping[str, str]) -> Found:
+    """The project's file, walking up from `start` to the repository's root, and the user's.
+
+    Raises ConfigError, naming what was searched, if there is no project file, and if a file is
+    none, is not readable, is over 1 MiB, or is a link that leads out of the repository.
+    """
+    start = Path(os.path.realpath(start))
+    root = root_of(start)
+    candidates = tuple(_candidates(start, root))
+    path = next((path for path in candidates if os.path.lexists(path)), None)
+    if path is None:
+        raise _nothing_found(candidates)
+    _stay_inside(path, root)
+    user = _user_path(environ)
+    folder = path.parent.parent if path.name == NAMES[0].name else path.parent
+    return Found(
+        project=_read(path),
+        user=_read(user) if user and os.path.lexists(user) else None,
+        root=root,
+        folder=folder.relative_to(root).as_posix(),
+        variables=_variables(environ),
+    )
+
+
+def root_of(start: Path) -> Path:
+    """The top of the work tree that a folder is in; without git, the folder itself."""
+    start = Path(os.path.realpath(start))
+    return next((up for up in (start, *start.parents) if os.path.lexists(up / ".git")), start)
+
+
+def is_configured(start: Path) -> bool:
+    """Whether a folder has a project's configuration, good or bad."""
+    start = Path(os.path.realpath(start))
+    return any(os.path.lexists(path) for path in _candidates(start, root_of(start)))
+
+
+def _candidates(start: Path, root: Path) -> Iterator[Path]:
+    for folder in (start, *start.parents):
+        yield from (folder / name for name in NAMES)
+        if folder == root:
+            return
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name.startswith(PREFIX) and not name.startswith(NOT_KEYS)
+    }
+
+
+def _user_path(environ: Mapping[str, str]) -> Path | None:
+    """XDG Base Directory Specification 0.8: a relative XDG_CONFIG_HOME is to be ignored."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if base.startswith("/"):
+        return Path(base, "atlas", "config.yaml")
+    home = environ.get("HOME")
+    return Path(home, ".config", "atlas", "config.yaml") if home else None
+
+
+def _nothing_found(searched: tuple[Path, ...]) -> ConfigError:
+    listed = "\n".join(f"    {path}" for path in searched)
+    return ConfigError(
+        f"no configuration. Searched:\n{listed}",
+        place=Place(str(searched[0].parent.parent)),
+        remedy=f"atlas init, or write {NAMES[0]}:\n{EXAMPLE}",
+    )
+
+
+def _stay_inside(path: Path, root: Path) -> None:
+    """A link out of the repository would let somebody else's file say which commands run."""
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        message = "a link that leads nowhere" if path.is_symlink() else str(error)
+        raise ConfigError(message, place=Place(str(path))) from error
+    if not target.is_relative_to(root.resolve()):
+        message = f"a link out of the repository, to {target}"
+        raise ConfigError(message, place=Place(str(path)), remedy="copy the file into it")
+
+
+def _read(path: Path) -> File:
+    place = Place(str(path))
+    try:
+        # O_NONBLOCK: opening a FIFO would wait for a writer that may never come.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", place=place) from error
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        raise ConfigError(f"no regular file but {_type_name(facts.st_mode)}", place=place)
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ConfigError(f"over 1 MiB ({facts.st_size} bytes)", place=place)
+    return File(path=str(path), content=content)
+
+
+def _type_name(mode: int) -> str:
+    names = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
+    return names.get(stat.S_IFMT(mode), "a device")

@@ -1,0 +1,61 @@
+"""Checked settings, kept by the content of all that they came from. Checks nothing itself.
+
+YAML and pydantic are so needed only after a change; one byte more, and all is read anew.
+"""
+
+import hashlib
+import os
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from atlas_retry import __version__
+from atlas_retry.config.files import Found
+from atlas_retry.settings import Settings
+
+
+class _Entry(msgspec.Struct):
+    digest: str
+    settings: Settings
+
+
+def digest(found: Found, overrides: Mapping[str, object], processors: int) -> str:
+    """Of everything that decides what the settings are."""
+    parts = (
+        __version__,
+        processors,
+        os.fsencode(found.root),
+        [(os.fsencode(file.path), file.content) for file in found.files],
+        [(name, os.fsencode(value)) for name, value in found.variables.items()],
+        sorted((key, repr(value)) for key, value in overrides.items()),
+    )
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def slot(folder: Path, found: Found) -> Path:
+    """The one file for this project: a new state of it replaces the old one."""
+    return folder / f"config-{zlib.crc32(os.fsencode(found.project.path)):08x}.json"
+
+
+def recall(file: Path, wanted: str) -> Settings | None:
+    """What is kept there under this digest; None when it cannot be read, whatever the reason."""
+    try:
+        entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
+    except (OSError, ValueError):
+        return None
+    return entry.settings if entry.digest == wanted else None
+
+
+def remember(file: Path, wanted: str, settings: Settings) -> None:
+    """Keep them, atomically. Where that cannot be, the next run reads everything anew."""
+    temporary = file.with_suffix(f".{os.getpid()}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary.write_bytes(msgspec.json.encode(_Entry(digest=wanted, settings=settings)))
+        temporary.replace(file)
+    except (OSError, ValueError):
+        with suppress(OSError):
+            temporary.unlink()

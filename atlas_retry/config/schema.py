@@ -1,0 +1,224 @@
+"""The keys of a configuration, their types, limits and defaults. Reads nothing.
+
+The words under a key are its documentation: the example, the reference and the JSON Schema are
+made from them.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, Field
+from pydantic.fields import FieldInfo
+
+from atlas_retry.config.fields import (
+    Attempts,
+    Backend,
+    FreeText,
+    Glob,
+    Jobs,
+    Model,
+    Pattern,
+    Seconds,
+    ShellLine,
+    Text,
+    amount,
+    whole,
+)
+from atlas_retry.config.gate_schema import (
+    Command,
+    Custom,
+    QualityGate,
+    ReviewGate,
+    Section,
+)
+from atlas_retry.model import Session
+from atlas_retry.settings import GuardMode, OnCascade, OnExhausted
+
+
+class Validation(Section):
+    """The gates: commands that must exit 0."""
+
+    format: list[Command] = Field(default=[], examples=[["ruff format ."]])
+    """Formatters. They change files, so they run alone, first and in order."""
+    lint: list[Command] = Field(
+        default=[],
+        examples=[["ruff check .", {"name": "types", "run": "mypy src", "required": False}]],
+    )
+    """Linters and type checkers."""
+    test: list[Command] = Field(
+        default=[],
+        examples=[[{"run": "pytest -q", "timeout": "10m", "recheck": "pytest -q --lf"}]],
+    )
+    """Tests. A run in which no test ran is no success."""
+    pre_commit: list[Command] = Field(default=[], examples=[["pre-commit run --all-files"]])
+    """Hooks. They change files, so they run alone."""
+    build: list[Command] = Field(default=[])
+    """Builds; one attempt by default, because they are usually deterministic."""
+    review: list[ReviewGate] = Field(default=[])
+    """Judgements: an agent reads the diff and says pass, or what to change."""
+    custom: list[Custom] = Field(default=[])
+    """Anything else; each must say its `max_retries`."""
+    timeout: Seconds = Field(default="5m")  # type: ignore[assignment]
+    """Of one run of one command: 90 (seconds), 90s, 10m, 1h30m; at most 24h."""
+    parallel: bool = True
+    """Run lint, test, build and custom gates side by side."""
+    jobs: Jobs = "auto"
+    """How many side by side; auto = one per processor."""
+
+
+class Retry(Section):
+    """How long to try."""
+
+    ai_retry_enabled: bool = True
+    """false: --ai-fix is refused."""
+    max_ai_retry_attempts: Attempts | None = 3
+    """Attempts of a run, and of each gate that does not say its own `max_retries`; 0 = no agent,
+    null = no limit."""
+    flake_reruns: Annotated[int, *whole(0, 10)] = 1
+    """How often a failed test gate is run again, unchanged, before money is spent."""
+    max_cost_usd: Annotated[float, *amount(0, 100_000)] | None = 5
+    """Budget of a run in US dollars; null = no limit."""
+    max_minutes: Annotated[float, *amount(0, 1440)] | None = 60
+    """Budget of a run in minutes; null = no limit."""
+    on_exhausted: Annotated[OnExhausted, Field(strict=False)] = OnExhausted.BEST
+    """What stays when a run does not end green: the best attempt, the last one (keep), or what was
+    there before (restore)."""
+    on_failure: ShellLine | None = None
+    """A command that gets the run's JSON on stdin when it did not end green."""
+
+
+class Agent(Section):
+    """Who repairs."""
+
+    backend: Backend = "claude-code"
+    """claude-code, anthropic, command, scripted, or package.module:factory."""
+    models: Annotated[list[Model], Field(min_length=1)] = Field(
+        default=["sonnet", "sonnet", "opus"]
+    )
+    """By attempt; the last one repeats."""
+    session: Annotated[list[Annotated[Session, Field(strict=False)]], Field(min_length=1)] = Field(
+        default=[Session.NEW, Session.RESUME, Session.NEW]
+    )
+    """By attempt: a new conversation, or the last one resumed; the last word repeats."""
+    effort: list[Literal["low", "medium", "high", "xhigh", "max"]] = Field(default=[])
+    """By attempt, where the agent knows efforts; the last one repeats; empty = the agent's own."""
+    command: ShellLine | None = None
+    """Of the command backend: "codex exec - < {prompt_file}"."""
+    path: Text | None = None
+    """Of the Claude Code CLI, if it is not on PATH; of the scripted backend: its edits."""
+    max_turns: Annotated[int, *whole(1, 10_000)] | None = None
+    """Of one attempt; null = no limit."""
+    timeout: Seconds = Field(default="30m")  # type: ignore[assignment]
+    """Of one attempt."""
+    idle_timeout: Seconds = Field(default="10m")  # type: ignore[assignment]
+    """Of one attempt without a sign of life."""
+    permission_mode: Literal[
+        "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"
+    ] = "acceptEdits"
+    """Of the Claude Code CLI; acceptEdits confines edits to the workspace."""
+    extra_args: list[FreeText] = Field(default=[])
+    """Added to the agent's command line."""
+
+
+class Context(Section):
+    """What the agent is told."""
+
+    max_chars: Annotated[int, *whole(1000, 1_000_000)] = 16_000
+    """Of a whole prompt."""
+    max_chars_per_error: Annotated[int, *whole(100, 1_000_000)] = 2_000
+    """Of one error's text, cut in the middle."""
+    trace: bool = False
+    """Run failing Python tests once more under coverage to find the code at fault."""
+
+
+class Prompt(Section):
+    """The project's own words in every prompt."""
+
+    preamble: FreeText = ""
+    """Said first."""
+    gates: dict[str, Text] = Field(default={})
+    """Said when a gate failed, by kind or name: {lint: "Never disable a rule."}."""
+
+
+class Guard(Section):
+    """What an attempt may not do."""
+
+    mode: Annotated[GuardMode, Field(strict=False)] = GuardMode.BLOCK
+    """block, warn or off."""
+    protect: list[Glob] = Field(default=[])
+    """Files that no attempt may change, added to the built-in ones."""
+    allow: list[Glob] = Field(default=[])
+    """Files that may be changed although they look like tests or configuration."""
+
+
+class Cascade(Section):
+    """When a batch has a common cause."""
+
+    enabled: bool = True
+    """Watch for it."""
+    threshold: Annotated[int, *whole(1, 1000)] = 3
+    """Failed workspaces ..."""
+    window_size: Annotated[int, *whole(1, 1000)] = 5
+    """... among the last this many that finished."""
+    on_cascade: Annotated[OnCascade, Field(strict=False)] = OnCascade.PAUSE_AND_ALERT
+    """pause_and_alert: start no further workspace; alert: only say so."""
+
+
+class Batch(Section):
+    """Several workspaces at once."""
+
+    jobs: Annotated[int, *whole(1, 64)] = 2
+    """Workspaces side by side."""
+    cascade_detection: Cascade = Cascade()
+    """Stop when many fail for the same reason."""
+
+
+class Triage(Section):
+    """What to know about a failure before spending."""
+
+    baseline: Text | None = None
+    """A git revision: failures that are there as well are marked as not of this change."""
+
+
+class Configuration(Section):
+    """A whole configuration."""
+
+    version: Literal[1] = 1
+    """Of this format."""
+    validation: Validation = Validation()
+    """The gates: commands that must exit 0, and judgements."""
+    quality_gates: list[QualityGate] = Field(default=[])
+    """Gates in another spelling: [{name: lint, command: ..., required: true, max_retries: 3}]."""
+    retry: Retry = Retry()
+    """How long to try."""
+    agent: Agent = Agent()
+    """Who repairs."""
+    context: Context = Context()
+    """What the agent is told."""
+    prompt: Prompt = Prompt()
+    """The project's own words in every prompt."""
+    guard: Guard = Guard()
+    """What an attempt may not do."""
+    batch: Batch = Batch()
+    """Several workspaces at once."""
+    triage: Triage = Triage()
+    """What to know about a failure before spending."""
+    parsers: dict[str, Pattern] = Field(default={})
+    """Readers for the output of your own tools, each a regular expression with named groups:
+    {mytool: '^(?P<path>.+?):(?P<line>[0-9]+): (?P<message>.+)$'}."""
+
+
+def keys(model: type[BaseModel] = Configuration) -> Iterator[tuple[tuple[str, ...], FieldInfo]]:
+    """Every key there is with its field, in order, positions in lists left out of the path."""
+    for name, field in model.model_fields.items():
+        yield (name,), field
+        if inner := inner_model(field.annotation):
+            yield from (((name, *path), deeper) for path, deeper in keys(inner))
+
+
+def inner_model(annotation: object) -> type[BaseModel] | None:
+    """The model in an annotation such as `list[Model]` or `Model | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = (inner_model(argument) for argument in get_args(annotation))
+    return next(filter(None, inner), None)

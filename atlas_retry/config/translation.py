@@ -1,0 +1,248 @@
+"""From a checked configuration to `Settings`, and what only the whole of it can show. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from atlas_retry.config.gate_schema import (
+    Check,
+    CommandGate,
+    CommandKeys,
+    QualityGate,
+    ReviewGate,
+)
+from atlas_retry.config.layers import Layer, Path, dotted
+from atlas_retry.config.names import short_name, told_apart
+from atlas_retry.config.refusal import nearest, refused
+from atlas_retry.config.schema import Batch, Configuration, Retry
+from atlas_retry.errors import ConfigError
+from atlas_retry.model import Budget, Gate, Kind, ReportFile
+from atlas_retry.settings import (
+    UNLIMITED_ATTEMPTS,
+    AgentSettings,
+    BatchSettings,
+    CascadeSettings,
+    ContextSettings,
+    GuardSettings,
+    PromptSettings,
+    RetrySettings,
+    Settings,
+)
+
+MANY_ATTEMPTS = 5
+WRITERS = (Kind.FORMAT, Kind.PRE_COMMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a configuration cannot say itself."""
+
+    processors: int
+    """What `jobs: auto` means."""
+    folder: str = "."
+    """That the project's file speaks for, relative to the root."""
+    sources: tuple[str, ...] = ()
+    """Absolute paths of the files."""
+    is_folder: Callable[[str], bool] = lambda _: True
+    """Whether a path relative to the root is a folder inside of it."""
+
+
+def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Settings:
+    """The values that everything else works with."""
+    jobs = around.processors if said.validation.jobs == "auto" else said.validation.jobs
+    agent, context, prompt, guard = said.agent, said.context, said.prompt, said.guard
+    return Settings(
+        gates=_gates(said, around.folder),
+        jobs=jobs if said.validation.parallel else 1,
+        retry=_retry(said.retry, layer),
+        agent=AgentSettings(
+            backend=agent.backend,
+            models=tuple(agent.models),
+            session=tuple(agent.session),
+            effort=tuple(agent.effort),
+            command=agent.command,
+            path=agent.path,
+            max_turns=agent.max_turns,
+            timeout_s=agent.timeout,
+            idle_timeout_s=agent.idle_timeout,
+            permission_mode=agent.permission_mode,
+            extra_args=tuple(agent.extra_args),
+        ),
+        context=ContextSettings(**context.model_dump()),
+        prompt=PromptSettings(preamble=prompt.preamble, gates=tuple(prompt.gates.items())),
+        guard=GuardSettings(
+            mode=guard.mode, protect=tuple(guard.protect), allow=tuple(guard.allow)
+        ),
+        batch=_batch(said.batch),
+        triage_baseline=said.triage.baseline,
+        parsers=tuple(said.parsers.items()),
+        sources=around.sources,
+        warnings=tuple(_warnings(said, layer)),
+    )
+
+
+def _retry(said: Retry, layer: Layer) -> RetrySettings:
+    attempts = ("retry", "max_ai_retry_attempts")
+    unlimited = said.max_ai_retry_attempts is None
+    configured = UNLIMITED_ATTEMPTS if unlimited else said.max_ai_retry_attempts
+    return RetrySettings(
+        ai_retry_enabled=said.ai_retry_enabled,
+        ai_retry_origin=layer.origin(("retry", "ai_retry_enabled")) or "the defaults",
+        budget=Budget(
+            attempts=said.max_ai_retry_attempts,
+            cost_usd=said.max_cost_usd,
+            wall_s=None if said.max_minutes is None else said.max_minutes * 60,
+        ),
+        attempts_configured=configured if attempts in layer.places else None,
+        flake_reruns=said.flake_reruns,
+        on_exhausted=said.on_exhausted,
+        on_failure=said.on_failure,
+    )
+
+
+def _batch(said: Batch) -> BatchSettings:
+    return BatchSettings(
+        jobs=said.jobs, cascade=CascadeSettings(**said.cascade_detection.model_dump())
+    )
+
+
+# --- gates -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """One gate as written."""
+
+    path: Path
+    kind: Kind
+    gate: Check
+    run: str = ""
+
+
+def _said_gates(said: Configuration) -> Iterator[_Said]:
+    """In the order of `Kind`, then as written; the other spelling last."""
+    quality = list(_quality_gates(said.quality_gates))
+    for kind in Kind:
+        key = kind.value.replace("-", "_")
+        gates: list[CommandGate | ReviewGate] = getattr(said.validation, key)
+        for position, gate in enumerate(gates):
+            run = gate.run if isinstance(gate, CommandGate) else ""
+            yield _Said(("validation", key, position), kind, gate, run)
+        yield from (each for each in quality if each.kind is kind)
+
+
+def _quality_gates(gates: list[QualityGate]) -> Iterator[_Said]:
+    kinds = {kind.value: kind for kind in Kind if kind is not Kind.REVIEW}
+    for position, gate in enumerate(gates):
+        kind = kinds.get(gate.name.replace("_", "-"), Kind.CUSTOM)
+        yield _Said(("quality_gates", position), kind, gate, gate.command)
+
+
+def _gates(said: Configuration, folder: str) -> tuple[Gate, ...]:
+    written = tuple(_said_gates(said))
+    names = told_apart(
+        (each.gate.name or short_name(each.run), each.gate.name is None) for each in written
+    )
+    timeout_s = said.validation.timeout
+    return tuple(
+        _gate(each, name, timeout_s=timeout_s, folder=folder)
+        for each, name in zip(written, names, strict=True)
+    )
+
+
+def _gate(said: _Said, name: str, *, timeout_s: float, folder: str) -> Gate:
+    gate = said.gate
+    review = gate if isinstance(gate, ReviewGate) else None
+    keys = gate if isinstance(gate, CommandKeys) else CommandKeys()
+    report = keys.report
+    return Gate(
+        name=name,
+        kind=said.kind,
+        run=said.run,
+        prompt=review.prompt if review else None,
+        fix=keys.fix,
+        recheck=keys.recheck,
+        required=gate.required,
+        max_retries=gate.max_retries,
+        timeout_s=gate.timeout or timeout_s,
+        cwd=_joined(folder, keys.cwd),
+        env=tuple(keys.env.items()),
+        pass_env=tuple(keys.pass_env),
+        writes=said.kind in WRITERS if keys.writes is None else keys.writes,
+        keep_daemons=keys.keep_daemons,
+        parser=keys.parser,
+        report=ReportFile(format=report.format, path=report.path) if report else None,
+        agent=review.agent if review else None,
+        paths=tuple(review.paths) if review else (),
+    )
+
+
+def _joined(folder: str, cwd: str) -> str:
+    parts = [part for part in (*folder.split("/"), *cwd.split("/")) if part not in ("", ".")]
+    return "/".join(parts) or "."
+
+
+# --- what only the whole can show --------------------------------------------------------------
+
+
+def contradictions(
+    said: Configuration, layer: Layer, around: Surroundings
+) -> Iterator[ConfigError]:
+    """What each key may say alone, but not beside the others."""
+    gates = tuple(_said_gates(said))
+    if not gates:
+        yield ConfigError(
+            "nothing to validate: the configuration has no gate",
+            place=layer.place(("validation",), of_key=True),
+            remedy='add one, such as  validation: {test: ["pytest -q"]}',
+        )
+    if said.agent.backend == "command" and said.agent.command is None:
+        path: Path = ("agent", "backend")
+        yield refused(path, "the command backend needs agent.command", layer)
+    cascade = said.batch.cascade_detection
+    if cascade.threshold > cascade.window_size:
+        path = ("batch", "cascade_detection", "threshold")
+        yield refused(path, f"more than the window_size of {cascade.window_size}", layer)
+    yield from _unknown_gates(said, gates, layer)
+    for each in gates:
+        yield from _impossible(each, said, layer, around)
+
+
+def _impossible(
+    each: _Said, said: Configuration, layer: Layer, around: Surroundings
+) -> Iterator[ConfigError]:
+    if not isinstance(each.gate, CommandKeys):
+        return
+    cwd = _joined(around.folder, each.gate.cwd)
+    if not around.is_folder(cwd):
+        yield refused((*each.path, "cwd"), f"{cwd} is no folder of the repository", layer)
+    parser = each.gate.parser
+    if parser is None or parser in said.parsers:
+        return
+    from atlas_retry.diagnostics import PARSERS  # noqa: PLC0415 - start-up: seldom said
+
+    if parser not in PARSERS:
+        known = [*said.parsers, *PARSERS]
+        hint = nearest(parser, known) or ", ".join(known)
+        yield refused((*each.path, "parser"), f"no parser {parser!r}; did you mean {hint}?", layer)
+
+
+def _unknown_gates(
+    said: Configuration, gates: tuple[_Said, ...], layer: Layer
+) -> Iterator[ConfigError]:
+    names = [each.gate.name or short_name(each.run) for each in gates]
+    known = list(dict.fromkeys([*Kind, *names]))
+    for name in said.prompt.gates:
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+            yield refused(("prompt", "gates", name), f"no kind or gate of that name; {hint}", layer)
+
+
+def _warnings(said: Configuration, layer: Layer) -> Iterator[str]:
+    """What is allowed but unwise."""
+    limits = [((*each.path, "max_retries"), each.gate.max_retries) for each in _said_gates(said)]
+    limits.append((("retry", "max_ai_retry_attempts"), said.retry.max_ai_retry_attempts))
+    for path, limit in limits:
+        if limit is not None and limit > MANY_ATTEMPTS:
+            where = f"{layer.place(path)}: {dotted(path)}"
+            yield f"{where}: more than {MANY_ATTEMPTS} attempts seldom help"

@@ -1,0 +1,77 @@
+"""From the bytes of all sources to checked settings: the slow way, with pydantic and YAML."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pydantic import ValidationError
+
+from atlas_retry.config import document, environment, translation
+from atlas_retry.config.files import File
+from atlas_retry.config.layers import Layer, canonical, nested, overlay, said_by
+from atlas_retry.config.refusal import refusals, together
+from atlas_retry.config.schema import Configuration, keys
+from atlas_retry.config.translation import Surroundings
+from atlas_retry.errors import ConfigError, Place
+from atlas_retry.redaction import redact
+from atlas_retry.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """A configuration without a fault."""
+
+    settings: Settings
+    layer: Layer
+    """What was said, and where."""
+
+
+def understand(
+    files: Sequence[File],
+    around: Surroundings,
+    *,
+    variables: Mapping[str, str],
+    overrides: Mapping[str, object],
+) -> Understood:
+    """Lay the sources over each other and check the whole; `files` with the highest first.
+
+    Raises ConfigError with everything that is wrong.
+    """
+    try:
+        read = [canonical(document.read(file.content, file.path)) for file in reversed(files)]
+    except ConfigError as error:
+        raise together((error,)) from error
+    layer = reduce(overlay, (*read, environment.read(variables), _flags(overrides)))
+    said = _checked(layer, around)
+    settings = translation.settings_of(said, layer, around)
+    secrets = tuple(warning for file in files for warning in _secrets(file))
+    return Understood(settings=replace(settings, warnings=settings.warnings + secrets), layer=layer)
+
+
+def _flags(overrides: Mapping[str, object]) -> Layer:
+    place = Place("the command line")
+    said = (said_by(place, nested(tuple(key.split(".")), v)) for key, v in overrides.items())
+    return reduce(overlay, said, Layer())
+
+
+def _checked(layer: Layer, around: Surroundings) -> Configuration:
+    try:
+        said = Configuration.model_validate(layer.values)
+    except ValidationError as error:
+        paths = [path for path, _ in keys()]
+        wrong = layer.problems + refusals(error, layer, paths)
+        raise together(wrong) from error
+    if wrong := layer.problems + tuple(translation.contradictions(said, layer, around)):
+        raise together(wrong)
+    return said
+
+
+def _secrets(file: File) -> Iterator[str]:
+    text = file.content.decode("utf-8-sig")
+    lines = zip(text.split("\n"), redact(text).split("\n"), strict=True)
+    for number, (line, shown) in enumerate(lines, start=1):
+        if line != shown:
+            yield (
+                f"{file.path}:{number}: a secret in plain text: {shown.strip()}"
+                " (keep it in the environment and name it in pass_env)"
+            )
