@@ -12,7 +12,7 @@ from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, fan_out
 from atlas_retry.loop import Run, retry
 from atlas_retry.model import Level, Outcome, Validation
-from atlas_retry.site import Site, open_site, under_git
+from atlas_retry.site import Site, open_site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,8 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
     site = open_site(root, environ, asked.overrides)
     if asked.ai_fix and not site.settings.retry.ai_retry_enabled:
         raise UsageError(
-            f"--ai-fix is refused by ai_retry_enabled: false, {site.settings.retry.ai_retry_origin}",
+            "--ai-fix is refused by ai_retry_enabled: false, "
+            f"{site.settings.retry.ai_retry_origin}",
             remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
         )
     guard = replace(site.settings.guard, allow=(*site.settings.guard.allow, *asked.allow))
@@ -71,7 +72,7 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
 
 def run_one(site: Site, asked: Asked, emit: Emit) -> Outcome:
     """One run under the workspace's lock, every event of it in its log."""
-    git = under_git(site)
+    git = site.git
     run_id = state.new_run_id()
     folder = wiring.run_folder(site, run_id)
     with workspace.lock(git), EventLog(folder.events) as log:

@@ -1,7 +1,7 @@
 """What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
@@ -54,6 +54,33 @@ def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
         completed_at=completed.completed_at,
         diagnostics=_anchored(findings, reading.root) if findings else (),
         triage=_triage(status, findings),
+    )
+
+
+def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
+    """A result that another runner recorded, read as if its gate had ended just now."""
+    if result.diagnostics or result.success:
+        return result
+    stdout, stderr = (
+        redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
+    )
+    findings = diagnose(
+        ToolOutput(
+            command=result.command,
+            kind=result.kind,
+            exit_code=result.exit_code,
+            stdout=stdout,
+            stderr=stderr,
+            custom=reading.parsers,
+        )
+    )
+    told = _anchored(findings, reading.root)
+    return replace(
+        result,
+        stdout=stdout,
+        stderr=stderr,
+        diagnostics=told,
+        triage=_triage(result.status, findings),
     )
 
 

@@ -1,7 +1,9 @@
 """Open a workspace with its configuration, and say how its gates run. Decides nothing."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from atlas_retry import config, gates, state, workspace
@@ -13,20 +15,34 @@ from atlas_retry.settings import Settings
 KEPT_VALIDATION_LOGS = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Site:
     """One workspace with its configuration."""
 
     root: Path
+    """Of the work tree; without git, the directory that was named."""
     settings: Settings
     state: Path
     environ: Mapping[str, str]
-    git: workspace.Workspace | None
-    """None: the directory is not under git; gates run, nothing is held."""
+
+    @property
+    def has_git(self) -> bool:
+        return os.path.lexists(self.root / ".git")
+
+    @cached_property
+    def git(self) -> workspace.Workspace:
+        """Opened when it is first wanted: to run readers alone, nobody asks git anything."""
+        if not self.has_git:
+            raise WorkspaceError(
+                f"{self.root} is not under git, and a run has to be able to put everything back",
+                remedy=f"git init {self.root}",
+            )
+        return workspace.open_workspace(self.root, self.state, environ=self.environ)
 
     @property
     def facts(self) -> WorkspaceFacts:
-        if self.git:
+        """For reports. Raises WorkspaceError where git is there but cannot be used."""
+        if self.has_git:
             return workspace.facts(self.git)
         return WorkspaceFacts(name=self.root.name, root=str(self.root))
 
@@ -36,25 +52,14 @@ def open_site(
 ) -> Site:
     """Find the workspace of a directory and read its configuration.
 
-    Raises ConfigError, WorkspaceError (git is there but cannot be used), StateError.
+    Raises ConfigError, StateError.
     """
-    settings = config.load(path, environ=environ, overrides=overrides or {})
-    home = state.home(environ)
-    try:
-        git = workspace.open_workspace(path, home)
-    except workspace.NotARepositoryError:
-        return Site(root=path, settings=settings, state=home, environ=environ, git=None)
-    return Site(root=git.root, settings=settings, state=home, environ=environ, git=git)
-
-
-def under_git(site: Site) -> workspace.Workspace:
-    """The workspace of a site that has to be under git. Raises WorkspaceError."""
-    if site.git is None:
-        raise WorkspaceError(
-            f"{site.root} is not under git, and a run has to be able to put everything back",
-            remedy=f"git init {site.root}",
-        )
-    return site.git
+    return Site(
+        root=config.root_of(path),
+        settings=config.load(path, environ=environ, overrides=overrides or {}),
+        state=state.home(environ),
+        environ=environ,
+    )
 
 
 def validation_logs(site: Site) -> Path:
@@ -78,17 +83,17 @@ def plan(site: Site, logs: Path) -> gates.Plan:
         logs=logs,
         environ=site.environ,
         jobs=site.settings.jobs,
-        watched=_watched(site.git) if site.git else None,
+        watched=_watched(site) if site.has_git else None,
         parsers=site.settings.parsers,
         secrets=secret_values(site.environ),
     )
 
 
-def _watched(git: workspace.Workspace) -> gates.Watched:
+def _watched(site: Site) -> gates.Watched:
     return gates.Watched(
-        take=lambda: workspace.snapshot(git).id,
+        take=lambda: workspace.snapshot(site.git).id,
         between=lambda before, after: tuple(
-            change.path for change in workspace.changes(git, before, after)
+            change.path for change in workspace.changes(site.git, before, after)
         ),
     )
 
