@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from atlas_retry.workspace import Workspace, open_workspace
+
 ENVIRON = {
     "PATH": os.environ["PATH"],
     "LANG": "C.UTF-8",
@@ -46,6 +48,12 @@ def git(at: Path, *arguments: str, stdin: bytes = b"", **environ: str) -> bytes:
         capture_output=True,
         check=True,
     ).stdout
+
+
+def opened(root: Path, state: Path | None = None) -> Workspace:
+    """The workspace of `root`, with its state beside it."""
+    environ = {**ENVIRON, "HOME": str(root.parent)}
+    return open_workspace(root, state or root.parent / "state", environ=environ)
 
 
 def write(root: Path, path: str | bytes, content: bytes | str = "", mode: int = 0o644) -> Path:

@@ -3,13 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace import Workspace, open_workspace, restore, snapshot
-from tests.repositories import ENVIRON, SHAPES, Shape, entries, git, git_bytes, write
-
-
-def opened(root: Path) -> Workspace:
-    state = root.parent / "state"
-    return open_workspace(root, state, environ={**ENVIRON, "HOME": str(root.parent)})
+from atlas_retry.workspace import Workspace, restore, snapshot
+from tests.repositories import SHAPES, Shape, entries, git, git_bytes, opened, write
 
 
 def index_time(ws: Workspace) -> int | None:

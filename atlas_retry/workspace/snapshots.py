@@ -72,7 +72,9 @@ def take(ws: Workspace) -> tuple[Snapshot, State, Scan]:
 
 def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, State, Scan]:
     blobs = Blobs(
-        lambda stream: shadow_git(ws, "fast-import", "--quiet", "--force", stdin=stream),
+        lambda stream: shadow_git(
+            ws, "fast-import", "--quiet", "--force", "--depth=0", stdin=stream
+        ),
         {*before.loose, *(known.oid for known in before.files.values())},
     )
     found = scan(ws.root, listing(ws.root, ws.environ), avoid=ws.state)

@@ -1,0 +1,453 @@
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.model import ChangeStatus
+from atlas_retry.workspace import (
+    NotARepositoryError,
+    Snapshot,
+    Workspace,
+    changes,
+    compact,
+    drop,
+    facts,
+    keep,
+    kept,
+    load,
+    open_workspace,
+    patch,
+    restore,
+    snapshot,
+    tree,
+)
+from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo")
+
+
+@pytest.fixture
+def ws(root: Path) -> Workspace:
+    return opened(root)
+
+
+def paths(ws: Workspace, taken: Snapshot, *, ignored: bool = False) -> set[str]:
+    return set(tree(ws, taken.id, ignored=ignored).paths())
+
+
+def test_two_snapshots_of_the_same_are_the_same(ws: Workspace) -> None:
+    assert snapshot(ws) == snapshot(ws)
+
+
+def test_work_is_equal_exactly_when_the_files_are(root: Path, ws: Workspace) -> None:
+    first = snapshot(ws)
+    write(root, "src/a.py", "a = 3\n")
+    second = snapshot(ws)
+    write(root, "src/a.py", "a = 1\n")
+    assert second.work != first.work == snapshot(ws).work
+
+
+def test_staging_changes_the_snapshot_but_not_the_work(root: Path, ws: Workspace) -> None:
+    write(root, "new.txt", "new\n")
+    first = snapshot(ws)
+    git(root, "add", "new.txt")
+    second = snapshot(ws)
+    assert first.work == second.work
+    assert first.id != second.id
+
+
+def test_an_edit_is_seen_whatever_its_time_stamps_say(root: Path, ws: Workspace) -> None:
+    for number in range(20):
+        file = write(root, "src/a.py", f"a = {number:02}\n")
+        os.utime(file, ns=(1, 1))
+        taken = snapshot(ws)
+        assert tree(ws, taken.id).read("src/a.py") == f"a = {number:02}\n".encode()
+
+
+def test_a_time_stamp_in_the_future_hides_nothing(root: Path, ws: Workspace) -> None:
+    for number in range(3):
+        os.utime(write(root, "src/a.py", f"a = {number}\n"), (2**33, 2**33))
+        assert tree(ws, snapshot(ws).id).read("src/a.py") == f"a = {number}\n".encode()
+
+
+def test_a_snapshot_can_be_loaded_by_its_id(root: Path, ws: Workspace) -> None:
+    write(root, ".gitignore", "big.log\n")
+    write(root, "big.log", b"x" * (1 << 20) + b"x")
+    taken = snapshot(ws)
+    assert load(ws, taken.id) == taken
+
+
+@pytest.mark.parametrize(
+    "name", ["0" * 40, "nonsense", "--help", "4b825dc642cb6eb9a060e54bf8d69288fbee4904"]
+)
+def test_an_id_of_no_snapshot_is_refused(ws: Workspace, name: str) -> None:
+    snapshot(ws)
+    with pytest.raises(WorkspaceError):
+        load(ws, name)
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "reason"),
+    [
+        ("big.log", b"x" * ((1 << 20) + 1), "ignored, and more than 1 MiB"),
+        ("sub/node_modules/x/index.js", b"x", "dependency or cache folder"),
+        (".venv/bin/python", b"x", "dependency or cache folder"),
+        ("built/CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55", "cache"),
+        ("myenv/pyvenv.cfg", b"home = /usr", "dependency or cache folder"),
+        ("nested/.git/HEAD", b"ref: refs/heads/main\n", "git's own files"),
+    ],
+)
+def test_what_is_not_held_is_told_with_the_reason(
+    root: Path, ws: Workspace, path: str, content: bytes, reason: str
+) -> None:
+    write(root, ".gitignore", "*.log\nnode_modules\n.venv\nbuilt\nmyenv\n")
+    write(root, path, content)
+    taken = snapshot(ws)
+    (told,) = taken.left_out
+    assert reason in told
+    assert path.startswith(told.partition("/ (")[0].partition(" (")[0])
+    assert path not in paths(ws, taken, ignored=True)
+
+
+def test_folders_of_one_name_that_are_not_held_are_told_once(root: Path, ws: Workspace) -> None:
+    write(root, ".gitignore", "__pycache__\n")
+    for name in ("a", "b", "c"):
+        write(root, f"{name}/__pycache__/x.pyc", b"x")
+    assert snapshot(ws).left_out == ("**/__pycache__/ (dependency or cache folder; 3 of them)",)
+
+
+def test_tracked_files_in_a_folder_named_like_a_cache_are_held(root: Path, ws: Workspace) -> None:
+    write(root, ".gitignore", "*.o\n")
+    write(root, "target/Main.java", "class Main {}\n")
+    write(root, "target/Main.o", "o\n")
+    taken = snapshot(ws)
+    assert "target/Main.java" in paths(ws, taken)
+    assert taken.left_out == ("target/ (dependency or cache folder)",)
+
+
+def test_ignored_files_are_held_up_to_64_mib_the_nearest_to_the_root_first(
+    root: Path, ws: Workspace
+) -> None:
+    write(root, ".gitignore", "data/\n.env\n")
+    for number in range(66):
+        write(root, f"data/many/{number:02}", bytes([number]) * (1 << 20))
+    write(root, "data/near", "near\n")
+    write(root, ".env", "KEY=1\n")
+    taken = snapshot(ws)
+    held = {path for path in paths(ws, taken, ignored=True) if path.startswith(("data/", ".env"))}
+    assert {"data/near", ".env"} <= held
+    assert len(held) == 2 + 63
+    assert len(taken.left_out) == 3
+
+
+def test_what_is_no_file_is_passed_over_with_a_note(root: Path, ws: Workspace) -> None:
+    os.mkfifo(root / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(root / "socket"))
+        assert snapshot(ws).left_out == ("pipe (a FIFO)", "socket (a socket)")
+
+
+UNREADABLE = """
+import os, sys
+from pathlib import Path
+from atlas_retry.workspace import open_workspace, snapshot
+root, state = Path(sys.argv[1]), Path(sys.argv[2])
+ws = open_workspace(root, state, environ={"PATH": os.environ["PATH"], "HOME": str(state)})
+for line in snapshot(ws).left_out:
+    print(line)
+"""
+_NOT_EVEN_ROOT = "-dac_override,-dac_read_search"
+
+
+def test_a_file_that_may_not_be_read_is_told(root: Path, tmp_path: Path) -> None:
+    write(root, "secret", "x", 0)
+    (root / "closed").mkdir(mode=0)
+    less = (f"--bounding-set={_NOT_EVEN_ROOT}", f"--inh-caps={_NOT_EVEN_ROOT}")
+    done = subprocess.run(
+        (
+            *(("setpriv", *less) if os.getuid() == 0 else ()),
+            *(sys.executable, "-c", UNREADABLE, str(root), str(tmp_path / "state")),
+        ),
+        capture_output=True,
+        check=False,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    assert done.stderr.decode() == ""
+    assert done.stdout.decode().splitlines() == [
+        "closed/ (cannot be read: Permission denied)",
+        "secret (cannot be read: Permission denied)",
+    ]
+
+
+def test_files_that_are_written_meanwhile_do_no_harm(root: Path, ws: Workspace) -> None:
+    stop = threading.Event()
+
+    def scribble() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            file = write(root, f"busy/{number % 50}.txt", f"{number}\n" * 1000)
+            if number % 3 == 0:
+                file.unlink()
+            if number % 7 == 0:
+                shutil.rmtree(root / "busy")
+
+    writer = threading.Thread(target=scribble)
+    writer.start()
+    try:
+        for _ in range(20):
+            taken = snapshot(ws)
+            assert load(ws, taken.id) == taken
+    finally:
+        stop.set()
+        writer.join()
+
+
+def test_the_state_directory_is_no_part_of_the_work_tree_it_lies_in(root: Path) -> None:
+    ws = opened(root, root / "state")
+    first = snapshot(ws)
+    assert "state" not in {path.partition("/")[0] for path in paths(ws, first, ignored=True)}
+    assert snapshot(ws) == first
+
+
+def test_a_big_file_is_held_without_being_read_into_memory(root: Path, ws: Workspace) -> None:
+    content = os.urandom(9 << 20)
+    write(root, b"-big\n\xff", content)
+    taken = snapshot(ws)
+    assert tree(ws, taken.id).read(os.fsdecode(b"-big\n\xff")) == content
+    (root / os.fsdecode(b"-big\n\xff")).unlink()
+    restore(ws, taken.id)
+    assert (root / os.fsdecode(b"-big\n\xff")).read_bytes() == content
+
+
+def _relink(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("src/a.py")
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (lambda r: write(r, "n", "1\n"), ("n", ChangeStatus.ADDED, None, "100644")),
+        (
+            lambda r: write(r, "run.sh", "x\n", 0o755),
+            ("run.sh", ChangeStatus.MODIFIED, "100755", "100755"),
+        ),
+        (lambda r: (r / "run.sh").unlink(), ("run.sh", ChangeStatus.DELETED, "100755", None)),
+        (lambda r: (r / "run.sh").chmod(0o644), ("run.sh", ChangeStatus.MODE, "100755", "100644")),
+        (lambda r: _relink(r / "run.sh"), ("run.sh", ChangeStatus.MODIFIED, "100755", "120000")),
+    ],
+    ids=["added", "modified", "deleted", "mode", "link"],
+)
+def test_a_change_tells_what_happened(
+    root: Path,
+    ws: Workspace,
+    act: Callable[[Path], object],
+    expected: tuple[str, ChangeStatus, str | None, str | None],
+) -> None:
+    before = snapshot(ws)
+    act(root)
+    (change,) = changes(ws, before.id, snapshot(ws).id)
+    assert (change.path, change.status, change.old_mode, change.new_mode) == expected
+
+
+def test_lines_are_counted_and_binary_files_have_none(root: Path, ws: Workspace) -> None:
+    before = snapshot(ws)
+    write(root, "src/a.py", "a = 2\nb = 3\n")
+    write(root, "blob", b"\0\1")
+    found = {
+        change.path: (change.added, change.removed)
+        for change in changes(ws, before.id, snapshot(ws).id)
+    }
+    assert found == {"src/a.py": (2, 1), "blob": (None, None)}
+
+
+def test_odd_names_come_through_a_change(root: Path, ws: Workspace) -> None:
+    before = snapshot(ws)
+    for name in ODD_NAMES:
+        write(root, name, "x\n")
+    found = {change.path for change in changes(ws, before.id, snapshot(ws).id)}
+    assert found == {os.fsdecode(name) for name in ODD_NAMES}
+
+
+def test_ignored_files_count_only_when_asked_for(root: Path, ws: Workspace) -> None:
+    write(root, ".gitignore", "*.log\n")
+    before = snapshot(ws)
+    write(root, "x.log", "log\n")
+    after = snapshot(ws)
+    assert before.work == after.work
+    assert changes(ws, before.id, after.id) == ()
+    assert [c.path for c in changes(ws, before.id, after.id, ignored=True)] == ["x.log"]
+
+
+@pytest.mark.parametrize("content", ["same\n", "other\n"])
+def test_hiding_a_file_from_git_hides_no_change_of_it(
+    root: Path, ws: Workspace, content: str
+) -> None:
+    write(root, "seen.txt", "same\n")
+    before = snapshot(ws)
+    write(root, ".git/info/exclude", "seen.txt\n")
+    write(root, "seen.txt", content)
+    after = snapshot(ws)
+    expected = [] if content == "same\n" else [("seen.txt", ChangeStatus.MODIFIED)]
+    assert [(c.path, c.status) for c in changes(ws, before.id, after.id)] == expected
+
+
+def test_a_patch_shows_the_change_as_a_unified_diff(root: Path, ws: Workspace) -> None:
+    write(root, ".gitattributes", "*.py diff=evil -diff\n")
+    git(root, "config", "diff.evil.textconv", "touch ../executed; cat")
+    git(root, "config", "diff.evil.command", "touch ../executed; true")
+    before = snapshot(ws)
+    write(root, "src/a.py", "a = 2\n")
+    text = patch(ws, before.id, snapshot(ws).id)
+    assert b"--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-a = 1\n+a = 2\n" in text
+    assert not (root.parent / "executed").exists()
+
+
+def test_a_patch_applies(root: Path, ws: Workspace) -> None:
+    before = snapshot(ws)
+    write(root, "src/a.py", "a = 2\n")
+    write(root, "new.txt", "new\n")
+    after = snapshot(ws)
+    text = patch(ws, before.id, after.id)
+    restore(ws, before.id)
+    git(root, "apply", stdin=text)
+    assert snapshot(ws).work == after.work
+
+
+def test_what_is_kept_outlives_a_compaction(root: Path, ws: Workspace) -> None:
+    before = entries(root)
+    taken = snapshot(ws)
+    keep(ws, "runs/20260101-000000-abcd/1", taken.id)
+    write(root, "src/a.py", "changed\n")
+    keep(ws, "runs/20260101-000000-abcd/2", snapshot(ws).id)
+    compact(ws)
+    assert set(kept(ws)) == {"runs/20260101-000000-abcd/1", "runs/20260101-000000-abcd/2"}
+    restore(ws, kept(ws)["runs/20260101-000000-abcd/1"])
+    assert entries(root) == before
+
+
+def test_what_is_dropped_is_kept_no_more(ws: Workspace) -> None:
+    for name in ("runs/r/1", "runs/r/2", "runs/s/1"):
+        keep(ws, name, snapshot(ws).id)
+    drop(ws, "runs/r/1", "runs/r/2", "runs/never/was")
+    assert set(kept(ws)) == {"runs/s/1"}
+
+
+def test_nothing_is_kept_before_the_first_snapshot(ws: Workspace) -> None:
+    assert kept(ws) == {}
+
+
+def test_a_damaged_memory_costs_time_only(ws: Workspace) -> None:
+    taken = snapshot(ws)
+    (ws.shadow / "atlas-known").write_bytes(b"\x93garbage")
+    assert snapshot(ws) == taken
+
+
+def test_a_damaged_shadow_is_filled_again(root: Path, ws: Workspace) -> None:
+    taken = snapshot(ws)
+    shutil.rmtree(ws.shadow / "objects")
+    (ws.shadow / "objects").mkdir()
+    write(root, "src/a.py", "a = 2\n")
+    snapshot(ws)
+    write(root, "src/a.py", "a = 1\n")
+    assert snapshot(ws) == taken
+    assert tree(ws, taken.id).read("src/b.py") == b"b = 2\n"
+
+
+def test_variables_of_an_outer_git_are_not_heard(root: Path, tmp_path: Path) -> None:
+    other = repository(tmp_path / "other")
+    outer = {"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_INDEX_FILE": "/x"}
+    environ = {**ENVIRON, "HOME": str(tmp_path), **outer}
+    ws = open_workspace(root / "src", tmp_path / "state", environ=environ)
+    assert ws.root == root
+    assert "src/a.py" in paths(ws, snapshot(ws))
+
+
+def test_a_repository_of_somebody_else_is_refused_with_gits_remedy(
+    root: Path, tmp_path: Path
+) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(root, 65534, 65534)
+    os.chown(root / ".git", 65534, 65534)
+    with pytest.raises(WorkspaceError, match="dubious ownership") as refused:
+        opened(root)
+    assert refused.value.remedy == f"git config --global --add safe.directory {root}"
+    write(tmp_path, ".gitconfig", f"[safe]\n\tdirectory = {root}\n")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    assert open_workspace(root, tmp_path / "state", environ=environ).root == root
+
+
+def test_a_folder_without_git_is_told_from_one_that_git_refuses(tmp_path: Path) -> None:
+    with pytest.raises(NotARepositoryError) as refused:
+        opened(tmp_path)
+    assert refused.value.remedy == f"git init {tmp_path}"
+
+
+def test_a_bare_repository_has_no_work_tree(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "bare.git")
+    with pytest.raises(WorkspaceError, match="bare"):
+        opened(tmp_path / "bare.git")
+
+
+def test_a_git_directory_is_no_work_tree(root: Path) -> None:
+    with pytest.raises(WorkspaceError, match="inside a git directory"):
+        opened(root / ".git")
+
+
+@pytest.mark.parametrize(
+    ("says", "message"), [("git version 2.10.0", "2.26 or newer"), ("hello", "2.26")]
+)
+def test_a_git_that_is_too_old_is_refused(
+    root: Path, tmp_path: Path, says: str, message: str
+) -> None:
+    write(tmp_path, "bin/git", f"#!/bin/sh\necho {says}\n", 0o755)
+    with pytest.raises(WorkspaceError, match=message):
+        open_workspace(root, tmp_path / "state", environ={"PATH": str(tmp_path / "bin")})
+
+
+def test_no_git_at_all_is_told(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="git"):
+        open_workspace(root, tmp_path / "state", environ={"PATH": str(tmp_path)})
+
+
+def test_a_merge_that_is_not_finished_is_known(root: Path) -> None:
+    git(root, "checkout", "-q", "-b", "side")
+    write(root, "src/a.py", "a = 'side'\n")
+    commit(root)
+    git(root, "checkout", "-q", "-")
+    write(root, "src/a.py", "a = 'main'\n")
+    commit(root)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(root, "merge", "side")
+    ws = opened(root)
+    assert ws.in_progress == ("a merge",)
+    assert b"<<<<<<<" in (tree(ws, snapshot(ws).id).read("src/a.py") or b"")
+
+
+def test_facts_say_where_the_workspace_is(root: Path, ws: Workspace) -> None:
+    head = git(root, "rev-parse", "HEAD").decode().strip()
+    clean = facts(ws)
+    write(root, "new.txt", "new\n")
+    assert (clean.name, clean.root, clean.head, clean.dirty) == ("repo", str(root), head, False)
+    assert facts(ws).dirty is True
+
+
+def test_facts_run_no_filter_of_the_repository(root: Path, ws: Workspace) -> None:
+    write(root, ".gitattributes", "*.py filter=evil\n")
+    git(root, "config", "filter.evil.clean", "touch ../executed; cat")
+    git(root, "config", "filter.evil.required", "true")
+    write(root, "src/a.py", "a = 1\n")
+    facts(ws)
+    assert not (root.parent / "executed").exists()
