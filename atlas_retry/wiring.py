@@ -104,21 +104,25 @@ def _take(journey: Journey, name: str) -> Taken:
     return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
 
-def _restore(
-    journey: Journey, target: str, expected: str, paths: Collection[str] | None
-) -> None:
-    """Put files back, all but those that somebody else has edited since `expected`."""
-    theirs = frozenset(workspace.conflicts(journey.git, expected, target))
-    if not theirs:
-        workspace.restore(journey.git, target, paths)
-        return
-    wanted = paths
-    if wanted is None:
-        wanted = {change.path for change in workspace.changes(journey.git, target, expected)}
-    workspace.restore(journey.git, target, set(wanted) - theirs)
-    names = ", ".join(sorted(theirs))
-    text = f"edited meanwhile by somebody else, and left as it is: {names}"
-    journey.emit(Notice(level=Level.WARNING, text=text))
+def _restore(journey: Journey, target: str, expected: str, paths: Collection[str] | None) -> None:
+    """Put files back, all but those that somebody else has edited since `expected`.
+
+    A whole restore puts git's own state back as well, where it moved since the run began.
+    """
+    done = workspace.restore(journey.git, target, paths, since=expected)
+    if done.conflicts:
+        names = ", ".join(done.conflicts)
+        text = f"edited meanwhile by somebody else, and left as it is: {names}"
+        journey.emit(Notice(level=Level.WARNING, text=text))
+    if paths is None and (moved := _moved(journey)):
+        workspace.put_back_git(journey.git, target, moved)
+
+
+def _moved(journey: Journey) -> frozenset[str]:
+    """What git holds beside the work tree and the index that is not as it was at the start."""
+    was = journey.seal.facts
+    now = workspace.git_facts(journey.site.root, environ=journey.site.environ)
+    return frozenset(name for name in {*was, *now} - {"index"} if was.get(name) != now.get(name))
 
 
 def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
@@ -185,9 +189,7 @@ def _sooner(one_s: float, other_s: float | None) -> float:
     return one_s if other_s is None else min(one_s, other_s)
 
 
-def _conversation(
-    journey: Journey, progress: Progress, number: int
-) -> tuple[str | None, float]:
+def _conversation(journey: Journey, progress: Progress, number: int) -> tuple[str | None, float]:
     """The session to resume and what it has cost; a refused attempt's session is over."""
     wanted = _nth(journey.site.settings.agent.session, number)
     last = progress.attempts[-1] if progress.attempts else None
@@ -227,6 +229,4 @@ def _judgement(journey: Journey, before: str, after: str, failed: Validation) ->
     violations, put_back = judge.judge_attempt(
         journey.git, before, after, seal=journey.seal, failing=failed.failures
     )
-    return Judgement(
-        violations=violations, put_back=put_back, blocks=mode is GuardMode.BLOCK
-    )
+    return Judgement(violations=violations, put_back=put_back, blocks=mode is GuardMode.BLOCK)

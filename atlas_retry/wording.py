@@ -52,7 +52,7 @@ MARKS = {
     Status.SKIPPED: ("skipped", "dim"),
 }
 
-HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS = 8, 24, 20
+HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS, GLIMPSE = 8, 24, 20, 3
 
 
 def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
@@ -64,6 +64,8 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
             yield event.message, "dim"
         case GateFinished():
             yield from _gate(event.result)
+            if event.scope.run:
+                yield from _first_complaints(event.result)
         case FixerFinished():
             yield f"  {event.message}: {event.command}", "good" if event.changed else "dim"
         case RunStarted():
@@ -91,6 +93,14 @@ def _gate(result: GateResult) -> Iterator[Line]:
     yield f"  {mark:<9} {result.name} ({seconds(result.duration_ms)}){tail}", style
     if result.changed:
         yield f"            changed {_some(result.changed)}", "dim"
+
+
+def _first_complaints(result: GateResult) -> Iterator[Line]:
+    """Within a run the details come last, so a glimpse comes first."""
+    for diagnostic in () if result.success else result.diagnostics[:GLIMPSE]:
+        yield f"            {_place(diagnostic)}{_said(diagnostic)}", "dim"
+    if not result.success and len(result.diagnostics) > GLIMPSE:
+        yield f"            and {len(result.diagnostics) - GLIMPSE} more", "dim"
 
 
 def _some(names: tuple[str, ...], limit: int = 4) -> str:
