@@ -134,8 +134,9 @@ def _steers(name: str, key: Key, value: object) -> bool:
     if name == "Cargo.toml":
         return "lints" in key[:2] or key[-1] in ("autotests", "test", "doctest", "harness", "bench")
     if name == "pom.xml":
-        return bool(re.search(r"/(plugins?|pluginmanagement|profiles?|reporting)/", key[0])) or (
-            "/properties/" in key[0] and bool(re.search(r"skip|test|check|fail", key[0], re.I))
+        said = "/".join(key)
+        return bool(re.search(r"(^|/)(plugins?|pluginmanagement|profiles?|reporting)/", said)) or (
+            "properties" in key and bool(re.search(r"skip|test|check|fail", key[-1]))
         )
     if name == "tox.ini":
         return key[0] != "tox"
@@ -156,7 +157,7 @@ def _is_innocent(
     before, after = old.get(key), new.get(key)
     if "addopts" in key or key[-1] == "commands":
         return _options_kept(before, after)
-    if "rules" in key:
+    if "rules" in key or "lints" in key:
         return _severity(after, absent=_severity(before, absent=0)) >= _severity(before, absent=3)
     if "overrides" in key and _is_about_strangers(key, new, scene):
         return True
@@ -207,7 +208,7 @@ def _number(value: object, way: Direction) -> float:
 def _severity(value: object, *, absent: int) -> int:
     """Of an ESLint rule: off, warn, error."""
     first = value[0] if isinstance(value, tuple) and value else value
-    levels = {"off": 0, "0": 0, "warn": 1, "1": 1, "error": 2, "2": 2, "deny": 2, "forbid": 2}
+    levels = {"off": 0, "allow": 0, "0": 0, "warn": 1, "1": 1, "error": 2, "2": 2, "deny": 2, "forbid": 2}
     return absent if first is None else levels.get(str(first).strip("'\""), 1)
 
 

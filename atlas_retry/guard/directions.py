@@ -36,7 +36,7 @@ _NEUTRAL = _words(
     " minimum_pre_commit_version autofix_commit_msg autoupdate_schedule env_list envlist isolated_build"
     " deps requires globals env parser parseroptions sourcetype ecmaversion root asyncio_mode"
     " asyncio_default_fixture_loop_scope dynamic_context namespace_packages explicit_package_bases"
-    " groupid artifactid modelversion packaging url inceptionyear"
+    " target_version python_version pythonversion pythonplatform release encoding groupid modelversion packaging url inceptionyear"
 )
 _MORE = _words(
     "select extend_select enable enabled plugins extends testpaths include includes files source"
@@ -45,7 +45,7 @@ _MORE = _words(
     " types types_or paths branch xfail_strict all failonviolation failsonerror failonwarning"
     " failifnotests fail_on_error alwaysstrict forceconsistentcasinginfilenames"
     " useunknownincatchvariables warnings_as_errors warn warning_severity severity"
-    " enable_error_code enable_incomplete_feature fail_on"
+    " artifactid goal phase enable_error_code enable_incomplete_feature fail_on"
 )
 _LESS = _words(
     "ignore extend_ignore disable disabled exclude extend_exclude force_exclude omit exclude_lines"
@@ -58,7 +58,7 @@ _LESS = _words(
     " ignored_classes generated_members line_length max_line_length complexity mccabe max_complexity"
     " testfailureignore skiptests skipitests maven.test.skip continue_on_error allow_failure"
     " ignore_errors ignore_missing_imports follow_imports bail retries retry reruns excludes"
-    " excludedgroups excluded_groups strict_optional_off no_site_packages silence_site_packages"
+    " excludedgroups excluded excluded_groups strict_optional_off no_site_packages silence_site_packages"
     " per_file_target_version printwidth"
 )
 _STRICT_TRUE = re.compile(
@@ -67,7 +67,7 @@ _STRICT_TRUE = re.compile(
     r"|report(?!er)|local_partial_types|extra_checks|enable_)"
 )
 _STRICT_FALSE = re.compile(r"^(allow|ignore|skip|exclude|disable|max|suppress|permit|tolerat)")
-_THRESHOLD = re.compile(r"threshold|fail_?under|watermark|minimum_coverage|target$", re.IGNORECASE)
+_THRESHOLD = re.compile(r"threshold|fail_?under|watermark|minimum_coverage", re.IGNORECASE)
 _LIMIT = re.compile(r"^(lines|branches|functions|statements|global|project|patch)$")
 
 

@@ -77,7 +77,17 @@ class _Xml(HTMLParser):
     def read(cls, text: str) -> Value:
         reader = cls()
         reader.feed(text)
-        return {key: values for key, values in reader.found.items()}
+        nested: dict[str, Value] = {}
+        for path, values in reader.found.items():
+            _put(nested, path.split("/"), values)
+        return nested
+
+
+def _put(nested: dict[str, Value], parts: list[str], values: list[str]) -> None:
+    for part in parts[:-1]:
+        inner = nested.setdefault(part, {})
+        nested = inner if isinstance(inner, dict) else {}
+    nested.setdefault(parts[-1], values)
 
 
 def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:

@@ -1,5 +1,6 @@
 """What the tests of a tree prove less than before: the comparison behind the rules on tests."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ class _Suites:
     new: dict[tuple[str, str], Unit]
     growing: tuple[Unit, ...]
     """Tests that are new or hold more than before: they may have taken over from others."""
+    beside: frozenset[str]
+    """Literals of changed fixtures and helpers: setting-up may have moved there."""
     deselected: tuple[str, ...]
     """Text of commands and configuration that could leave marked tests out."""
 
@@ -75,7 +78,13 @@ def _suites(scene: Scene, pairs: Iterable[tuple[Suite, Suite]]) -> _Suites:
         for key, unit in new.items()
         if key not in old or unit.size > old[key].size or len(unit.checks) > len(old[key].checks)
     )
-    return _Suites(old=old, new=new, growing=growing, deselected=collection.selections(scene))
+    return _Suites(
+        old=old,
+        new=new,
+        growing=growing,
+        beside=frozenset().union(*(s.literals for _, s in pairs)),
+        deselected=collection.selections(scene),
+    )
 
 
 def _of_file(old: Suite, new: Suite) -> Iterator[tuple[Loss, Finding]]:
@@ -92,9 +101,14 @@ def _successor(key: tuple[str, str], unit: Unit, suites: _Suites) -> Unit | None
     if key in suites.new:
         return suites.new[key]
     fresh = [u for k, u in suites.new.items() if k not in suites.old]
-    moved = [u for u in fresh if u.name.split("::")[-1] == unit.name.split("::")[-1]]
+    moved = [u for u in fresh if _bare(u.name) == _bare(unit.name)]
     renamed = [u for u in fresh if unit.dump and u.dump == unit.dump]
     return next(iter(moved + renamed), None)
+
+
+def _bare(name: str) -> str:
+    """Without the classes or groups around it."""
+    return re.split(r"::| > ", name)[-1]
 
 
 def _of_unit(old: Unit, new: Unit | None, suites: _Suites) -> Iterator[tuple[Loss, Finding]]:
@@ -111,7 +125,7 @@ def _of_unit(old: Unit, new: Unit | None, suites: _Suites) -> Iterator[tuple[Los
         return
     found = [*_of_checks(old, new, suites.growing), *_of_rows(old, new, suites.growing)]
     yield from found
-    gone = old.inputs - new.literals
+    gone = old.inputs - new.literals - suites.beside
     if gone and not found and not _absorbs(suites.growing, gone, old.names):
         detail = f"test `{new.name}` no longer tries {_listed(gone)}"
         yield Loss.INPUTS, Finding(path=new.path, line=new.line, detail=detail, soft=True)
@@ -174,7 +188,7 @@ def _of_checks(
                 yield Loss.CHECK_REMOVED, Finding(path=new.path, line=new.line, detail=detail)
             continue
         left.remove(successor)
-        loss = _difference(check, successor, old, new)
+        loss = _difference(check, successor, new)
         if loss:
             kind, why = loss
             detail = f"test `{new.name}`: {why}"
@@ -201,7 +215,7 @@ def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Uni
     return helped or rows or _is_held(check, old, [u for u in growing if u is not new])
 
 
-def _difference(old: Check, new: Check, unit: Unit, after: Unit) -> tuple[Loss, str] | None:
+def _difference(old: Check, new: Check, after: Unit) -> tuple[Loss, str] | None:
     """How the successor of an assertion falls short of it."""
     if new.strength == VOID:
         return Loss.WEAKENED, "an assertion can no longer fail"
@@ -212,7 +226,7 @@ def _difference(old: Check, new: Check, unit: Unit, after: Unit) -> tuple[Loss, 
     if loose := new.loosening - old.loosening:
         return Loss.WEAKENED, f"the value is passed through {_listed(loose)} before it is compared"
     lost, gained = old.literals - new.literals, new.literals - old.literals
-    if lost and (gained - unit.literals or lost - after.literals):
+    if lost and (gained or lost - after.literals):
         return Loss.EXPECTATION, f"asserts {_listed(gained) or 'nothing'} instead of {_listed(lost)}"
     if _is_reversed(old, new):
         return Loss.EXPECTATION, "asserts the opposite"

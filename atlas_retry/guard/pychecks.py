@@ -96,7 +96,7 @@ def _single(test: ast.expr, line: int, scope: Scope, *, negated: bool) -> Check:
     if isinstance(test, ast.BoolOp):
         parts = [_single(value, line, scope, negated=negated) for value in test.values]
         return replace(
-            _check("or", tuple(test.values), line), strength=min(p.strength for p in parts) - 1
+            _check("or", tuple(test.values), line), strength=min(PARTIAL, *(p.strength for p in parts))
         )
     if isinstance(test, ast.Call) and not negated:
         return _called(test, line)
@@ -155,7 +155,7 @@ def comparison(op: str, left: ast.expr, right: ast.expr, line: int) -> Check:
         if plain:
             return plain
     if op == "==" and "approx" in _called_in((left, right)):
-        op = "~"
+        return _approximate(left, right, line)
     if op == "==" and _compares_nothing(
         ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])
     ):
@@ -163,6 +163,14 @@ def comparison(op: str, left: ast.expr, right: ast.expr, line: int) -> Check:
     if op == "==" and isinstance(left, ast.Call) and last(left.func) == "type":
         return _check("isinstance", (*left.args, right), line)
     return _check(op, (left, right), line, value=ast.dump(right))
+
+
+def _approximate(left: ast.expr, right: ast.expr, line: int) -> Check:
+    """`== approx(x)`: as good as equality with the library's own tolerance, and no wider."""
+    call = right if isinstance(right, ast.Call) else left
+    tolerant = isinstance(call, ast.Call) and bool(call.keywords or call.args[1:])
+    check = _check("~", (left, right), line, strength=FIRM if tolerant else STRONG)
+    return replace(check, loosening=check.loosening - {"approx"})
 
 
 def _against_constant(op: str, left: ast.expr, right: ast.Constant, line: int) -> Check | None:
@@ -183,7 +191,11 @@ def of_call(call: ast.Call, line: int, scope: Scope) -> Check | None:
     if called in _UNITTEST and len(args) >= 2:  # noqa: PLR2004 - left and right
         check = comparison(_UNITTEST[called], args[0], args[1], line)
         extra = [keyword.value for keyword in call.keywords if keyword.arg in ("places", "delta")]
-        return replace(check, literals=check.literals | literals_in(*extra))
+        wide = FIRM if extra else STRONG
+        strength = wide if check.text.startswith("~") else check.strength
+        return replace(
+            check, literals=check.literals | literals_in(*extra), strength=strength
+        )
     if called in _UNARY and args:
         if called in ("assertTrue", "assert_"):
             return next(of_assert(args[0], line, scope))

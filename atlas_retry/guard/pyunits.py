@@ -19,6 +19,7 @@ _HARMLESS = frozenset(
      "freeze_time", "timeout", "wraps", "pytest_asyncio", "django_db")
 )  # fmt: skip
 _SWALLOWING = frozenset({"Exception", "BaseException", "AssertionError"})
+_SAID = frozenset({"fail", "AssertionError", "format", "skip", "xfail"})
 _ENVIRONMENT = frozenset(
     ("pathlib", "Path", "os", "sys", "time", "sleep", "tempfile", "shutil", "logging", "random",
      "open", "print", "monkeypatch", "capsys", "warnings", "locale", "subprocess")
@@ -139,8 +140,9 @@ def _called_names(node: ast.AST) -> frozenset[str]:
 def _inputs(node: Function) -> frozenset[str]:
     """Literals within calls, but for those that speak to the environment."""
     found: set[str] = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Call) and not names_in(part.func) & _ENVIRONMENT:
+    calls = (p for stmt in node.body for p in ast.walk(stmt) if isinstance(p, ast.Call))
+    for part in calls:
+        if not names_in(part.func) & (_ENVIRONMENT | _SAID):
             found |= literals_in(*part.args, *(keyword.value for keyword in part.keywords))
     return frozenset(found)
 

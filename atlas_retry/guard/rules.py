@@ -46,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     _row("framework-tricked", "the checks must be the ones everybody knows", tricks.other_tricks),
     _row("early-exit", "the run ends before a check has spoken", tricks.early_exits),
     _row("special-cased", "the code answers the test, not the task", shortcuts.special_cased),
+    _row("special-cased-by-digest", "the code answers the test", shortcuts.answered_by_digest),
     _row("test-aware", "code must behave the same when it is not tested", shortcuts.aware_of_tests),
     _row("errors-swallowed", "an error that is hidden is not mended", shortcuts.swallowed),
     _row("stubbed", "the work is no longer done", shortcuts.stubbed),

@@ -3,7 +3,6 @@
 import ast
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
@@ -120,6 +119,25 @@ def _compared(delta: Delta) -> Iterator[tuple[int, str]]:
         ):
             continue
         yield node.start_point[0] + 1, _plain(text_of(node))
+
+
+_DIGESTS = frozenset({"crc32", "adler32", "md5", "sha1", "sha256", "blake2b", "hash", "hexdigest"})
+
+
+def answered_by_digest(scene: Scene) -> Iterator[Finding]:
+    """Expected outputs kept in a table that is looked up by a digest of the input."""
+    for delta, old, new in python(scene):
+        came = fresh(old, new)
+        digests = [n for n in came if isinstance(n, ast.Call) and last(n.func) in _DIGESTS]
+        tables = [n for n in came if isinstance(n, ast.Dict)]
+        if places.is_test(delta.path) or not digests or not tables:
+            continue
+        expected = _test_literals(scene)
+        for table in tables:
+            values = {_plain(repr(v.value)) for v in table.values if isinstance(v, ast.Constant)}
+            if values & expected:
+                detail = "outputs that the tests expect are looked up by a digest of the input"
+                yield Finding(path=delta.path, line=table.lineno, detail=detail)
 
 
 def swallowed(scene: Scene) -> Iterator[Finding]:
@@ -248,5 +266,3 @@ def _refusals_removed(delta: Delta, scene: Scene) -> Iterator[Finding]:
             yield Finding(path=delta.path, line=1, detail=f"the refusal “{message}” was removed")
 
 
-__all__ = ["always_equal", "aware_of_tests", "features_removed", "lru_cache", "special_cased",
-           "stubbed", "swallowed"]  # fmt: skip

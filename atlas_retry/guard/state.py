@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs
 
 _INNOCENT_FACTS = ("index", "state:ORIG_HEAD", "state:FETCH_HEAD")
@@ -58,6 +59,15 @@ def own_files(scene: Scene) -> Iterator[Finding]:
     for delta in scene.deltas:
         if OWN.match(delta.path) or delta.path in scene.case.sources:
             yield Finding(path=delta.path, detail="belongs to atlas, which decides what has to pass")
+        elif delta.path in ("pyproject.toml", "package.json") and _own_part(delta):
+            yield Finding(path=delta.path, detail="its part for atlas decides what has to pass")
+
+
+def _own_part(delta: Delta) -> bool:
+    """Whether settings of atlas within a shared file changed."""
+    old, new = (flat(parse(delta.path, side or b"{}")) for side in (delta.before, delta.after))
+    keys = {key for key in (*old, *new) if "atlas" in key[:2]}
+    return any(old.get(key) != new.get(key) for key in keys)
 
 
 def protected(scene: Scene) -> Iterator[Finding]:

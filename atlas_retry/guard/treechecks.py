@@ -250,6 +250,8 @@ def _java(node: "Node") -> Check | None:
     if re.fullmatch(r"\(\s*(true|false|!false)\s*\)", said):
         strength = VOID
     parts = [re.sub(r"\s", "", text_of(a)) for a in arguments.named_children]
+    if word == "assertEquals" and {"true", "false"} & set(parts[:2]):
+        strength = PARTIAL
     if word in ("assertEquals", "assertSame") and parts[:1] == parts[1:2]:
         strength = VOID
     return _check(node, word, strength)
@@ -268,9 +270,13 @@ def _rust(node: "Node") -> Check | None:
         strength = STRONG if "==" in inner and "||" not in inner else PARTIAL
         if re.search(r"^true\b|\|\| ?true\b", inner):
             strength = VOID
-        elif re.search(r"is_(ok|some|err|none)\(\)$|!=|[<>]=?", inner):
+        elif re.search(r"is_(none|empty)\(\)$", inner):
+            strength = STRONG
+        elif re.search(r"is_(ok|some|err)\(\)$|!=|[<>]=?", inner):
             strength = 2
     halves = [half.strip() for half in inner.split(",", 1)]
     if word == "assert_eq" and len(halves) > 1 and halves[0] == halves[1]:
         strength = VOID
+    elif word == "assert_eq" and re.search(r"(^|, ?)(true|false)$", inner):
+        strength = PARTIAL
     return _check(node, word, strength)

@@ -26,6 +26,7 @@ _HARMLESS_HOOKS = frozenset(
 )  # fmt: skip
 _DECISIVE = frozenset({"outcome", "exitstatus", "longrepr", "force_result", "deselected", "excinfo",
                        "skip", "xfail", "wasxfail", "testsfailed", "_exit", "shouldfail"})  # fmt: skip
+_SETTINGS = frozenset({"override_ini", "option", "pluginmanager", "inicfg", "invocation_params"})
 _FRAMEWORKS = frozenset(
     ("unittest", "pytest", "_pytest", "builtins", "__builtins__", "mock", "TestCase", "sys", "importlib",
      "pluggy", "hypothesis", "doctest", "__import__", "operator", "math", "json", "decimal", "Decimal",
@@ -41,7 +42,8 @@ def runner_hooks(scene: Scene) -> Iterator[Finding]:
         before = functions(old)
         for name, function in functions(new).items():
             same = name in before and ast.dump(before[name]) == ast.dump(function)
-            if name.startswith("pytest_") and not same and _decides(function):
+            hook = name.startswith("pytest_") or name == "load_tests"
+            if hook and not same and _decides(function):
                 yield _at(delta.path, function, f"the hook {name} decides what counts as passed")
         for node in fresh(old, new):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
@@ -51,6 +53,24 @@ def runner_hooks(scene: Scene) -> Iterator[Finding]:
             elif isinstance(node, Function) and _is_autouse(node) and _interferes(node, scene):
                 detail = f"the autouse fixture `{node.name}` changes how every test runs"
                 yield _at(delta.path, node, detail)
+            elif isinstance(node, Function) and places.is_test(delta.path) and _is_support(node):
+                if _skip_calls(node) > _skip_calls(before.get(node.name)):
+                    yield _at(delta.path, node, f"`{node.name}` skips the tests that use it")
+
+
+def _is_support(function: Function) -> bool:
+    """Fixtures and set-up code, methods among them."""
+    set_up = function.name.lower() in ("setup", "setupclass", "setupmodule", "asyncsetup")
+    named = set_up or function.name.startswith(("setup_", "setUp"))
+    return named or any("fixture" in names_in(d) for d in function.decorator_list)
+
+
+def _skip_calls(function: Function | None) -> int:
+    nodes = ast.walk(function) if function else ()
+    return sum(
+        isinstance(n, ast.Call | ast.Raise) and bool(names_in(getattr(n, "func", n)) & SKIPS)
+        for n in nodes
+    )
 
 
 _COLLECTION = frozenset({"collect_ignore", "collect_ignore_glob", "pytest_plugins"})
@@ -63,7 +83,7 @@ def _at(path: str, node: ast.AST, detail: str, *, soft: bool = False) -> Finding
 def _decides(function: Function) -> bool:
     said = names_in(*function.body)
     if function.name in _HARMLESS_HOOKS:
-        return bool(said & (_DECISIVE | {"override_ini", "assertion"}) - {"skip", "outcome"})
+        return bool(said & (_DECISIVE | _SETTINGS) - {"skip", "outcome"})
     if function.name == "pytest_collection_modifyitems":
         changed = any(
             isinstance(n, ast.Assign | ast.Delete | ast.AugAssign)
