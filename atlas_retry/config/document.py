@@ -52,16 +52,27 @@ def _decoded(content: bytes, source: str) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = content[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
         message = f"not UTF-8: byte 0x{content[error.start]:02x} at offset {error.start}"
-        raise ConfigError(message, place=Place(source, line, column)) from error
+        text = content.decode("utf-8", "replace")
+        at = len(content[: error.start].decode())
+        raise ConfigError(message, place=_place_of(text, at, source)) from error
     if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        breaks = list(LINE_BREAK.finditer(text, 0, found.start()))
-        column = found.start() - (breaks[-1].end() if breaks else 0) + 1
         message = f"the control character U+{ord(found[0]):04X} is not allowed in YAML"
-        raise ConfigError(message, place=Place(source, len(breaks) + 1, column))
+        raise ConfigError(message, place=_place_of(text, found.start(), source))
     return text
+
+
+def _place_of(text: str, at: int, source: str) -> Place:
+    *above, before = LINE_BREAK.split(text[:at])
+    line = before + LINE_BREAK.split(text[at:], maxsplit=1)[0]
+    return Place(source, len(above) + 1, len(before) + 1, line)
+
+
+def _is_text_since_1_2(node: yaml.ScalarNode) -> bool:
+    """PyYAML knows YAML 1.1: `off` would be false (`guard.mode: off`), `1:30` ninety."""
+    if node.tag == TAG + "bool":
+        return node.value.lower() not in ("true", "false")
+    return ":" in node.value and node.tag in (TAG + "int", TAG + "float")
 
 
 class _Mark(Protocol):
@@ -77,7 +88,7 @@ class _Reading:
     def __init__(self, source: str, text: str) -> None:
         self._source = source
         self._text = text
-        self._lines = LINE_BREAK.split(text)
+        self._lines = LINE_BREAK.split(text.rstrip())
         self._seen = 0
         self.places: dict[Path, Place] = {}
         self.keys: dict[Path, Place] = {}
@@ -106,10 +117,11 @@ class _Reading:
 
     def syntax_error(self, error: yaml.MarkedYAMLError) -> ConfigError:
         mark = error.problem_mark or error.context_mark
+        place = self._place(mark)
         why = " ".join(filter(None, (error.problem, error.context)))
-        if "'\\t'" in why:
-            why = "YAML does not allow tabs for indentation: use spaces"
-        return ConfigError(f"not valid YAML: {why}", place=self._place(mark))
+        if place.text and place.text[place.column - 1 if place.column else 0 :].startswith("\t"):
+            why = "a tab: YAML wants spaces there"
+        return ConfigError(f"not valid YAML: {why}", place=place)
 
     def _bound(self, mark: _Mark | None, *, nodes: int, depth: int) -> None:
         if nodes > MAX_NODES:
@@ -151,7 +163,7 @@ class _Reading:
         return merged
 
     def _scalar(self, node: yaml.ScalarNode) -> object:
-        if node.tag in TEXT_TAGS:
+        if node.tag in TEXT_TAGS or _is_text_since_1_2(node):
             return node.value
         constructors = {
             TAG + "int": yaml.constructor.SafeConstructor.construct_yaml_int,
@@ -174,5 +186,8 @@ class _Reading:
     def _place(self, mark: _Mark | None) -> Place:
         if mark is None:
             return Place(self._source)
-        text = self._lines[mark.line].rstrip() if mark.line < len(self._lines) else None
-        return Place(self._source, mark.line + 1, mark.column + 1, text)
+        if mark.line < len(self._lines):
+            text = self._lines[mark.line].rstrip()
+            return Place(self._source, mark.line + 1, mark.column + 1, text)
+        last = self._lines[-1]
+        return Place(self._source, len(self._lines), len(last) + 1, last)

@@ -120,6 +120,12 @@ def amount(low: float, high: float) -> tuple[BeforeValidator, WithJsonSchema]:
     )
 
 
+def _version(value: object) -> object:
+    if type(value) is int and value == 1:
+        return value
+    raise ValueError("expected 1")
+
+
 def _jobs(value: object) -> object:
     if value == "auto" or (type(value) is int and 1 <= value <= MAX_JOBS):
         return value
@@ -136,6 +142,7 @@ Model = Annotated[str, AfterValidator(_model)]
 Variable = Annotated[str, AfterValidator(_variable)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Attempts = Annotated[int, *whole(0, 100)]
+Version = Annotated[int, BeforeValidator(_version), WithJsonSchema({"const": 1})]
 Jobs = Annotated[
     int | Literal["auto"],
     BeforeValidator(_jobs),

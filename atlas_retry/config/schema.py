@@ -21,6 +21,7 @@ from atlas_retry.config.fields import (
     Seconds,
     ShellLine,
     Text,
+    Version,
     amount,
     whole,
 )
@@ -183,7 +184,7 @@ class Triage(Section):
 class Configuration(Section):
     """A whole configuration."""
 
-    version: Literal[1] = 1
+    version: Version = 1
     """Of this format."""
     validation: Validation = Validation()
     """The gates: commands that must exit 0, and judgements."""

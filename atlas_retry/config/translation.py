@@ -189,12 +189,6 @@ def contradictions(
 ) -> Iterator[ConfigError]:
     """What each key may say alone, but not beside the others."""
     gates = tuple(_said_gates(said))
-    if not gates:
-        yield ConfigError(
-            "nothing to validate: the configuration has no gate",
-            place=layer.place(("validation",), of_key=True),
-            remedy='add one, such as  validation: {test: ["pytest -q"]}',
-        )
     if said.agent.backend == "command" and said.agent.command is None:
         path: Path = ("agent", "backend")
         yield refused(path, "the command backend needs agent.command", layer)

@@ -44,8 +44,18 @@ def understand(
     layer = reduce(overlay, (*read, environment.read(variables), _flags(overrides)))
     said = _checked(layer, around)
     settings = translation.settings_of(said, layer, around)
+    if not settings.gates:
+        raise together((_nothing(layer),))
     secrets = tuple(warning for file in files for warning in _secrets(file))
     return Understood(settings=replace(settings, warnings=settings.warnings + secrets), layer=layer)
+
+
+def _nothing(layer: Layer) -> ConfigError:
+    return ConfigError(
+        "nothing to validate: there is no gate",
+        place=layer.place(("validation",), of_key=True),
+        remedy='add one, such as  validation: {test: ["pytest -q"]}',
+    )
 
 
 def _flags(overrides: Mapping[str, object]) -> Layer:
