@@ -4,11 +4,13 @@ from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
 from atlas_retry.diagnostics.places import relative
 from atlas_retry.diagnostics.reader import diagnose
 from atlas_retry.diagnostics.registry import PARSERS
+from atlas_retry.diagnostics.report_formats import REPORT_FORMATS
 from atlas_retry.diagnostics.traceback import inside
 from atlas_retry.diagnostics.values import Findings, Parser, ToolOutput
 
 __all__ = [
     "PARSERS",
+    "REPORT_FORMATS",
     "Findings",
     "Parser",
     "ToolOutput",

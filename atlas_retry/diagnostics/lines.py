@@ -14,7 +14,7 @@ GENERAL = Row(
     source="https://www.gnu.org/prep/standards/html_node/Errors.html",
     pattern=(
         rf"(?:[\w./-]{{1,40}}: )?{_FILE}:(?P<line>\d{{1,7}})(?::(?P<column>\d{{1,7}}))?"
-        rf"(?:-\d+(?::\d+)?)?(?:: ?| - | ){_SAID}"
+        rf"(?:-\d+(?::\d+)?)?(?:: *| - | ){_SAID}"
     ),
 )
 GITHUB = Row(
@@ -40,7 +40,11 @@ DIFF = Row(
 NODE = Row(
     name="node",
     source="https://nodejs.org/api/errors.html",
-    pattern=r"(?:Uncaught )?(?P<rule>[A-Z]\w{0,60}Error|Error)(?: \[\w+\])?: (?P<message>.+)$",
+    pattern=(
+        r"(?:Uncaught )?(?P<rule>[A-Z]\w{0,60}Error|Error)(?: \[\w+\])?: "
+        r"(?P<message>(?:.* imported from (?=(?P<path>/\S+)$))?.+)$"
+    ),
+    placed=True,
     more=(
         r" {4}at (?:[^()]+ \()?(?:file://)?(?P<path>(?!node:|\S*node_modules/)[^\s:()]+):(?P<line>\d+):(?P<column>\d+)\)?$"
         r"| {4}at "

@@ -135,7 +135,23 @@ PYDOCSTYLE = Row(
     marks=("\n        D1", "\n        D2", "\n        D3", "\n        D4"),
 )
 
+PRE_COMMIT_HOOKS = Row(
+    name="pre-commit-hooks",
+    source="https://github.com/pre-commit/pre-commit-hooks",
+    commands=(
+        "end-of-file-fixer",
+        "trailing-whitespace",
+        "mixed-line-ending",
+        "requirements-txt-fixer",
+        "fix-byte-order-marker",
+    ),
+    pattern=r"[Ff]ixing (?P<path>\S.*)$",
+    message="the hook changed this file",
+    rule="hook",
+)
+
 ROWS = (
+    PRE_COMMIT_HOOKS,
     RUFF_FORMAT,
     RUFF,
     RUFF_CONCISE,

@@ -27,10 +27,13 @@ def settled(diagnostic: Diagnostic, root: str | None, cwd: str) -> Diagnostic:
         for frame in diagnostic.frames
         if _belongs(path := relative(frame.path, root, cwd), root)
     )
+    test_id = diagnostic.test_id
+    if test_id and test_id.startswith("/"):
+        test_id = relative(test_id, root, cwd)
     if diagnostic.path is None:
-        return replace(diagnostic, frames=frames)
+        return replace(diagnostic, frames=frames, test_id=test_id)
     place = relative(diagnostic.path, root, cwd)
-    moved = replace(diagnostic, path=place, frames=frames)
+    moved = replace(diagnostic, path=place, frames=frames, test_id=test_id)
     return _at(moved, frames[-1]) if frames and not _belongs(place, root) else moved
 
 

@@ -1,10 +1,16 @@
 """Reads what pytest prints: failures in every traceback style, errors, counts. Knows no plugin."""
 
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.pytest_failure import (
+    CAPTURED,
+    ONE_LINE,
+    RAISED,
+    explain,
+    uncaptured,
+)
 from atlas_retry.diagnostics.pytest_summary import (
     Entry,
     closing_lines,
@@ -15,23 +21,14 @@ from atlas_retry.diagnostics.pytest_summary import (
 )
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
-from atlas_retry.model import Diagnostic, Frame
+from atlas_retry.model import Diagnostic
 
 # https://docs.pytest.org/en/stable/how-to/output.html#modifying-python-traceback-printing
 _BANNER = re.compile(r"^={2,} (\S.{0,300}) ={2,}$")
 _TITLE = re.compile(r"^_{1,200} (?!_ )(\S.{0,600}) _{1,200}$")
 _STAGE = re.compile(r"^ERROR (?:at (setup|teardown) of|(collecting)) (.+)$")
-_CAPTURED = re.compile(r"^-{3,} Captured .+ -{3,}$")
-_SAID = re.compile(r"^E(?: {3}(.*)|\s*)$")
-_LONG = re.compile(r"^([^\s:][^:]*):(\d{1,9}): ?([\w.]*)$")
-_SHORT = re.compile(r"^([^\s:][^:]*):(\d{1,9}): in (.+)$")
-_ONE_LINE = re.compile(r"^([^\s:][^:]*):(\d{1,9}): (\S.*)$")
-_SYNTAX = re.compile(r'^E\s+File "([^"]+)", line (\d{1,9})')
-_DEF = re.compile(r"^[ >] +(?:async )?def (\w+)")
-_RAISED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?:: |:?$)")
 _CONFTEST = "ImportError while loading conftest '"
 _USAGE = re.compile(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
-_WORKER = re.compile(r"^\[gw\d+\] \w+ -- Python ")
 _INTERNAL = "INTERNALERROR> "
 _VACUOUS_EXIT = 5
 
@@ -61,7 +58,7 @@ def _blocks(lines: Sequence[str], entries: Sequence[Entry]) -> Iterator[tuple[in
     start: int | None = None
     captured = False
     for number, line in enumerate(lines):
-        captured = captured or (start is not None and bool(_CAPTURED.match(line)))
+        captured = captured or (start is not None and bool(CAPTURED.match(line)))
         title = _TITLE.match(line)
         if title and (
             title[1].startswith("coverage: ") or (captured and not _known(title[1], entries))
@@ -90,8 +87,8 @@ def _failure(lines: Sequence[str], first: int, last: int, entries: Sequence[Entr
     title = _TITLE.match(lines[first])
     name = title[1] if title else ""
     stage = _STAGE.match(name)
-    body = list(_uncaptured(lines[first + 1 : last + 1]))
-    diagnostic = _explain(body)
+    body = list(uncaptured(lines[first + 1 : last + 1]))
+    diagnostic = explain(body)
     if stage and stage[2]:
         test_id: str | None = stage[3]
     else:
@@ -125,85 +122,6 @@ def _test_id(
     return f"{diagnostic.frames[0].path}::{plain.replace('.', '::')}{bracket}{parameters}"
 
 
-def _uncaptured(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        if _CAPTURED.match(line):
-            return
-        if not _WORKER.match(line):
-            yield line
-
-
-def _explain(lines: Sequence[str]) -> Diagnostic:
-    """What the lines of one failure say: the last exception of a chain, all frames of its own."""
-    frames: list[Frame] = []
-    said: list[str] = []
-    fresh, rule, function, syntax = True, None, None, None
-    for line in lines:
-        spoken = _SAID.match(line)
-        if spoken:
-            said = [] if fresh else said
-            fresh = False
-            said.append(spoken[1] or "")
-            syntax = _SYNTAX.match(line) or syntax
-        elif place := _SHORT.match(line) or _LONG.match(line):
-            short = _SHORT.match(line) is not None
-            rule = rule if short else place[3] or rule
-            frames.append(
-                Frame(path=place[1], line=int(place[2]), function=place[3] if short else function)
-            )
-            fresh = True
-        elif defined := _DEF.match(line):
-            function = defined[1]
-    if not said:
-        return _without_marks(lines)
-    if syntax:
-        return _syntax_error(syntax, said)
-    return _diagnostic(frames or _one_line(lines), said, rule)
-
-
-def _one_line(lines: Sequence[str]) -> list[Frame]:
-    """The place that `--tb=line` gives below the message."""
-    places = (m for line in lines if (m := _ONE_LINE.match(line)))
-    return [Frame(path=m[1], line=int(m[2])) for m in places if traceback.inside(m[1])][:1]
-
-
-def _syntax_error(place: re.Match[str], said: Sequence[str]) -> Diagnostic:
-    kind = said[-1].strip()
-    return Diagnostic(
-        tool="pytest",
-        rule_id=kind.partition(":")[0],
-        message="\n".join((kind, *said[1:-1])),
-        path=place[1],
-        region=region_of({"line": place[2]}),
-    )
-
-
-def _without_marks(lines: Sequence[str]) -> Diagnostic:
-    """A failure with a plain traceback (`--tb=native`), or none at all (`[XPASS(strict)]`)."""
-    native = traceback.crash("pytest", lines)
-    if native is not None:
-        return native
-    message = traceback.shortened([line for line in lines if line.strip()])
-    rule = "XPASS(strict)" if message.startswith("[XPASS(strict)]") else None
-    return Diagnostic(tool="pytest", message=message, rule_id=rule)
-
-
-def _diagnostic(frames: Sequence[Frame], said: Sequence[str], rule: str | None) -> Diagnostic:
-    message = textwrap.dedent("\n".join(said)).split("\n")
-    raised = _RAISED.match(message[0])
-    own = tuple(frame for frame in frames if traceback.inside(frame.path))
-    place = traceback.place_of(own)
-    failed = "AssertionError" if message[0].startswith("assert ") else None
-    return Diagnostic(
-        tool="pytest",
-        rule_id=(raised[1] if raised else None) or failed or rule,
-        message=traceback.shortened(message),
-        path=place.get("path"),
-        region=region_of(place),
-        frames=own,
-    )
-
-
 def _outside_tests(lines: Sequence[str]) -> list[Found]:
     """What stops pytest before any test: usage, a conftest that does not import, its own crash."""
     found: list[Found] = []
@@ -222,7 +140,7 @@ def _conftest(lines: Sequence[str], first: int) -> Found:
     last = first
     while last + 1 < len(lines) and lines[last + 1].strip():
         last += 1
-    told = _explain(lines[first + 1 : last + 1])
+    told = explain(lines[first + 1 : last + 1])
     path = lines[first].removeprefix(_CONFTEST).partition("'")[0]
     return Found(
         Diagnostic(
@@ -252,7 +170,7 @@ def _only_listed(
     """Failures that only the summary names: `--tb=no`, `--tb=line`, a log cut in the middle."""
     told = [f.diagnostic.test_id for f in found]
     places = (
-        [m for line in lines if (m := _ONE_LINE.match(line))] if len(told) < len(entries) else []
+        [m for line in lines if (m := ONE_LINE.match(line))] if len(told) < len(entries) else []
     )
     listed = []
     for entry in entries:
@@ -267,7 +185,7 @@ def _of_entry(entry: Entry, places: Sequence[re.Match[str]]) -> Diagnostic:
     said = entry.said.removesuffix("...")
     place = next((m for m in places if said and m[3].startswith(said)), None)
     message = place[3] if place else entry.said
-    raised = _RAISED.match(message)
+    raised = RAISED.match(message)
     parts = {"path": entry.node.partition("::")[0]}
     if place and traceback.inside(place[1]):
         parts = {"path": place[1], "line": place[2]}

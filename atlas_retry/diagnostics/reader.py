@@ -7,6 +7,7 @@ from dataclasses import replace
 from atlas_retry.diagnostics.environment import blame
 from atlas_retry.diagnostics.places import settled
 from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
+from atlas_retry.diagnostics.report_formats import Report, read_report
 from atlas_retry.diagnostics.table import Row, parser_of
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
@@ -37,8 +38,21 @@ def diagnose(output: ToolOutput) -> Findings:
     readings = tuple(_readings(log, _chosen(output, log)))
     if output.parser is None and output.exit_code != 0 and not any(r.found for r in readings):
         readings += tuple(_readings(log, FALLBACKS))
-    told = _distinct(settled(d, output.root, output.cwd) for d in _claimed(log, readings))
-    return _findings(output, log, readings, tuple(told))
+    told = tuple(_claimed(log, readings))
+    report = _report(output)
+    if report is not None and (report.diagnostics or not told):
+        told = report.diagnostics
+        readings += (Reading(tests_run=report.tests_run),) if _total(readings) is None else ()
+    told = tuple(_distinct(settled(d, output.root, output.cwd) for d in told))
+    return _findings(output, log, readings, told)
+
+
+def _report(output: ToolOutput) -> Report | None:
+    """What the report file says, or the output itself when the gate names a format as parser."""
+    if output.report is not None:
+        return read_report(*output.report)
+    content = output.stdout.encode("utf-8", "replace")
+    return read_report(output.parser, content) if output.parser else None
 
 
 def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
@@ -98,8 +112,10 @@ def _claims(lines: int, readings: Sequence[Reading]) -> list[Found]:
     kept: list[Found] = []
     for found in (f for reading in readings for f in reading.found):
         if not taken[found.first]:
-            kept.append(found)
-            taken[found.first : found.last + 1] = b"\x01" * (found.last + 1 - found.first)
+            other = taken.find(1, found.first, found.last + 1)
+            last = found.last if other < 0 else other - 1
+            kept.append(Found(found.diagnostic, found.first, last))
+            taken[found.first : last + 1] = b"\x01" * (last + 1 - found.first)
     return sorted(kept, key=lambda f: f.first)
 
 

@@ -13,9 +13,9 @@ SLACK = 2
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 LEVELS: Mapping[str, Level] = {
-    **dict.fromkeys(("warning", "warn", "w", "medium", "minor"), Level.WARNING),
+    **dict.fromkeys(("warning", "warn", "w", "medium", "minor", "⚠"), Level.WARNING),
     **dict.fromkeys(("note", "info", "information", "style", "help", "hint"), Level.NOTE),
-    **dict.fromkeys(("convention", "refactor", "c", "r", "i", "low"), Level.NOTE),
+    **dict.fromkeys(("convention", "refactor", "c", "r", "i", "low", "\u2139"), Level.NOTE),
 }
 """Words and letters for severities; anything else is an error."""
 
@@ -50,6 +50,8 @@ class Row:
     """Of a complaint that is nothing but a path."""
     rule: str | None = None
     """Same."""
+    placed: bool = False
+    """A complaint without a path is none."""
     zero_based: bool = False
     """The tool counts columns from 0."""
 
@@ -140,8 +142,7 @@ def _told(match: re.Match[str]) -> dict[str, str]:
 def diagnostic_of(row: Row, parts: Mapping[str, str]) -> Diagnostic | None:
     """The diagnostic that the parts say; None without message, or without a place that was due."""
     message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
-    due = "(?P<path>" in "".join(p for p in (row.pattern, row.heading, row.more) if p)
-    if not message or (due and "path" not in parts):
+    if not message or ("path" not in parts and _needs_place(row)):
         return None
     level = parts.get("level")
     return Diagnostic(
@@ -153,6 +154,12 @@ def diagnostic_of(row: Row, parts: Mapping[str, str]) -> Diagnostic | None:
         region=region_of(parts, zero_based=row.zero_based),
         test_id=parts.get("test"),
     )
+
+
+def _needs_place(row: Row) -> bool:
+    """Whether the place comes in a line of its own, or the row says so."""
+    apart = "(?P<path>" not in row.pattern and "(?P<path>" in f"{row.heading}{row.more}"
+    return row.placed or apart
 
 
 def region_of(parts: Mapping[str, str], *, zero_based: bool = False) -> Region | None:

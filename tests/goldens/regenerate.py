@@ -14,6 +14,7 @@ import msgspec
 
 from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
 from atlas_retry.model import Diagnostic, Kind, Region
+from atlas_retry.redaction import clean
 
 FOLDER = Path(__file__).parent
 
@@ -52,7 +53,7 @@ def output_of(folder: Path) -> ToolOutput:
 
 
 def _text(path: Path) -> str:
-    return path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
+    return clean(path.read_bytes().decode("utf-8", "replace")) if path.exists() else ""
 
 
 def expected(findings: Findings) -> str:
@@ -93,7 +94,10 @@ def main() -> int:
     differing = 0
     for folder in cases():
         path = folder / "expected.json"
-        before, after = _text(path), expected(diagnose(output_of(folder)))
+        before, after = (
+            path.read_text("utf-8") if path.exists() else "",
+            expected(diagnose(output_of(folder))),
+        )
         if before != after:
             differing += 1
             name = str(path.relative_to(FOLDER))

@@ -1,0 +1,114 @@
+"""Reads what Rust's test harness prints. What the compiler says is a row."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.traceback import inside, place_of, shortened
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic, Frame
+
+# https://doc.rust-lang.org/rustc/tests/index.html; library/test/src/formatters/pretty.rs
+_TITLE = re.compile(r"^---- (.+) stdout ----$")
+_END = re.compile(r"^(?:failures:|test result: )")
+_PANIC = re.compile(
+    r"^thread '.*'(?: \(\d+\))? panicked at (?P<path>[^:]+):(?P<line>\d+):(?P<column>\d+):$"
+)
+_OLD_PANIC = re.compile(
+    r"^thread '.*' panicked at '(?P<message>.*)', (?P<path>[^:]+):(?P<line>\d+):(?P<column>\d+)$"
+)
+_STOP = re.compile(r"^(?:note: run with |stack backtrace:)")
+_FUNCTION = re.compile(r"^ +\d+: (?:0x[0-9a-f]+ - )?(.+)$")
+_PLACE = re.compile(r"^ +at (\S+?):(\d{1,9})(?::\d+)?$")
+_NOT_PANICKED = re.compile(
+    r"^note: test did not panic as expected at (?P<path>[^:]+):(?P<line>\d+):\d+$"
+)
+_DOCTEST = re.compile(r"^(\S+\.rs) - (?:\S+ )?\(line (\d+)\)$")
+_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; ")
+
+
+def _read(log: Log) -> Reading:
+    lines = log.lines
+    results = [(i, m) for i, line in enumerate(lines) if (m := _RESULT.match(line))]
+    ran = sum(int(m[1]) + int(m[2]) for _, m in results)
+    return Reading(
+        found=tuple(_failure(lines, first, last) for first, last in _blocks(lines)),
+        summary=tuple(i for i, m in results if m[2] != "0"),
+        tests_run=ran if results else None,
+        vacuous=bool(results) and ran == 0,
+    )
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    start: int | None = None
+    for number, line in enumerate(lines):
+        title = _TITLE.match(line)
+        if start is not None and (title or _END.match(line)):
+            yield start, number - 1
+            start = None
+        start = number if title else start
+    if start is not None:
+        yield start, len(lines) - 1
+
+
+def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+    title = _TITLE.match(lines[first])
+    name = title[1] if title else ""
+    body = lines[first + 1 : last + 1]
+    place, message = _said(body)
+    frames = _frames(body)
+    doctest = _DOCTEST.match(name)
+    where = place_of(frames) or place
+    if doctest and not frames:
+        where = {"path": doctest[1], "line": doctest[2]}
+    told = Diagnostic(
+        tool="cargo-test",
+        rule_id="panic" if "path" in place else None,
+        message=message or "failed",
+        path=where.get("path"),
+        region=region_of(where),
+        test_id=name,
+        frames=frames,
+    )
+    return Found(told, first, last)
+
+
+def _said(body: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Place and message of the panic; without one all that the test printed."""
+    for number, line in enumerate(body):
+        match = _PANIC.match(line) or _OLD_PANIC.match(line)
+        if match:
+            old = match.groupdict().get("message")
+            place = {name: value for name, value in match.groupdict().items() if name != "message"}
+            return place, old or shortened(list(_until(body[number + 1 :])))
+    silent = next((m for line in body if (m := _NOT_PANICKED.match(line))), None)
+    place = {"path": silent["path"], "line": silent["line"]} if silent else {}
+    return place, shortened(list(_until(body)))
+
+
+def _until(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        if _STOP.match(line):
+            return
+        if line.strip():
+            yield line
+
+
+def _frames(body: Sequence[str]) -> tuple[Frame, ...]:
+    frames = []
+    function = None
+    for line in body:
+        named, place = _FUNCTION.match(line), _PLACE.match(line)
+        function = named[1] if named else function
+        if place and inside(place[1]):
+            frames.append(Frame(path=place[1], line=int(place[2]), function=function))
+    return tuple(reversed(frames))
+
+
+CARGO_TEST = Parser(
+    name="cargo-test",
+    source="https://doc.rust-lang.org/rustc/tests/index.html",
+    command=started_as("cargo test", "cargo t"),
+    marks=("\ntest result: ", " stdout ----\n"),
+    read=_read,
+)

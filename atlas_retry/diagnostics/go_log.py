@@ -1,0 +1,175 @@
+"""Reads what `go test` prints, as text and as JSON. What the compiler says is a row."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic, Region
+
+# https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
+_FAIL = re.compile(r"^ *--- FAIL: (\S+) \([\d.]+s\)$")
+_ENDED = re.compile(r"^ *--- (?:PASS|FAIL|SKIP): \S+ \([\d.]+s\)$")
+_NOW = re.compile(r"^=== (?:RUN|CONT|NAME|PAUSE) +(\S+)$")
+_SAID = re.compile(r"^( +)([\w./-]+\.go):(\d{1,9}): ?(.*)$")
+_PACKAGE = re.compile(r"^(?:FAIL|ok  )\t(\S+)(?:\t| \[)(.*)$")
+_EMPTY = re.compile(r"^\?   \t\S+\t\[no test files\]$|^ok  \t.*\[no tests to run\]$")
+_PANIC = re.compile(r"^(?:panic|fatal error): (.*)$")
+_HOSTS = ("github.com/", "gitlab.com/", "bitbucket.org/", "codeberg.org/")
+
+
+@dataclass(slots=True)
+class _Test:
+    """What one test has said so far; lines are numbers of the log."""
+
+    name: str
+    first: int
+    last: int
+    said: list[str] = field(default_factory=list)
+    place: tuple[str, int] | None = None
+    failed: bool = False
+    panic: tuple[int, int] | None = None
+
+
+class _Event(msgspec.Struct):
+    """One line of `go test -json`."""
+
+    Package: str = ""
+    Output: str = ""
+
+
+def _read(log: Log) -> Reading:
+    lines, numbers = _plain(log.lines)
+    found: list[Found] = []
+    for start, end, package in _packages(lines):
+        tests = _tests(lines, start, end)
+        found += [_found(lines, test, _folder(package)) for test in tests if _tells(test, tests)]
+    empty = [i for i, line in enumerate(lines) if _EMPTY.match(line)]
+    others = [i for i, line in enumerate(lines) if _PACKAGE.match(line) and i not in empty]
+    ended = sum(1 for line in lines if _ENDED.match(line))
+    verbose = any(_NOW.match(line) for line in lines)
+    nothing = bool(empty) and not others
+    return Reading(
+        found=tuple(_at(f, numbers) for f in found),
+        summary=tuple(
+            i for i in others if lines[i] == log.lines[i] and lines[i].startswith("FAIL")
+        ),
+        tests_run=0 if nothing else ended if verbose else None,
+        vacuous=nothing,
+    )
+
+
+def _plain(lines: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The text behind `-json`, package after package, and where each line of it came from."""
+    events = [(i, _event(line)) for i, line in enumerate(lines) if line.startswith('{"')]
+    told = [(i, e) for i, e in events if e is not None and e.Output and e.Package]
+    if not told:
+        return list(lines), list(range(len(lines)))
+    told.sort(key=lambda pair: pair[1].Package)
+    return [e.Output.rstrip("\n") for _, e in told], [i for i, _ in told]
+
+
+def _event(line: str) -> _Event | None:
+    try:
+        return msgspec.json.decode(line, type=_Event)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return None
+
+
+def _at(found: Found, numbers: Sequence[int]) -> Found:
+    own = numbers[found.first : found.last + 1]
+    return Found(found.diagnostic, min(own), max(own))
+
+
+def _packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """Start, end and import path of each package: its line comes last."""
+    start = 0
+    for number, line in enumerate(lines):
+        match = _PACKAGE.match(line)
+        if match:
+            yield start, number, match[1]
+            start = number + 1
+    yield start, len(lines), ""
+
+
+def _folder(package: str) -> str:
+    """Where in its module a package lies: behind host, owner and name, or host and name."""
+    parts = package.split("/")
+    known = 3 if package.startswith(_HOSTS) else 2 if "." in parts[0] else 1
+    if len(parts) > known and re.fullmatch(r"v\d+", parts[known]):
+        known += 1
+    return "/".join(parts[known:])
+
+
+def _tests(lines: Sequence[str], start: int, end: int) -> list[_Test]:
+    tests: dict[str, _Test] = {}
+    current: _Test | None = None
+    indent = 0
+    for number in range(start, end):
+        line = lines[number]
+        named = _NOW.match(line) or _FAIL.match(line)
+        if named:
+            current = tests.setdefault(named[1], _Test(named[1], number, number))
+            current.failed = current.failed or line.lstrip().startswith("---")
+        elif _ENDED.match(line):
+            current = None
+        elif panic := _PANIC.match(line):
+            current = current or tests.setdefault("", _Test("", number, number))
+            _panic(current, panic[1], number, end)
+            break
+        elif current and (said := _SAID.match(line)):
+            indent = len(said[1])
+            current.said.append(said[4])
+            current.place = (said[2], int(said[3]))
+            current.last = number
+        elif current and current.said and line.startswith(" " * (indent + 1)):
+            current.said.append(line.strip())
+            current.last = number
+    return list(tests.values())
+
+
+def _panic(test: _Test, message: str, number: int, end: int) -> None:
+    test.failed = True
+    test.said.append(f"panic: {message}")
+    test.panic = (number, end)
+    test.last = end - 1
+
+
+def _tells(test: _Test, tests: Sequence[_Test]) -> bool:
+    """Whether a failed test is more than the parent of failed ones."""
+    children = any(t.failed and t.name.startswith(f"{test.name}/") for t in tests)
+    return test.failed and (bool(test.said) or not children)
+
+
+def _found(lines: Sequence[str], test: _Test, folder: str) -> Found:
+    frames = stacks.go(lines[test.panic[0] : test.panic[1]]) if test.panic else ()
+    path = f"{folder}/{test.place[0]}" if test.place and folder else test.place and test.place[0]
+    region = Region(start_line=test.place[1]) if test.place else None
+    name = f"{folder or '.'}::{test.name}" if test.name else None
+    told = Diagnostic(
+        tool="go-test",
+        rule_id="panic" if test.panic else None,
+        message=shortened(test.said) or "failed",
+        path=path,
+        region=region,
+        test_id=name,
+        frames=frames,
+    )
+    if frames:
+        place = place_of(frames)
+        told = replace(told, path=place["path"], region=region_of(place))
+    return Found(told, test.first, max(test.last, test.first))
+
+
+GO_TEST = Parser(
+    name="go-test",
+    source="https://pkg.go.dev/cmd/go#hdr-Test_packages",
+    command=started_as("go test", "gotestsum"),
+    marks=("--- FAIL: ", "[no test files]", "\nFAIL\t", '"Action":"fail"'),
+    read=_read,
+)

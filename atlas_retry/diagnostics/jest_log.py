@@ -1,0 +1,106 @@
+"""Reads what jest prints: failed tests and suites, counts. Knows no reporter but the default."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic
+
+# https://jestjs.io/docs/cli; @jest/reporters DefaultReporter and SummaryReporter
+_FILE = re.compile(r"^(?:PASS|FAIL) (?:\S+ )?(\S+\.\w+)(?: \(.+\))?$")
+_TITLE = re.compile(r"^ {2}● (\S.*)$")
+_CODE = re.compile(r"^ *>? *\d* \|")
+_STACK = re.compile(r"^ +at ")
+_RAISED = re.compile(r"^(?:\w+: )?([A-Z]\w*Error)\b: ?(.*)$")
+_SYNTAX = re.compile(
+    r"^ *SyntaxError: (?P<path>[^\s:]+): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\)$"
+)
+_TESTS = re.compile(r"^Tests: +(?P<counts>.*\d total)$")
+_END = re.compile(r"^(?:Test Suites: |Summary of all failing tests|Jest: |-{5,}\|)")
+_SUMMARY = re.compile(r"^(?:Test Suites|Tests|Snapshots): +\S")
+_RAN = re.compile(r"(\d+) (?:failed|passed)")
+_NONE = "No tests found, exiting with code"
+_SUITE = "Test suite failed to run"
+
+
+def _read(log: Log) -> Reading:
+    lines = log.lines
+    found = tuple(_failure(lines, path, first, last) for path, first, last in _blocks(lines))
+    counts = [m for line in lines if (m := _TESTS.match(line))]
+    ran = sum(int(n) for m in counts for n in _RAN.findall(m["counts"]))
+    none = any(line.startswith(_NONE) for line in lines)
+    return Reading(
+        found=found,
+        summary=tuple(i for i, line in enumerate(lines) if _SUMMARY.match(line)),
+        tests_run=ran if counts or none else None,
+        vacuous=none or (bool(counts) and ran == 0),
+    )
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """File, first and last line of each failure; jest repeats them all when they are many."""
+    path, start = "", None
+    for number, line in enumerate(lines):
+        file, title = _FILE.match(line), _TITLE.match(line)
+        if start is not None and (file or title or _END.match(line)):
+            yield path, start, number - 1
+            start = None
+        if line.startswith("Summary of all failing tests"):
+            return
+        path = file[1] if file else path
+        start = number if title and path and title[1] != "Console" else start
+    if start is not None:
+        yield path, start, len(lines) - 1
+
+
+def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Found:
+    title = lines[first].removeprefix("  ● ").strip()
+    body = lines[first + 1 : last + 1]
+    syntax = next((m for line in body if (m := _SYNTAX.match(line))), None)
+    if syntax:
+        told = Diagnostic(
+            tool="jest",
+            rule_id="SyntaxError",
+            message=syntax["message"],
+            path=syntax["path"],
+            region=region_of(syntax.groupdict()),
+            test_id=path,
+        )
+        return Found(told, first, last)
+    message = _message(body)
+    raised = _RAISED.match(message)
+    frames = stacks.javascript(body)
+    place = place_of(frames) or {"path": path}
+    told = Diagnostic(
+        tool="jest",
+        rule_id=raised[1] if raised else None,
+        message=message or title,
+        path=place["path"],
+        region=region_of(place),
+        test_id=path if title == _SUITE else f"{path}::{title}",
+        frames=frames,
+    )
+    return Found(told, first, last)
+
+
+def _message(body: Sequence[str]) -> str:
+    """What was expected and what came, above the code and the stack."""
+    said: list[str] = []
+    for line in body:
+        if _CODE.match(line) or _STACK.match(line):
+            break
+        said.append(line)
+    return shortened(textwrap.dedent("\n".join(said)).strip().split("\n"))
+
+
+JEST = Parser(
+    name="jest",
+    source="https://jestjs.io/docs/cli",
+    command=started_as("jest", "react-scripts test"),
+    marks=("\nTest Suites: ", _NONE, "\n  ● "),
+    read=_read,
+)

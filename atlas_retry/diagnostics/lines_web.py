@@ -1,0 +1,59 @@
+"""Rows of the tools that check JavaScript, TypeScript, CSS and Markdown."""
+
+from atlas_retry.diagnostics.table import Row
+
+_PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
+
+ESLINT = Row(
+    name="eslint",
+    source="https://eslint.org/docs/latest/use/formatters/#stylish",
+    heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
+    pattern=_PLACE + r"(?P<level>error|warning) +(?P<message>\S.*?)(?: {2,}(?P<rule>[@\w./-]+))?$",
+    summary=r"✖ \d+ problems? ",
+    marks=(" problem (", " problems ("),
+)
+STYLELINT = Row(
+    name="stylelint",
+    source="https://stylelint.io/user-guide/options#formatter",
+    heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
+    pattern=_PLACE + r"(?P<level>[✖\u00d7⚠\u2139]) +(?P<message>\S.*?) {2,}(?P<rule>[@\w/-]+)$",
+    summary=r"✖ \d+ problems? ",
+    marks=("  ✖  ", "  ⚠  ", "  \u00d7  "),
+)
+TSC = Row(
+    name="tsc",
+    source="https://www.typescriptlang.org/docs/handbook/compiler-options.html",
+    commands=("tsc", "vue-tsc", "svelte-check"),
+    pattern=(
+        r"(?:(?P<path>[^\s(:][^(:]*)[(:](?P<line>\d+)[,:](?P<column>\d+)\)?(?::| -) )?"
+        r"(?P<level>error|warning) (?P<rule>TS\d+): (?P<message>.+)$"
+    ),
+    more=r" {2,}(?P<message>\S.*)$",
+    summary=r"Found \d+ errors? in ",
+    marks=("error TS",),
+)
+PRETTIER = Row(
+    name="prettier",
+    source="https://prettier.io/docs/cli#--check",
+    pattern=(
+        r"\[(?:warn|error)\] (?P<path>[^\s:\[]+\.\w+)"
+        r"(?:: (?P<rule>\w*Error): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\))?$"
+    ),
+    more=r"\[error\] (?:>| {2})",
+    message="file would be reformatted",
+    rule="unformatted",
+    summary=r"\[warn\] Code style issues|Error occurred when checking code style",
+    marks=("Checking formatting...", "[warn] Code style issues"),
+)
+MARKDOWNLINT = Row(
+    name="markdownlint",
+    source="https://github.com/igorshubovych/markdownlint-cli",
+    commands=("markdownlint", "markdownlint-cli2"),
+    pattern=(
+        r"(?P<path>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))? "
+        r"(?:(?P<level>error|warning) )?(?P<rule>MD\d{3})/\S+ (?P<message>.+)$"
+    ),
+    marks=(" MD0",),
+)
+
+ROWS = (ESLINT, STYLELINT, TSC, PRETTIER, MARKDOWNLINT)

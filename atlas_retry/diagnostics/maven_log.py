@@ -1,0 +1,93 @@
+"""Reads what Maven's surefire and failsafe print. What the compiler says is a row."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic
+
+# https://maven.apache.org/surefire/maven-surefire-plugin/
+_TITLE = re.compile(
+    r"^(?:\[ERROR\] )?(?P<name>[\w.$]+(?:\(.*?\))?(?:\[[^\]]*\])?)(?:\((?P<owner>[\w.$]+)\))?"
+    r"(?: --|) {1,2}Time elapsed: [\d.,]+ s(?:ec)? +<<< (?:FAILURE|ERROR)!$"
+)
+_RAISED = re.compile(r"^(?:Caused by: )?([\w.$]+)(?:: (.*))?$")
+_TOTAL = re.compile(
+    r"^(?:\[\w+\] )?Tests run: (?P<run>\d+), Failures: \d+, Errors: \d+, Skipped: (?P<skipped>\d+)$"
+)
+_LISTED = re.compile(r"^\[ERROR\] +(?:Failures:|Errors:|  \S.*)")
+_NONE = re.compile(r"^(?:\[INFO\] )?No tests to run\.")
+
+
+def _read(log: Log) -> Reading:
+    lines = log.lines
+    totals = [(i, m) for i, line in enumerate(lines) if (m := _TOTAL.match(line))]
+    ran = sum(int(m["run"]) - int(m["skipped"]) for _, m in totals)
+    none = any(_NONE.match(line) for line in lines)
+    return Reading(
+        found=tuple(_failure(lines, first, last) for first, last in _blocks(lines)),
+        summary=tuple(i for i, _ in totals),
+        tests_run=ran if totals or none else None,
+        vacuous=ran == 0 and (none or bool(totals)),
+    )
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """First and last line of each failure: the stack below it ends at a blank line."""
+    for first, line in enumerate(lines):
+        if not _TITLE.match(line):
+            continue
+        last = first
+        for number in range(first + 1, len(lines)):
+            if not lines[number].strip() and _over(lines, number):
+                break
+            last = number
+        yield first, last
+
+
+def _over(lines: Sequence[str], number: int) -> bool:
+    """Whether a blank line is behind the stack, and not inside the message."""
+    below = lines[number + 1] if number + 1 < len(lines) else ""
+    return not below.strip() or below.startswith("[") or bool(_TITLE.match(below))
+
+
+def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+    title = _TITLE.match(lines[first])
+    name = title["name"] if title else ""
+    plain = name.partition("(")[0].partition("[")[0]
+    owner = (title["owner"] if title else None) or plain.rpartition(".")[0]
+    body = lines[first + 1 : last + 1]
+    raised = _RAISED.match(body[0]) if body else None
+    frames = stacks.java(body, owner)
+    place = place_of(frames)
+    told = Diagnostic(
+        tool="maven",
+        rule_id=raised[1].rpartition(".")[2] if raised else None,
+        message=_message(body) or "failed",
+        path=place.get("path"),
+        region=region_of(place),
+        test_id=name if name.startswith(owner) else f"{owner}.{name}",
+        frames=frames,
+    )
+    return Found(told, first, last)
+
+
+def _message(body: Sequence[str]) -> str:
+    said: list[str] = []
+    for line in body:
+        if line.startswith("\tat "):
+            break
+        said.append(line)
+    return shortened(said)
+
+
+MAVEN = Parser(
+    name="maven",
+    source="https://maven.apache.org/surefire/maven-surefire-plugin/",
+    command=started_as("mvn", "mvnw", "mvnd"),
+    marks=("Tests run: ", "No tests to run."),
+    read=_read,
+)

@@ -1,0 +1,121 @@
+"""Reads what `node --test` prints, as spec and as TAP."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.lines import NODE
+from atlas_retry.diagnostics.table import parser_of, region_of
+from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic, Frame
+
+# https://nodejs.org/api/test.html#test-reporters; https://testanything.org
+_AT = re.compile(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
+_SPEC = re.compile(r"^✖ (.+?) \([\d.]+ms\)$")
+_TAP = re.compile(r"^ *not ok \d+(?: - (.+))?$")
+_TAP_END = re.compile(r"^ *\.\.\.$")
+_LOCATION = re.compile(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
+_ERROR = re.compile(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
+_RAISED = re.compile(r"^(\w*Error)(?: \[\w+\])?: ")
+_COUNT = re.compile(r"^(?:#|\u2139) (tests|pass|fail|cancelled|skipped|todo) (\d+)$")
+_CRASH = parser_of(NODE)
+_FILE_FAILED = "test failed"
+
+
+def _read(log: Log) -> Reading:
+    lines = log.lines
+    found = [*_spec(lines), *_tap(lines)]
+    if any(f.diagnostic.message == _FILE_FAILED for f in found):
+        plain = tuple(line.removeprefix("# ") for line in lines)
+        found += _CRASH.read(Log(plain, "")).found
+    counts = [(i, m[1], int(m[2])) for i, line in enumerate(lines) if (m := _COUNT.match(line))]
+    ran = sum(n for _, word, n in counts if word in ("pass", "fail", "cancelled"))
+    return Reading(
+        found=tuple(found),
+        summary=tuple(i for i, _, _ in counts),
+        tests_run=ran if counts else None,
+        vacuous=bool(counts) and ran == 0,
+    )
+
+
+def _spec(lines: Sequence[str]) -> Iterator[Found]:
+    """The failures below `failing tests:`, where each comes with its place."""
+    starts = [i for i, line in enumerate(lines) if _AT.match(line)]
+    for first, after in pairwise((*starts, len(lines))):
+        place = _AT.match(lines[first])
+        title = _SPEC.match(lines[first + 1]) if first + 1 < after else None
+        if place and title:
+            body = lines[first + 2 : after]
+            message = _message(body)
+            frames = stacks.javascript(body)
+            yield Found(_told(title[1], message, frames, place.groupdict()), first, after - 1)
+
+
+def _message(body: Sequence[str]) -> str:
+    said: list[str] = []
+    for line in body:
+        if line.lstrip().startswith("at ") or line.startswith("test at "):
+            break
+        said.append(line)
+    text = textwrap.dedent("\n".join(said)).strip()
+    return shortened(text.strip("'").split("\n"))
+
+
+def _tap(lines: Sequence[str]) -> Iterator[Found]:
+    for first, line in enumerate(lines):
+        title = _TAP.match(line)
+        if title is None:
+            continue
+        last = first
+        while last + 1 < len(lines) and not _TAP_END.match(lines[last]) and last - first < 200:  # noqa: PLR2004 - no failure is that long
+            last += 1
+        body = lines[first : last + 1]
+        place = next((m.groupdict() for x in body if (m := _LOCATION.match(x))), {})
+        if not any("subtestsFailed" in x for x in body):
+            yield Found(_told(title[1] or "", _error(body), stacks.tap(body), place), first, last)
+
+
+def _error(body: Sequence[str]) -> str:
+    """The scalar behind `error:`, a block of it dedented."""
+    for number, line in enumerate(body):
+        match = _ERROR.match(line)
+        if match is None:
+            continue
+        inline = match[2] or match[3] or match[4]
+        if inline:
+            return inline
+        deeper = f"{match[1]}  "
+        block = []
+        for below in body[number + 1 :]:
+            if below.strip() and not below.startswith(deeper):
+                break
+            block.append(below)
+        return shortened(textwrap.dedent("\n".join(block)).strip().split("\n"))
+    return "failed"
+
+
+def _told(title: str, message: str, frames: tuple[Frame, ...], place: dict[str, str]) -> Diagnostic:
+    raised = _RAISED.match(message)
+    file = place.get("path", "")
+    where = place_of(frames) or place
+    return Diagnostic(
+        tool="node-test",
+        rule_id=raised[1] if raised else None,
+        message=message,
+        path=where.get("path"),
+        region=region_of(where),
+        test_id=file if not file or title.endswith(file) else f"{file}::{title}",
+        frames=frames,
+    )
+
+
+NODE_TEST = Parser(
+    name="node-test",
+    source="https://nodejs.org/api/test.html#test-reporters",
+    command=started_as("--test"),
+    marks=("TAP version 1", "\n\u2139 tests "),
+    read=_read,
+)

@@ -1,0 +1,100 @@
+"""Reads one failure as pytest shows it, in every traceback style but the tests' own names."""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.model import Diagnostic, Frame
+
+# https://docs.pytest.org/en/stable/how-to/output.html#modifying-python-traceback-printing
+CAPTURED = re.compile(r"^-{3,} Captured .+ -{3,}$")
+ONE_LINE = re.compile(r"^([^\s:][^:]*):(\d{1,9}): (\S.*)$")
+RAISED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?:: |:?$)")
+_SAID = re.compile(r"^E(?: {3}(.*)|\s*)$")
+_LONG = re.compile(r"^([^\s:][^:]*):(\d{1,9}): ?([\w.]*)$")
+_SHORT = re.compile(r"^([^\s:][^:]*):(\d{1,9}): in (.+)$")
+_SYNTAX = re.compile(r'^E\s+File "([^"]+)", line (\d{1,9})')
+_DEF = re.compile(r"^[ >] +(?:async )?def (\w+)")
+_WORKER = re.compile(r"^\[gw\d+\] \w+ -- Python ")
+
+
+def uncaptured(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a failure above what the test has printed."""
+    for line in lines:
+        if CAPTURED.match(line):
+            return
+        if not _WORKER.match(line):
+            yield line
+
+
+def explain(lines: Sequence[str]) -> Diagnostic:
+    """What the lines say: the last exception of a chain, and every frame of the project."""
+    frames: list[Frame] = []
+    said: list[str] = []
+    fresh, rule, function, syntax = True, None, None, None
+    for line in lines:
+        spoken = _SAID.match(line)
+        if spoken:
+            said = [] if fresh else said
+            fresh = False
+            said.append(spoken[1] or "")
+            syntax = _SYNTAX.match(line) or syntax
+        elif place := _SHORT.match(line) or _LONG.match(line):
+            short = _SHORT.match(line) is not None
+            rule = rule if short else place[3] or rule
+            frames.append(
+                Frame(path=place[1], line=int(place[2]), function=place[3] if short else function)
+            )
+            fresh = True
+        elif defined := _DEF.match(line):
+            function = defined[1]
+    if not said:
+        return _without_marks(lines)
+    if syntax:
+        return _syntax_error(syntax, said)
+    return _diagnostic(frames or _one_line(lines), said, rule)
+
+
+def _one_line(lines: Sequence[str]) -> list[Frame]:
+    """The place that `--tb=line` gives below the message."""
+    places = (m for line in lines if (m := ONE_LINE.match(line)))
+    return [Frame(path=m[1], line=int(m[2])) for m in places if traceback.inside(m[1])][:1]
+
+
+def _syntax_error(place: re.Match[str], said: Sequence[str]) -> Diagnostic:
+    kind = said[-1].strip()
+    return Diagnostic(
+        tool="pytest",
+        rule_id=kind.partition(":")[0],
+        message="\n".join((kind, *said[1:-1])),
+        path=place[1],
+        region=region_of({"line": place[2]}),
+    )
+
+
+def _without_marks(lines: Sequence[str]) -> Diagnostic:
+    """A failure with a plain traceback (`--tb=native`), or none at all (`[XPASS(strict)]`)."""
+    native = traceback.crash("pytest", lines)
+    if native is not None:
+        return native
+    message = traceback.shortened([line for line in lines if line.strip()])
+    rule = "XPASS(strict)" if message.startswith("[XPASS(strict)]") else None
+    return Diagnostic(tool="pytest", message=message, rule_id=rule)
+
+
+def _diagnostic(frames: Sequence[Frame], said: Sequence[str], rule: str | None) -> Diagnostic:
+    message = textwrap.dedent("\n".join(said)).split("\n")
+    raised = RAISED.match(message[0])
+    own = tuple(frame for frame in frames if traceback.inside(frame.path))
+    place = traceback.place_of(own)
+    failed = "AssertionError" if message[0].startswith("assert ") else None
+    return Diagnostic(
+        tool="pytest",
+        rule_id=(raised[1] if raised else None) or failed or rule,
+        message=traceback.shortened(message),
+        path=place.get("path"),
+        region=region_of(place),
+        frames=own,
+    )

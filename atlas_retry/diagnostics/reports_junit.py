@@ -1,0 +1,97 @@
+"""Reads JUnit XML, which every test runner can write. Entities and DTDs are refused.
+
+https://github.com/testmoapp/junitxml describes what runners put into it.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from xml.etree.ElementTree import Element
+
+from atlas_retry.diagnostics import stacks, traceback
+from atlas_retry.diagnostics.pytest_failure import explain
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.model import Diagnostic, Frame
+
+_STACK = re.compile(r"^\s*(?:at |\u276f )")
+
+
+def junit(content: bytes) -> tuple[tuple[Diagnostic, ...], int]:
+    """The failures and the number of tests that ran. Raises ValueError for what is no such XML."""
+    from defusedxml import ElementTree  # noqa: PLC0415 - start-up
+
+    try:
+        root = ElementTree.fromstring(content, forbid_dtd=True)
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from error
+    cases = list(root.iter("testcase"))
+    skipped = sum(case.find("skipped") is not None for case in cases)
+    return tuple(d for case in cases for d in _failures(case)), len(cases) - skipped
+
+
+def _failures(case: Element) -> Iterator[Diagnostic]:
+    for kind in ("failure", "error"):
+        for element in case.findall(kind):
+            yield _failure(case, element)
+
+
+def _failure(case: Element, element: Element) -> Diagnostic:
+    text = (element.text or "").strip("\n")
+    message = element.get("message", "").strip() or text.strip().partition("\n")[0]
+    owner, name = case.get("classname", ""), case.get("name", "")
+    told = _explained(text.split("\n"), owner)
+    rule = element.get("type") or told.rule_id
+    place = {"path": case.get("file", ""), "line": case.get("line", "")}
+    if told.path is None and place["path"]:
+        told = replace(told, path=place["path"], region=region_of(place))
+    return replace(
+        told,
+        rule_id=rule.rpartition(".")[2] if rule else None,
+        message=_fuller(message, told.message),
+        test_id=_test_id(owner, name, told.frames),
+        text=text or message,
+    )
+
+
+def _explained(lines: list[str], owner: str) -> Diagnostic:
+    """What the body says of place and frames, whatever language it is from."""
+    if any(line.startswith(("E  ", "Traceback (most")) for line in lines):
+        return replace(explain(lines), tool="junit")
+    readers: tuple[Callable[[list[str]], tuple[Frame, ...]], ...] = (
+        lambda body: stacks.java(body, owner),
+        stacks.javascript,
+        traceback.frames_of,
+        stacks.go,
+    )
+    frames = next((found for read in readers if (found := read(lines))), ())
+    place = traceback.place_of(frames)
+    return Diagnostic(
+        tool="junit",
+        message=traceback.shortened(_above_stack(lines)),
+        path=place.get("path"),
+        region=region_of(place),
+        frames=frames,
+    )
+
+
+def _above_stack(lines: list[str]) -> list[str]:
+    said: list[str] = []
+    for line in lines:
+        if _STACK.match(line):
+            break
+        said.append(line.rstrip())
+    return "\n".join(said).strip("\n").split("\n")
+
+
+def _test_id(owner: str, name: str, frames: tuple[Frame, ...]) -> str | None:
+    """The node id where the case is pytest's, else class and name."""
+    path = frames[0].path if frames else ""
+    module = path.removesuffix(".py").replace("/", ".")
+    if path.endswith(".py") and owner.startswith(module):
+        owner = path + owner.removeprefix(module).replace(".", "::")
+    return "::".join(part for part in (owner, name) if part) or None
+
+
+def _fuller(attribute: str, body: str) -> str:
+    """The message with both values: runners cut the attribute, or leave it out."""
+    return body if len(body) > len(attribute) else attribute

@@ -1,0 +1,89 @@
+"""Reads what vitest prints: failed tests and suites, counts. Knows no reporter but the default."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.model import Diagnostic
+
+# https://vitest.dev/guide/reporters#default-reporter
+_TITLE = re.compile(r"^ ?FAIL  ?(?:\|[^|]+\| )?(?P<path>[^\s>]\S*\.\w+)(?P<names>(?: > .+)?|.*)$")
+_RULE = re.compile(r"^⎯{3,}")
+_CODE = re.compile(r"^ +\d*\|")
+_STACK = re.compile(r"^ \u276f ")
+_FILE = re.compile(r"^ +File: (?P<path>[^\s:]+)(?::(?P<line>\d+):(?P<column>\d+))?$")
+_RAISED = re.compile(r"^([A-Z]\w*Error)(?: \[\w+\])?: ")
+_TESTS = re.compile(r"^ +Tests {2}(?P<counts>.+)$")
+_SUMMARY = re.compile(r"^ +(?:Test Files|Tests|Errors) {2}\S")
+_RAN = re.compile(r"(\d+) (?:failed|passed)")
+_NONE = "No test files found"
+
+
+def _read(log: Log) -> Reading:
+    lines = log.lines
+    found = tuple(_failure(lines, first, last) for first, last in _blocks(lines))
+    counts = [m for line in lines if (m := _TESTS.match(line))]
+    ran = sum(int(n) for m in counts for n in _RAN.findall(m["counts"]))
+    none = any(line.startswith(_NONE) for line in lines)
+    return Reading(
+        found=found,
+        summary=tuple(i for i, line in enumerate(lines) if _SUMMARY.match(line)),
+        tests_run=ran if counts or none else None,
+        vacuous=none or (bool(counts) and ran == 0),
+    )
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """First and last line of each failure."""
+    start: int | None = None
+    for number, line in enumerate(lines):
+        title = _TITLE.match(line)
+        if start is not None and (title or _RULE.match(line)):
+            yield start, number - 1
+            start = None
+        start = number if title else start
+    if start is not None:
+        yield start, len(lines) - 1
+
+
+def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+    title = _TITLE.match(lines[first])
+    path = title["path"] if title else ""
+    names = title["names"] if title else ""
+    body = lines[first + 1 : last + 1]
+    message = _message(body)
+    raised = _RAISED.match(message)
+    frames = stacks.javascript(body)
+    file = next((m for line in body if (m := _FILE.match(line))), None)
+    place = place_of(frames) or (file.groupdict() if file else {"path": path})
+    told = Diagnostic(
+        tool="vitest",
+        rule_id=raised[1] if raised else None,
+        message=message,
+        path=place["path"],
+        region=region_of(place),
+        test_id=f"{path}::{names.removeprefix(' > ')}" if names.startswith(" > ") else path,
+        frames=frames,
+    )
+    return Found(told, first, last)
+
+
+def _message(body: Sequence[str]) -> str:
+    said: list[str] = []
+    for line in body:
+        if _CODE.match(line) or _STACK.match(line):
+            break
+        said.append(line)
+    return shortened("\n".join(said).strip().split("\n"))
+
+
+VITEST = Parser(
+    name="vitest",
+    source="https://vitest.dev/guide/reporters#default-reporter",
+    command=started_as("vitest"),
+    marks=("\n Test Files  ", "\n  Test Files  ", "\nNo test files found", "⎯ Failed "),
+    read=_read,
+)
