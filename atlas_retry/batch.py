@@ -12,6 +12,9 @@ from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, fan_out
 from atlas_retry.loop import Run, retry
 from atlas_retry.model import Level, Outcome, Validation
+from atlas_retry.recorded import aligned, completed
+from atlas_retry.redaction import secret_values
+from atlas_retry.reports import Recorded, Subject, of_run
 from atlas_retry.site import Site, open_site
 
 
@@ -25,16 +28,47 @@ class Asked:
     attempts_flag: int | None = None
     allow: tuple[str, ...] = ()
     """Globs that may be changed, beside the configured ones."""
-    recorded: Validation | None = None
+    recorded: Recorded | None = None
+    """A failure to start from, instead of a baseline validation."""
     record: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A run that has ended, and where."""
+
+    site: Site
+    outcome: Outcome
+
+    @property
+    def subject(self) -> Subject:
+        """For reports, with what each attempt was asked and what it changed."""
+        kept = workspace.kept(self.site.git)
+        patches, prompts = {}, {}
+        for attempt in self.outcome.attempts:
+            before = kept.get(f"runs/{self.outcome.run_id}/{attempt.number}-before")
+            if before and attempt.snapshot:
+                patch = workspace.patch(self.site.git, before, attempt.snapshot)
+                patches[attempt.number] = patch.decode(errors="replace")
+            if attempt.prompt_path:
+                prompts[attempt.number] = Path(attempt.prompt_path).read_text(encoding="utf-8")
+        return of_run(self.outcome, patches=patches, prompts=prompts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What became of a batch."""
 
-    outcomes: tuple[Outcome, ...]
+    finished: tuple[Finished, ...]
     not_started: tuple[str, ...] = ()
+
+
+def find(arguments: Sequence[str], cwd: Path, *, every: bool = False) -> tuple[Path, ...]:
+    """The roots of the workspaces that are meant; the present one for none.
+
+    Raises UsageError for a name that is none, or that a directory has as well.
+    """
+    return tuple((cwd / argument).resolve() for argument in arguments or ["."])
 
 
 def run(
@@ -47,11 +81,14 @@ def run(
 ) -> Done:
     """Run every workspace, `jobs` at a time. Raises Interrupted after all have ended."""
     sites = [site_of(root, asked, environ) for root in roots]
-    at_once = jobs or sites[0].settings.batch.jobs
+
+    def one(site: Site) -> Finished:
+        return Finished(site=site, outcome=run_one(site, asked, emit))
+
     if len(sites) == 1:
-        return Done(outcomes=(run_one(sites[0], asked, emit),))
-    with ThreadPoolExecutor(max_workers=at_once) as pool:
-        return Done(outcomes=tuple(pool.map(lambda site: run_one(site, asked, emit), sites)))
+        return Done(finished=(one(sites[0]),))
+    with ThreadPoolExecutor(max_workers=jobs or sites[0].settings.batch.jobs) as pool:
+        return Done(finished=tuple(pool.map(one, sites)))
 
 
 def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
@@ -89,7 +126,7 @@ def run_one(site: Site, asked: Asked, emit: Emit) -> Outcome:
                 ),
                 agent=site.settings.agent.backend,
                 on_exhausted=site.settings.retry.on_exhausted,
-                recorded=asked.recorded,
+                recorded=_baseline(site, asked.recorded),
             ),
             agent=agents.resolve(site.settings.agent.backend)(
                 site.settings.agent, told, site.environ
@@ -110,3 +147,14 @@ def run_one(site: Site, asked: Asked, emit: Emit) -> Outcome:
             )
             told(Notice(level=Level.WARNING, text=text))
             raise
+
+
+def _baseline(site: Site, recorded: Recorded | None) -> Validation | None:
+    """A recorded failure as a validation of this site's gates, told by their commands.
+
+    Raises UsageError where the record speaks of no gate that the configuration has.
+    """
+    if recorded is None:
+        return None
+    told = completed(recorded.validation, site.root, site.settings, secret_values(site.environ))
+    return aligned(told, site.settings.gates)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from atlas_retry import config, gates, workspace
-from atlas_retry.gate_results import Reading, with_diagnostics
 from atlas_retry.model import Gate, Validation
 from atlas_retry.prompt import Brief, compose
+from atlas_retry.recorded import completed
 from atlas_retry.redaction import clean, redact, secret_values
 from atlas_retry.reports import Recorded
 from atlas_retry.settings import Settings
@@ -26,7 +26,7 @@ def preview(
     hidden = secret_values(environ)
     if recorded:
         settings = _settings(root, environ, recorded.gates)
-        validation = completed(recorded.validation, root, hidden, settings)
+        validation = completed(recorded.validation, root, settings, hidden)
     else:
         site = open_site(root, environ)
         root, settings = site.root, site.settings
@@ -41,15 +41,6 @@ def _settings(root: Path, environ: Mapping[str, str], known: tuple[Gate, ...]) -
     if config.is_configured(root):
         return config.load(root, environ=environ, overrides={})
     return Settings(gates=known)
-
-
-def completed(
-    validation: Validation, root: Path, hidden: frozenset[str], settings: Settings
-) -> Validation:
-    """A recorded validation with the diagnostics that its runner did not know to make."""
-    reading = Reading(root=root, secrets=hidden, parsers=settings.parsers)
-    results = tuple(with_diagnostics(result, reading) for result in validation.results)
-    return replace(validation, results=results)
 
 
 def _brief(

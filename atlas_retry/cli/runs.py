@@ -57,7 +57,7 @@ def retry(
 ) -> int:
     """Validate; on failure fix what fails, with --ai-fix by asking the agent."""
     from atlas_retry import batch  # noqa: PLC0415 - start-up
-    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output, run_output  # noqa: PLC0415 - start-up
 
     targets = output.targets(report or [])
     asked = batch.Asked(
@@ -77,14 +77,15 @@ def retry(
         record=record,
     )
     level = options.verbosity(quiet, verbose)
-    roots = batch.find(workspaces or [], Path.cwd(), os.environ, every=every)
+    roots = batch.find(workspaces or [], Path.cwd(), every=every)
     if dry_run:
-        return output.write_prompts(batch.prompts(roots, asked, os.environ))
+        return run_output.write_prompts(roots, os.environ, start_from)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         done = batch.run(roots, asked, os.environ, shown, jobs=jobs)
-        shown.write(output.told_batch(done, verbosity=level))
-    output.publish_batch(done, targets, as_json=json)
-    return max((EXIT_CODES[outcome.verdict] for outcome in done.outcomes), default=0)
+        for finished in done.finished:
+            shown.write(run_output.told_run(finished.outcome, verbosity=level))
+    run_output.publish_runs(done, targets, as_json=json)
+    return max((EXIT_CODES[finished.outcome.verdict] for finished in done.finished), default=0)
 
 
 def overrides(flags: dict[str, object]) -> dict[str, object]:
