@@ -1,10 +1,32 @@
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace import Workspace, restore, snapshot
-from tests.repositories import SHAPES, Shape, entries, git, git_bytes, opened, write
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace import Workspace, changes, conflicts, put_back_git, restore, snapshot
+from atlas_retry.workspace.restore import INDEX
+from tests.repositories import (
+    SHAPES,
+    Shape,
+    entries,
+    git,
+    git_bytes,
+    opened,
+    repository,
+    write,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo")
+
+
+@pytest.fixture
+def ws(root: Path) -> Workspace:
+    return opened(root)
 
 
 def index_time(ws: Workspace) -> int | None:
@@ -62,3 +84,254 @@ def test_whatever_became_of_it_the_work_tree_comes_back(shape: Shape, tmp_path: 
     assert not restored.conflicts
     assert snapshot(ws).work == held.work
     assert not (tmp_path / "executed").exists()
+
+
+def test_a_restore_tells_what_it_changed_back(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    write(root, "src/a.py", "a = 2\n")
+    write(root, "added.txt", "x\n")
+    (root / "src/b.py").unlink()
+    git(root, "add", "added.txt")
+    assert restore(ws, held.id).changed == (INDEX, "added.txt", "src/a.py", "src/b.py")
+    assert restore(ws, held.id).changed == ()
+
+
+def test_what_was_there_before_a_restore_can_be_had_back(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    write(root, "src/a.py", "precious\n")
+    write(root, "added.txt", "precious too\n")
+    there = entries(root)
+    undone = restore(ws, held.id)
+    restore(ws, undone.before)
+    assert entries(root) == there
+
+
+@pytest.mark.parametrize(
+    ("paths", "left"),
+    [
+        ({"src/a.py"}, {"added.txt", "src/b.py", "src/new.py"}),
+        ({"src"}, {"added.txt"}),
+        ({"src/"}, {"added.txt"}),
+        ({"added.txt", "src/new.py"}, {"src/a.py", "src/b.py"}),
+        ({"nowhere"}, {"added.txt", "src/a.py", "src/b.py", "src/new.py"}),
+        (set(), {"added.txt", "src/a.py", "src/b.py", "src/new.py"}),
+    ],
+)
+def test_a_restore_can_be_limited_to_paths(
+    root: Path, ws: Workspace, paths: set[str], left: set[str]
+) -> None:
+    held = snapshot(ws)
+    for path in ("added.txt", "src/a.py", "src/b.py", "src/new.py"):
+        write(root, path, "by the agent\n")
+    git(root, "add", "-A")
+    index = (root / ".git/index").read_bytes()
+    restore(ws, held.id, paths)
+    assert {change.path for change in changes(ws, held.id, snapshot(ws).id)} == left
+    assert (root / ".git/index").read_bytes() == index
+
+
+def test_a_limited_restore_removes_the_folder_it_emptied(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    write(root, "new/folder/file.txt", "x\n")
+    restore(ws, held.id, {"new/folder/file.txt"})
+    assert not (root / "new/folder").exists()
+
+
+def test_a_hard_link_elsewhere_keeps_its_content(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    write(root, "src/a.py", "linked\n")
+    twin = root.parent / "twin"
+    twin.hardlink_to(root / "src/a.py")
+    restore(ws, held.id)
+    assert (twin.read_text(), (root / "src/a.py").read_text()) == ("linked\n", "a = 1\n")
+
+
+@pytest.mark.parametrize("path", ["src", "src/a.py"])
+def test_nothing_is_written_through_a_link(root: Path, ws: Workspace, path: str) -> None:
+    outside = write(root.parent, "outside/a.py", "outside\n").parent
+    held, before = snapshot(ws), entries(root)
+    shutil.rmtree(root / "src")
+    (root / path).parent.mkdir(exist_ok=True)
+    (root / path).symlink_to(outside if path == "src" else outside / "a.py")
+    restore(ws, held.id)
+    assert entries(root) == before
+    assert entries(outside) == {"a.py": ("100644", b"outside\n")}
+
+
+def test_a_link_to_the_same_content_is_no_file(root: Path, ws: Workspace) -> None:
+    outside = write(root.parent, "outside/a.py", "a = 1\n").parent
+    write(root.parent, "outside/b.py", "b = 2\n")
+    held, before = snapshot(ws), entries(root)
+    shutil.rmtree(root / "src")
+    (root / "src").symlink_to(outside)
+    restore(ws, held.id)
+    assert entries(root) == before
+
+
+def test_what_no_snapshot_can_hold_is_never_removed(root: Path, ws: Workspace) -> None:
+    write(root, ".gitignore", "node_modules\n*.db\n")
+    write(root, "node_modules/x/index.js", "x\n")
+    write(root, "big.db", bytes((1 << 20) + 1))
+    held, before = snapshot(ws), entries(root)
+    write(root, ".gitignore", "")
+    write(root, "sub/.gitignore", "!*\n")
+    restore(ws, held.id)
+    assert entries(root) == before
+
+
+def test_files_that_the_agent_had_git_ignore_go_as_well(root: Path, ws: Workspace) -> None:
+    held, before = snapshot(ws), entries(root)
+    write(root, ".gitignore", "*.log\nnode_modules\n")
+    write(root, "hidden.log", bytes(2 << 20))
+    write(root, "node_modules/x/index.js", "x\n")
+    restore(ws, held.id)
+    assert entries(root) == before
+
+
+def test_a_held_file_that_git_no_longer_sees_comes_back(root: Path, ws: Workspace) -> None:
+    write(root, ".gitignore", ".env\n")
+    write(root, ".env", "KEY=1\n", 0o600)
+    held, before = snapshot(ws), entries(root)
+    write(root, ".env", bytes(2 << 20), 0o644)
+    restore(ws, held.id)
+    assert entries(root) == before
+
+
+def test_what_is_in_the_way_is_told_and_the_rest_comes_back(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    (root / "src/a.py").unlink()
+    (root / "src/a.py").mkdir()
+    os.mkfifo(root / "src/a.py/pipe")
+    write(root, "src/b.py", "changed\n")
+    with pytest.raises(WorkspaceError, match=r"src/a\.py"):
+        restore(ws, held.id)
+    assert (root / "src/b.py").read_text() == "b = 2\n"
+
+
+def test_edits_since_are_kept_and_told(root: Path, ws: Workspace) -> None:
+    start = snapshot(ws)
+    write(root, "src/a.py", "a = 'agent'\n")
+    write(root, "src/b.py", "b = 'agent'\n")
+    write(root, "agent.txt", "agent\n")
+    end = snapshot(ws)
+    write(root, "src/a.py", "a = 'user'\n")
+    write(root, "run.sh", "# user\n")
+    write(root, "user.txt", "user\n")
+    (root / "user-folder").mkdir()
+
+    assert conflicts(ws, end.id, start.id) == ("src/a.py",)
+    done = restore(ws, start.id, since=end.id)
+
+    assert done.conflicts == ("src/a.py",)
+    assert done.changed == ("agent.txt", "src/b.py")
+    assert (root / "src/a.py").read_text() == "a = 'user'\n"
+    assert (root / "run.sh").read_text() == "# user\n"
+    assert (root / "user.txt").exists()
+    assert (root / "user-folder").exists()
+    assert not (root / "agent.txt").exists()
+
+
+def test_an_edit_that_already_is_what_is_wanted_is_no_conflict(root: Path, ws: Workspace) -> None:
+    start = snapshot(ws)
+    write(root, "src/a.py", "a = 'agent'\n")
+    end = snapshot(ws)
+    write(root, "src/a.py", "a = 1\n")
+    assert restore(ws, start.id, since=end.id).conflicts == ()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_an_edit_of_another_type_is_kept(root: Path, ws: Workspace, kind: str) -> None:
+    write(root, "thing/inner.txt", "start\n")
+    start = snapshot(ws)
+    shutil.rmtree(root / "thing")
+    if kind == "folder":
+        write(root, "thing", "agent's file\n")
+    end = snapshot(ws)
+    if kind == "file":
+        write(root, "thing", "user's file\n")
+    else:
+        (root / "thing").unlink()
+        write(root, "thing/user.txt", "user's folder\n")
+    mine = entries(root / "thing") if kind == "folder" else (root / "thing").read_text()
+    done = restore(ws, start.id, since=end.id)
+    assert "thing/inner.txt" in done.conflicts
+    assert mine == (entries(root / "thing") if kind == "folder" else (root / "thing").read_text())
+
+
+@pytest.mark.parametrize("staged_by_user", [True, False])
+def test_what_the_user_has_staged_since_stays_staged(
+    root: Path, ws: Workspace, *, staged_by_user: bool
+) -> None:
+    start = snapshot(ws)
+    write(root, "agent.txt", "agent\n")
+    git(root, "add", "agent.txt")
+    end = snapshot(ws)
+    if staged_by_user:
+        write(root, "user.txt", "user\n")
+        git(root, "add", "user.txt")
+    else:
+        git(root, "update-index", "--refresh")
+        git(root, "status")
+    done = restore(ws, start.id, since=end.id)
+    staged = git(root, "diff", "--cached", "--name-only").decode().split()
+    assert (INDEX in done.conflicts) == staged_by_user
+    assert staged == (["agent.txt", "user.txt"] if staged_by_user else [])
+
+
+def test_an_index_that_another_git_has_locked_is_left_alone(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    git(root, "rm", "-q", "--cached", "run.sh")
+    write(root, ".git/index.lock", "")
+    with pytest.raises(WorkspaceError, match=r"index\.lock"):
+        restore(ws, held.id)
+    assert (root / ".git/index.lock").exists()
+
+
+@pytest.mark.parametrize("same_as", ["index", "index.atlas"])
+def test_a_lock_that_a_killed_restore_left_is_removed(
+    root: Path, ws: Workspace, same_as: str
+) -> None:
+    held = snapshot(ws)
+    before = (root / ".git/index").read_bytes()
+    git(root, "rm", "-q", "--cached", "run.sh")
+    write(root, ".git/index.atlas", "half")
+    (root / ".git/index.lock").hardlink_to(root / ".git" / same_as)
+    restore(ws, held.id)
+    assert (root / ".git/index").read_bytes() == before
+    assert not (root / ".git/index.lock").exists()
+
+
+def test_git_sees_an_edit_made_in_the_second_of_the_index(root: Path, ws: Workspace) -> None:
+    write(root, "src/a.py", "a = 5\n")
+    git(root, "add", "src/a.py")
+    write(root, "src/a.py", "a = 6\n")
+    held = snapshot(ws)
+    (root / ".git/index").unlink()
+    restore(ws, held.id)
+    assert b"src/a.py" in git(root, "diff", "--name-only")
+
+
+@pytest.mark.parametrize("broken", ["index", "HEAD", "config"])
+def test_a_repository_broken_by_the_agent_is_put_back(
+    root: Path, ws: Workspace, broken: str
+) -> None:
+    write(root, ".gitignore", "*.log\n")
+    write(root, "x.log", "log\n")
+    held, before, git_before = snapshot(ws), entries(root), git_bytes(ws.git_dir)
+    write(root, f".git/{broken}", "garbage")
+    write(root, "src/a.py", "garbage\n")
+    put_back_git(ws, held.id)
+    restore(ws, held.id)
+    assert entries(root) == before
+    assert git_bytes(ws.git_dir) == git_before
+
+
+def test_the_work_tree_comes_back_even_when_git_itself_is_gone(root: Path, ws: Workspace) -> None:
+    write(root, "untracked.txt", "mine\n")
+    held = snapshot(ws)
+    shutil.rmtree(root / ".git")
+    write(root, "src/a.py", "garbage\n")
+    write(root, "added.txt", "garbage\n")
+    restore(ws, held.id)
+    assert set(entries(root)) == {"src", "src/a.py", "src/b.py", "run.sh", "untracked.txt"}
+    assert (root / "src/a.py").read_text() == "a = 1\n"

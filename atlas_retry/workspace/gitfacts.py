@@ -8,7 +8,7 @@ from pathlib import Path
 
 from atlas_retry.model import GitFacts
 from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of
-from atlas_retry.workspace.git import git, split, user_environment
+from atlas_retry.workspace.git import GitError, git, split, user_environment
 from atlas_retry.workspace.index import staged
 
 
@@ -19,9 +19,13 @@ def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFac
     work tree, includes resolved; `hooks/NAME` and, where core.hooksPath says so, `hooksPath/NAME`;
     `info/NAME`; `index` (what is staged) and `index-flags:PATH`; `worktrees/NAME`; `alternates`;
     `shallow`; `state:MERGE_HEAD` ...; of a submodule the same under `submodules/PATH:`.
-    Values are ids, digests or text. Raises GitError.
+    Values are ids, digests or text. Of a repository that git cannot read: `unreadable` alone.
     """
-    return dict(_facts(root, user_environment(os.environ if environ is None else environ)))
+    env = user_environment(os.environ if environ is None else environ)
+    try:
+        return dict(_facts(root, env))
+    except GitError as error:
+        return {"unreadable": error.message}
 
 
 def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -64,6 +64,8 @@ def put_back_index(ws: Workspace, target: State, expected: State | None) -> PutB
     Raises WorkspaceError when another git holds its lock.
     """
     path = ws.git_dir / "index"
+    if not ws.git_dir.is_dir():
+        return PutBack()  # gone, with everything that no snapshot holds
     now = path.read_bytes() if path.exists() else None
     wanted = _content(ws, target)
     if now == wanted:

@@ -234,8 +234,9 @@ def _folders(ws: Workspace, goal: _Goal, found: Scan, progress: _Progress) -> No
     """Remove folders that should not be there and have nothing in them; make the empty ones."""
     wanted = _folders_of(goal.target)
     ours = _folders_of(goal.expected) if goal.expected else found.folders
+    emptied = {folder for path in progress.changed for folder in _above(path)}
     for path in sorted((found.folders & ours) - wanted, reverse=True):
-        if goal.is_meant(path):
+        if goal.is_meant(path) or path in emptied:
             place.remove_folder(ws.root, path)
     for path in goal.target.empty:
         if path not in found.folders and goal.covers(path):

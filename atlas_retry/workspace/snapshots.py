@@ -77,7 +77,7 @@ def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, State, Scan]:
         ),
         {*before.loose, *(known.oid for known in before.files.values())},
     )
-    found = scan(ws.root, listing(ws.root, ws.environ), avoid=ws.state)
+    found = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
     files = _hold_all(ws, found, before.files, blobs)
     state, loose = _state(ws, found, files, blobs)
     manifest = blobs.add(manifest_of(state))
@@ -92,10 +92,11 @@ def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, State, Scan]:
     return Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out)), state, found
 
 
-def listing(root: Path, env: Mapping[str, str]) -> Listing:
+def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
     """What git sees in the work tree at `root`.
 
-    A nested repository that it cannot read counts as ignored.
+    Where the repository cannot be read it is looked at with the environment `spare`. A nested
+    repository that cannot be read counts as ignored.
     """
 
     def below(folder: str) -> Collection[str]:
@@ -103,11 +104,26 @@ def listing(root: Path, env: Mapping[str, str]) -> Listing:
         try:
             return split(git(*asked, cwd=root / folder, env=env))
         except GitError:
-            if not folder:
+            if folder:
+                return ()
+            if spare is None:
                 raise
-            return ()
+            return split(git(*asked, cwd=root, env=spare))
 
     return below
+
+
+def without(ws: Workspace) -> dict[str, str]:
+    """For git in the work tree without its repository, which somebody may have broken.
+
+    Nothing is tracked then, so only the work tree's ignore rules and the user's own count.
+    """
+    return {
+        **ws.environ,
+        "GIT_DIR": str(ws.shadow),
+        "GIT_WORK_TREE": str(ws.root),
+        "GIT_INDEX_FILE": str(ws.home / "no-index"),
+    }
 
 
 def _hold_all(
