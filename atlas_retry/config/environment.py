@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 
 from atlas_retry.config.files import PREFIX
 from atlas_retry.config.layers import SAME, Layer, nested, overlay, said_by
-from atlas_retry.config.schema import Configuration
+from atlas_retry.config.sections import Configuration
 from atlas_retry.errors import ConfigError, Place
 
 NESTED = "__"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from atlas_retry.config.gate_schema import (
+from atlas_retry.config.gate_keys import (
     Check,
     CommandGate,
     CommandKeys,
@@ -13,7 +13,7 @@ from atlas_retry.config.gate_schema import (
 from atlas_retry.config.layers import Layer, Path, dotted
 from atlas_retry.config.names import short_name, told_apart
 from atlas_retry.config.refusal import nearest, refused
-from atlas_retry.config.schema import Batch, Configuration, Retry
+from atlas_retry.config.sections import Batch, Configuration, Retry
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Budget, Gate, Kind, ReportFile
 from atlas_retry.settings import (

@@ -10,7 +10,7 @@ from atlas_retry.config import document, environment, translation
 from atlas_retry.config.files import File
 from atlas_retry.config.layers import Layer, canonical, nested, overlay, said_by
 from atlas_retry.config.refusal import refusals, together
-from atlas_retry.config.schema import Configuration, keys
+from atlas_retry.config.sections import Configuration, keys
 from atlas_retry.config.translation import Surroundings
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.redaction import redact

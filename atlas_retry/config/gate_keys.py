@@ -1,4 +1,4 @@
-"""The keys of a gate, in each of its spellings. Reads nothing; `schema` has all other keys."""
+"""The keys of a gate, in each of its spellings. Reads nothing; `sections` has all other keys."""
 
 from typing import Annotated
 

@@ -25,7 +25,7 @@ from atlas_retry.config.fields import (
     amount,
     whole,
 )
-from atlas_retry.config.gate_schema import (
+from atlas_retry.config.gate_keys import (
     Command,
     Custom,
     QualityGate,

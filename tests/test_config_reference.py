@@ -1,0 +1,128 @@
+"""The configuration explained: example, effective values, JSON Schema."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from atlas_retry import config
+from atlas_retry.config.layers import SAME
+from atlas_retry.config.sections import keys
+from tests.configurations import GATES, project, user_file
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_example_at_the_root_is_what_the_model_says() -> None:
+    assert (ROOT / "config.example.yaml").read_text(encoding="utf-8") == config.example()
+
+
+def test_the_example_names_and_explains_every_key() -> None:
+    text = config.example()
+    for path, field in keys():
+        assert re.search(rf"^\s*(#\s*)?{path[-1]}:", text, re.MULTILINE), path
+        assert field.description, path
+
+
+def test_the_example_says_the_defaults_and_shows_gates() -> None:
+    example = config.load_text(config.example().encode(), "example")
+    plain = config.load_text(GATES.encode(), "plain")
+    assert {gate.kind for gate in example.gates} >= {"format", "lint", "test", "pre-commit"}
+    assert (example.agent, example.context, example.guard, example.batch) == (
+        plain.agent,
+        plain.context,
+        plain.guard,
+        plain.batch,
+    )
+    assert example.retry.budget == plain.retry.budget
+
+
+def test_no_line_of_the_example_is_wider_than_a_page() -> None:
+    assert max(map(len, config.example().splitlines())) <= 100
+
+
+def rows(tmp_path: Path, text: str, **variables: str) -> dict[str, tuple[str, str]]:
+    environ = {"HOME": str(tmp_path / "home"), **variables}
+    flags = {"agent.models": ["opus"]}
+    found = config.explain(project(tmp_path, text), environ=environ, overrides=flags)
+    return {row.key: (row.value, row.origin) for row in found}
+
+
+def test_every_value_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
+    user = user_file(tmp_path, "batch:\n  jobs: 3")
+    text = "validation:\n  test: [{run: pytest, timeout: 10m}]\n  max_ai_retry_attempts: 4\n"
+    shown = rows(tmp_path, text, ATLAS_CONTEXT__MAX_CHARS="4000", ATLAS_VALIDATION__LINT='["a"]')
+    file = f"{tmp_path}/project/.atlas/config.yaml"
+    assert shown["batch.jobs"] == ("3", f"{user}:2")
+    assert shown["validation.test[0].timeout"] == ("10m", f"{file}:2")
+    assert shown["retry.max_ai_retry_attempts"] == ("4", f"{file}:3")
+    assert shown["context.max_chars"] == ("4000", "ATLAS_CONTEXT__MAX_CHARS")
+    assert shown["validation.lint"] == ("[a]", "ATLAS_VALIDATION__LINT")
+    assert shown["agent.models"] == ("[opus]", "the command line")
+    assert shown["retry.on_exhausted"] == ("best", "default")
+    assert shown["agent.session"] == ("[new, resume, new]", "default")
+
+
+def test_every_key_is_shown(tmp_path: Path) -> None:
+    shown = {re.sub(r"\[\d+\]", "", key) for key in rows(tmp_path, GATES)}
+    sections = {path[:-1] for path, _ in keys()}
+    gates = ("validation", "quality_gates")
+    scalars = {path for path, _ in keys() if path not in sections and path[0] not in gates}
+    assert {".".join(path) for path in scalars} <= shown
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    shown = rows(
+        tmp_path, "validation: {test: [{run: a, env: {API_KEY: sk-ant-abc1234567890abcdefghij}}]}"
+    )
+    assert shown["validation.test[0].env.API_KEY"][0] == "[redacted:anthropic-key]"
+
+
+def test_a_value_reads_back_as_it_was_said(tmp_path: Path) -> None:
+    text = "validation: {test: [{run: 'a: b # c', env: {A: '1', B: 'true'}}]}"
+    shown = rows(tmp_path, text)
+    assert yaml.safe_load(shown["validation.test[0].run"][0]) == "a: b # c"
+    assert yaml.safe_load(shown["validation.test[0].env.A"][0]) == "1"
+
+
+# --- JSON Schema -----------------------------------------------------------------------------
+
+
+def part(schema: dict[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
+    found = schema
+    for name in path:
+        found = found["properties"][name]
+        if "$ref" in found:
+            found = schema["$defs"][found["$ref"].rpartition("/")[2]]
+    return found
+
+
+@pytest.mark.parametrize(("old", "new"), SAME.items(), ids=[".".join(map(str, k)) for k in SAME])
+def test_the_schema_knows_every_spelling(
+    old: tuple[str | int, ...], new: tuple[str | int, ...]
+) -> None:
+    assert part(config.schema(), old) == part(config.schema(), new)
+
+
+def test_the_schema_refuses_unknown_keys_and_explains_the_others() -> None:
+    schema = config.schema()
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["additionalProperties"] is False
+    flake_reruns = part(schema, ("retry", "flake_reruns"))
+    assert flake_reruns.items() >= {
+        ("type", "integer"),
+        ("minimum", 0),
+        ("maximum", 10),
+        ("default", 1),
+    }
+    assert flake_reruns["description"].startswith("How often a failed test gate is run again")
+
+
+def test_the_schema_takes_a_gate_as_text_or_as_a_mapping() -> None:
+    items = part(config.schema(), ("validation", "lint"))["items"]
+    assert [member.get("type", member.get("$ref")) for member in items["anyOf"]] == [
+        "string",
+        "#/$defs/CommandGate",
+    ]

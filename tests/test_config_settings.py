@@ -1,0 +1,312 @@
+"""What each key does to the settings, in each of its spellings."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry import config
+from atlas_retry.agents import AGENTS
+from atlas_retry.config.fields import BACKENDS
+from atlas_retry.config.names import short_name
+from atlas_retry.config.sections import keys
+from atlas_retry.errors import ConfigError
+from atlas_retry.model import Kind
+from atlas_retry.settings import Settings
+from tests.configurations import GATES, load, project
+
+
+def load_text(text: str) -> Settings:
+    return config.load_text(text.encode(), "test")
+
+
+GATE = {
+    "name": ("name: x", "name", "x"),
+    "run": ("name: x", "run", "a b"),
+    "fix": ("fix: c d", "fix", "c d"),
+    "recheck": ("recheck: c d", "recheck", "c d"),
+    "required": ("required: false", "required", False),
+    "max_retries": ("max_retries: 4", "max_retries", 4),
+    "timeout": ("timeout: 10m", "timeout_s", 600.0),
+    "cwd": ("cwd: ./a/b/", "cwd", "a/b"),
+    "env": ("env: {A: '1', B: ''}", "env", (("A", "1"), ("B", ""))),
+    "pass_env": ("pass_env: [NPM_TOKEN]", "pass_env", ("NPM_TOKEN",)),
+    "writes": ("writes: true", "writes", True),
+    "keep_daemons": ("keep_daemons: true", "keep_daemons", True),
+    "parser": ("parser: mypy", "parser", "mypy"),
+    "report.format": ("report: {format: junit, path: a.xml}", "report.format", "junit"),
+    "report.path": ("report: {format: junit, path: a.xml}", "report.path", "a.xml"),
+}
+
+
+def value_of(values: object, path: str) -> object:
+    for name in path.split("."):
+        values = getattr(values, name)
+    return values
+
+
+@pytest.mark.parametrize(("text", "path", "value"), GATE.values(), ids=GATE)
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "validation: {{lint: [{{run: a b, {0}}}]}}",
+        "validation: {{lint_commands: [{{run: a b, {0}}}]}}",
+        "validation: {{commands: {{lint: [{{run: a b, {0}}}]}}}}",
+        "quality_gates: [{{command: a b, {1}{0}}}]",
+        "validation: {{custom: [{{run: a b, {2}{0}}}]}}",
+    ],
+    ids=["plain", "commands", "nested", "quality", "custom"],
+)
+def test_a_key_of_a_gate_has_its_effect_in_every_spelling(
+    spelling: str, text: str, path: str, value: object
+) -> None:
+    name = "" if text.startswith("name") else "name: lint, "
+    limit = "" if text.startswith("max_retries") else "max_retries: 1, "
+    (gate,) = load_text(spelling.format(text, name, limit)).gates
+    assert value_of(gate, path) == value
+
+
+REVIEW = {
+    "name": ("name", "x"),
+    "prompt": ("prompt", "Is it simple?"),
+    "agent": ("agent", "anthropic"),
+    "paths": ("paths", ("src/**",)),
+    "required": ("required", False),
+    "max_retries": ("max_retries", 4),
+    "timeout": ("timeout_s", 60.0),
+}
+
+
+@pytest.mark.parametrize(("path", "value"), REVIEW.values(), ids=REVIEW)
+def test_a_key_of_a_review_has_its_effect(path: str, value: object) -> None:
+    (gate,) = load_text(
+        "validation: {review: [{name: x, prompt: Is it simple?, agent: anthropic,"
+        " paths: [src/**], required: false, max_retries: 4, timeout: 1m}]}"
+    ).gates
+    assert (gate.kind, gate.run) == (Kind.REVIEW, "")
+    assert value_of(gate, path) == value
+
+
+VALUES = {
+    "retry.ai_retry_enabled": ("false", "retry.ai_retry_enabled", False),
+    "retry.max_ai_retry_attempts": ("0", "retry.budget.attempts", 0),
+    "retry.flake_reruns": ("0", "retry.flake_reruns", 0),
+    "retry.max_cost_usd": ("0.5", "retry.budget.cost_usd", 0.5),
+    "retry.max_minutes": ("2", "retry.budget.wall_s", 120.0),
+    "retry.on_exhausted": ("restore", "retry.on_exhausted", "restore"),
+    "retry.on_failure": ("mail me", "retry.on_failure", "mail me"),
+    "agent.backend": ("my.agents:make", "agent.backend", "my.agents:make"),
+    "agent.models": ("[haiku]", "agent.models", ("haiku",)),
+    "agent.session": ("[new, resume]", "agent.session", ("new", "resume")),
+    "agent.effort": ("[low, high]", "agent.effort", ("low", "high")),
+    "agent.command": ("codex exec -", "agent.command", "codex exec -"),
+    "agent.path": ("/opt/claude", "agent.path", "/opt/claude"),
+    "agent.max_turns": ("9", "agent.max_turns", 9),
+    "agent.timeout": ("1h", "agent.timeout_s", 3600.0),
+    "agent.idle_timeout": ("1.5", "agent.idle_timeout_s", 1.5),
+    "agent.permission_mode": ("plan", "agent.permission_mode", "plan"),
+    "agent.extra_args": ("[--x]", "agent.extra_args", ("--x",)),
+    "context.max_chars": ("4000", "context.max_chars", 4000),
+    "context.max_chars_per_error": ("500", "context.max_chars_per_error", 500),
+    "context.trace": ("true", "context.trace", True),
+    "prompt.preamble": ("Be brief.", "prompt.preamble", "Be brief."),
+    "prompt.gates": ("{pytest: x}", "prompt.gates", (("pytest", "x"),)),
+    "guard.mode": ("off", "guard.mode", "off"),
+    "guard.protect": ("['*.lock']", "guard.protect", ("*.lock",)),
+    "guard.allow": ("[docs/**]", "guard.allow", ("docs/**",)),
+    "batch.jobs": ("9", "batch.jobs", 9),
+    "batch.cascade_detection.enabled": ("false", "batch.cascade.enabled", False),
+    "batch.cascade_detection.threshold": ("2", "batch.cascade.threshold", 2),
+    "batch.cascade_detection.window_size": ("9", "batch.cascade.window_size", 9),
+    "batch.cascade_detection.on_cascade": ("alert", "batch.cascade.on_cascade", "alert"),
+    "triage.baseline": ("origin/main", "triage_baseline", "origin/main"),
+    "parsers": (
+        "{mine: '(?P<path>.+): (?P<message>.+)'}",
+        "parsers",
+        (("mine", "(?P<path>.+): (?P<message>.+)"),),
+    ),
+    "validation.jobs": ("7", "jobs", 7),
+}
+
+
+@pytest.mark.parametrize(("key", "text", "path", "value"), [
+    pytest.param(key, *row, id=key) for key, row in VALUES.items()
+])  # fmt: skip
+def test_a_key_has_its_effect(key: str, text: str, path: str, value: object) -> None:
+    *sections, last = key.split(".")
+    opened = "".join(f"{section}: {{" for section in sections)
+    gate = "" if key.startswith("validation") else GATES
+    more = ", test: [pytest]" if key.startswith("validation") else ""
+    settings = load_text(f"{gate}{opened}{last}: {text}{more}{'}' * len(sections)}")
+    assert value_of(settings, path) == value
+    assert value_of(settings, path) != value_of(load_text(GATES), path)
+
+
+GATE_LISTS = [
+    path
+    for path, field in keys()
+    if path[0] in ("validation", "quality_gates") and field.default == []
+]
+ELSEWHERE = {"version", "validation.timeout", "validation.parallel", "quality_gates.command"}
+
+
+def test_no_key_is_without_a_test_of_its_effect() -> None:
+    gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in GATE}
+    reviews = {f"validation.review.{key}" for key in REVIEW}
+    sections = {".".join(path[:-1]) for path, _ in keys()}
+    tested = {*VALUES, *gates, *reviews, *sections, *ELSEWHERE}
+    assert {".".join(path) for path, _ in keys()} - tested == set()
+
+
+def test_the_timeout_of_the_validation_is_that_of_every_gate_without_its_own() -> None:
+    text = (
+        "validation: {timeout: 2m, lint: [a, {run: b, timeout: 3}], review: [{name: r, prompt: p}]}"
+    )
+    assert [gate.timeout_s for gate in load_text(text).gates] == [120, 3, 120]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("'90'", 90),
+        ("0.5", 0.5),
+        ("90s", 90),
+        ("1.5s", 1.5),
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("1h30m5s", 5405),
+        ("24h", 86400),
+    ],
+)
+def test_durations_are_seconds_or_hours_minutes_seconds(text: str, seconds: float) -> None:
+    assert load_text(f"validation: {{timeout: {text}, lint: [a]}}").gates[0].timeout_s == seconds
+
+
+def test_side_by_side_is_as_many_as_processors_or_as_said_or_one() -> None:
+    assert load_text(GATES).jobs >= 1
+    assert load_text("validation: {jobs: auto, test: [a]}").jobs == load_text(GATES).jobs
+    assert load_text("validation: {parallel: false, jobs: 9, test: [a]}").jobs == 1
+
+
+def test_gates_come_in_the_order_of_their_kinds_then_as_written() -> None:
+    text = """
+quality_gates: [{name: lint, command: q1}, {name: other, command: q2, max_retries: 1}]
+validation:
+  custom: [{run: c, max_retries: 1}]
+  build: [b]
+  pre_commit: [p]
+  test: [t1, t2]
+  lint: [l]
+  format: [f]
+"""
+    assert [(gate.kind.value, gate.run) for gate in load_text(text).gates] == [
+        ("format", "f"),
+        ("lint", "l"),
+        ("lint", "q1"),
+        ("test", "t1"),
+        ("test", "t2"),
+        ("pre-commit", "p"),
+        ("build", "b"),
+        ("custom", "c"),
+        ("custom", "q2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "writes"),
+    [("format", True), ("pre_commit", True), ("lint", False), ("test", False), ("build", False)],
+)
+def test_formatters_and_hooks_write_unless_they_say_otherwise(kind: str, *, writes: bool) -> None:
+    assert load_text(f"validation: {{{kind}: [a]}}").gates[0].writes is writes
+    assert not load_text(f"validation: {{{kind}: [{{run: a, writes: false}}]}}").gates[0].writes
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("lint", Kind.LINT),
+        ("pre-commit", Kind.PRE_COMMIT),
+        ("pre_commit", Kind.PRE_COMMIT),
+        ("vet", Kind.CUSTOM),
+        ("review", Kind.CUSTOM),
+    ],
+)
+def test_a_quality_gate_is_of_the_kind_that_it_is_named_after(name: str, kind: Kind) -> None:
+    (gate,) = load_text(f"quality_gates: [{{name: {name}, command: x}}]").gates
+    assert (gate.kind, gate.name, gate.max_retries) == (kind, name, None)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("ruff check .", "ruff check"),
+        ("ruff format --check .", "ruff format"),
+        ("pytest -q", "pytest"),
+        ("python -m pytest -q", "pytest"),
+        ("uv run mypy .", "mypy"),
+        ("CI=1 npx eslint .", "eslint"),
+        ("./scripts/check.sh --all", "check.sh"),
+        ("cargo test --all", "cargo test"),
+        ("npm run lint:all", "npm run"),
+        ("pre-commit run --all-files", "pre-commit run"),
+        ("go vet ./...", "go vet"),
+        ("true", "true"),
+        ("echo 'unclosed", "echo"),
+        ("A=1", "A=1"),
+        ("python -m", "python"),
+    ],
+)
+def test_a_gate_without_a_name_is_called_by_its_tool(command: str, name: str) -> None:
+    assert short_name(command) == name
+
+
+def test_derived_names_are_told_apart_and_given_ones_stay() -> None:
+    text = "validation: {lint: [ruff check a, ruff check b, {run: x, name: n}, {run: y, name: n}]}"
+    assert [g.name for g in load_text(text).gates] == ["ruff check", "ruff check 2", "n", "n"]
+
+
+def test_words_for_a_gate_may_name_a_kind_or_a_gate() -> None:
+    text = "validation: {lint: [ruff check .]}\nprompt: {gates: {test: a, ruff check: b}}"
+    assert load_text(text).prompt.gates == (("test", "a"), ("ruff check", "b"))
+
+
+def test_a_parser_may_be_the_users_own() -> None:
+    text = "validation: {lint: [{run: x, parser: mine}]}\nparsers: {mine: '(?P<message>.+)'}"
+    assert load_text(text).gates[0].parser == "mine"
+
+
+def test_every_agent_there_is_can_be_configured() -> None:
+    assert set(AGENTS) <= set(BACKENDS)
+
+
+def test_a_file_from_elsewhere_speaks_alone_under_the_name_it_is_given() -> None:
+    assert load_text(GATES).sources == ()
+    with pytest.raises(ConfigError, match=r"^HEAD:atlas\.yaml:1:1: unknown key x"):
+        config.load_text(b"x: 1", "HEAD:atlas.yaml")
+
+
+# --- warnings --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "told"),
+    [
+        ("retry: {max_ai_retry_attempts: 6}", "2:32", "more than 5 attempts"),
+        ("quality_gates: [{name: x, command: x, max_retries: 9}]", "2:52", "more than 5 attempts"),
+        ("agent: {extra_args: [sk-ant-api03-AAAAaaaa1111BBBBbbbb]}", "2", "a secret in plain text"),
+        ("# password=hunter2", "2", "a secret in plain text"),
+    ],
+)
+def test_what_is_unwise_draws_a_warning_with_its_place(
+    tmp_path: Path, text: str, place: str, told: str
+) -> None:
+    root = project(tmp_path, GATES + text)
+    (warning,) = load(root).warnings
+    assert warning.startswith(f"{root}/.atlas/config.yaml:{place}: ")
+    assert told in warning
+    assert "AAAAaaaa1111" not in warning
+    assert "hunter2" not in warning
+
+
+def test_what_is_wise_draws_none() -> None:
+    assert load_text(config.example()).warnings == ()
