@@ -318,7 +318,7 @@ def test_a_repository_broken_by_the_agent_is_put_back(
     write(root, ".gitignore", "*.log\n")
     write(root, "x.log", "log\n")
     held, before, git_before = snapshot(ws), entries(root), git_bytes(ws.git_dir)
-    write(root, f".git/{broken}", "garbage")
+    write(root, f".git/{broken}", "[garbage")
     write(root, "src/a.py", "garbage\n")
     put_back_git(ws, held.id)
     restore(ws, held.id)

@@ -1,5 +1,6 @@
 """Put back what git holds beside the work tree: HEAD, refs, configuration, hooks, the index."""
 
+import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -99,19 +100,22 @@ def _put_refs(ws: Workspace, state: State, wanted: _Wanted) -> Iterator[str]:
     """Through git, which knows how it stores them."""
     held = {name: value for name, value in _held_refs(ws, state).items() if name in wanted}
     there = {name: value for name, value in refs_of(ws.root, ws.environ) if name in wanted}
-    gone = [f"delete {name}\0\0" for name in there.keys() - held.keys()]
-    moved = [name for name, value in held.items() if there.get(name) != value]
-    for name in moved:
-        if held[name].startswith(_SYMBOLIC):
-            target = held[name].removeprefix(_SYMBOLIC)
-            git("symbolic-ref", name, target, cwd=ws.root, env=ws.environ)
-        else:
-            gone.append(f"update {name}\0{held[name]}\0\0")
-    orders = "".join(gone).encode(errors="surrogateescape")
+    gone = there.keys() - held.keys()
+    moved = {name: value for name, value in held.items() if there.get(name) != value}
+    plain = {name: oid for name, oid in moved.items() if not oid.startswith(_SYMBOLIC)}
+    # apart: a name may have to go before another below or above it can be
+    _update(ws, [f"delete {name}\0\0" for name in gone])
+    _update(ws, [f"update {name}\0{oid}\0\0" for name, oid in plain.items()])
+    for name in moved.keys() - plain.keys():
+        target = moved[name].removeprefix(_SYMBOLIC)
+        git("symbolic-ref", name, target, cwd=ws.root, env=ws.environ)
+    yield from (*gone, *moved)
+
+
+def _update(ws: Workspace, orders: Collection[str]) -> None:
     if orders:
         asked = ("update-ref", "--no-deref", "-z", "--stdin")
-        git(*asked, cwd=ws.root, env=ws.environ, stdin=orders)
-    yield from (*(there.keys() - held.keys()), *moved)
+        git(*asked, cwd=ws.root, env=ws.environ, stdin=os.fsencode("".join(orders)))
 
 
 def _held_refs(ws: Workspace, state: State) -> dict[str, str]:

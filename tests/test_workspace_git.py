@@ -1,0 +1,356 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.model import GitFacts, Tree
+from atlas_retry.workspace import (
+    Workspace,
+    directory_tree,
+    git_facts,
+    holder,
+    lock,
+    put_back_git,
+    restore,
+    revision_tree,
+    snapshot,
+    tree,
+)
+from tests.repositories import (
+    ENVIRON,
+    SHAPES,
+    Shape,
+    entries,
+    git,
+    git_bytes,
+    opened,
+    repository,
+    write,
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = repository(tmp_path / "repo")
+    write(root, ".git/hooks/pre-push", "#!/bin/sh\n", 0o755)
+    git(root, "branch", "other")
+    git(root, "tag", "v1")
+    git(root, "pack-refs", "--all")
+    write(root, "src/a.py", "a = 'stashed'\n")
+    git(root, "stash")
+    return root
+
+
+@pytest.fixture
+def ws(root: Path) -> Workspace:
+    return opened(root)
+
+
+def told(root: Path) -> GitFacts:
+    return git_facts(root, environ={**ENVIRON, "HOME": str(root.parent)})
+
+
+def differing(before: GitFacts, after: GitFacts) -> set[str]:
+    return {name for name in {*before, *after} if before.get(name) != after.get(name)}
+
+
+def git_does(*arguments: str) -> Callable[[Path], object]:
+    return lambda root: git(root, *arguments)
+
+
+def file_gets(path: str, content: str = "x\n", mode: int = 0o644) -> Callable[[Path], object]:
+    return lambda root: write(root, path, content, mode)
+
+
+MOVES: dict[str, tuple[tuple[Callable[[Path], object], ...], set[str]]] = {
+    "commit": (
+        (git_does("commit", "-q", "--allow-empty", "-m", "x"),),
+        {"refs/heads/main"},
+    ),
+    "amend": ((git_does("commit", "-q", "--amend", "-m", "x"),), {"refs/heads/main"}),
+    "detach": ((git_does("checkout", "-q", "--detach"),), {"HEAD"}),
+    "switch": ((git_does("checkout", "-q", "other"),), {"HEAD"}),
+    "new branch": ((git_does("branch", "new"),), {"refs/heads/new"}),
+    "branch deleted": ((git_does("branch", "-D", "other"),), {"refs/heads/other"}),
+    "branch below a deleted one": (
+        (git_does("branch", "-D", "other"), git_does("branch", "other/below")),
+        {"refs/heads/other", "refs/heads/other/below"},
+    ),
+    "tag moved": (
+        (
+            git_does("commit", "-q", "--allow-empty", "-m", "x"),
+            git_does("tag", "-f", "v1"),
+        ),
+        {"refs/heads/main", "refs/tags/v1"},
+    ),
+    "symbolic ref": (
+        (git_does("symbolic-ref", "refs/remotes/origin/HEAD", "refs/heads/main"),),
+        {"refs/remotes/origin/HEAD"},
+    ),
+    "stash dropped": ((git_does("stash", "drop", "-q"),), {"refs/stash", "stash"}),
+    "stash pushed": (
+        (file_gets("src/b.py"), git_does("stash", "push", "-q")),
+        {"refs/stash", "stash"},
+    ),
+    "stash reordered": ((file_gets(".git/logs/refs/stash", "0 0 x\n"),), {"stash"}),
+    "replace ref": (
+        (git_does("replace", "-f", "HEAD:src/a.py", "HEAD:src/b.py"),),
+        {"refs/replace/1337a530cbc1bd7d20aee2d80f1f174a9182417d"},
+    ),
+    "hooks path": ((git_does("config", "core.hooksPath", ".husky"),), {"config:core.hookspath"}),
+    "config": (
+        (git_does("config", "diff.external", "true"), git_does("config", "user.name", "Eve")),
+        {"config:diff.external", "config:user.name"},
+    ),
+    "config of two values": (
+        (git_does("config", "--add", "x.y", "1"), git_does("config", "--add", "x.y", "2")),
+        {"config:x.y"},
+    ),
+    "new hook": ((file_gets(".git/hooks/pre-commit", mode=0o755),), {"hooks/pre-commit"}),
+    "hook off": ((lambda r: (r / ".git/hooks/pre-push").chmod(0o644),), {"hooks/pre-push"}),
+    "hook gone": ((lambda r: (r / ".git/hooks/pre-push").unlink(),), {"hooks/pre-push"}),
+    "exclude": ((file_gets(".git/info/exclude", "*.py\n"),), {"info/exclude"}),
+    "attributes": ((file_gets(".git/info/attributes", "* -diff\n"),), {"info/attributes"}),
+    "grafts": ((file_gets(".git/info/grafts", ""),), {"info/grafts"}),
+    "alternates": (
+        (file_gets(".git/objects/info/alternates", "/nowhere\n"),),
+        {"alternates"},
+    ),
+    "staged": ((file_gets("n"), git_does("add", "n")), {"index"}),
+    "assume-unchanged": (
+        (git_does("update-index", "--assume-unchanged", "src/a.py"),),
+        {"index", "index-flags:src/a.py"},
+    ),
+    "skip-worktree": (
+        (git_does("update-index", "--skip-worktree", "src/a.py"),),
+        {"index", "index-flags:src/a.py"},
+    ),
+    "intent-to-add": (
+        (file_gets("n"), git_does("add", "-N", "n")),
+        {"index", "index-flags:n"},
+    ),
+    "merge": ((file_gets(".git/MERGE_HEAD", "0" * 40),), {"state:MERGE_HEAD"}),
+    "bisect": ((git_does("bisect", "start"),), {"state:BISECT_LOG"}),
+    "nothing": ((git_does("status"), git_does("update-index", "--refresh")), set()),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_whatever_moves_in_git_shows_in_the_facts_and_can_be_put_back(
+    root: Path, ws: Workspace, name: str
+) -> None:
+    acts, expected = MOVES[name]
+    before, files = told(root), entries(root)
+    held = snapshot(ws)
+    for act in acts:
+        act(root)
+    moved = differing(before, told(root))
+    assert moved == expected
+
+    put_back_git(ws, held.id, moved)
+    restore(ws, held.id)
+    assert told(root) == before
+    assert entries(root) == files
+
+
+def test_what_is_not_named_stays_moved(root: Path, ws: Workspace) -> None:
+    before, held = told(root), snapshot(ws)
+    git(root, "branch", "of-another-worktree")
+    git(root, "config", "core.hooksPath", "/evil")
+    assert put_back_git(ws, held.id, {"config:core.hookspath"}) == ("config:",)
+    assert differing(before, told(root)) == {"refs/heads/of-another-worktree"}
+
+
+def test_a_linked_worktree_has_its_own_head(root: Path, tmp_path: Path) -> None:
+    git(root, "worktree", "add", "-q", "-b", "side", str(tmp_path / "linked"))
+    linked = opened(tmp_path / "linked")
+    before, main, held = told(linked.root), told(root), snapshot(linked)
+    git(linked.root, "checkout", "-q", "--detach")
+    git(root, "checkout", "-q", "--detach")
+    assert differing(before, told(linked.root)) == {"HEAD", "worktrees/linked"}
+    put_back_git(linked, held.id, {"HEAD"})
+    assert told(linked.root) == before
+    assert differing(main, told(root)) == {"HEAD"}
+
+
+def test_a_new_worktree_shows_in_the_facts(root: Path, tmp_path: Path) -> None:
+    before = told(root)
+    git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+    assert differing(before, told(root)) == {"worktrees/linked"}
+
+
+def test_hooks_where_the_configuration_says_they_are_show(root: Path) -> None:
+    git(root, "config", "core.hooksPath", ".husky")
+    before = told(root)
+    write(root, ".husky/pre-commit", "exit 0\n", 0o755)
+    assert differing(before, told(root)) == {"hooksPath/pre-commit"}
+
+
+def test_an_included_configuration_shows(root: Path) -> None:
+    before = told(root)
+    write(root, "evil.config", "[core]\n\tfsmonitor = touch executed\n")
+    git(root, "config", "include.path", "../evil.config")
+    assert differing(before, told(root)) == {"config:include.path", "config:core.fsmonitor"}
+    assert not (root / "executed").exists()
+
+
+def test_a_submodule_has_facts_of_its_own(tmp_path: Path) -> None:
+    root = next(shape for shape in SHAPES if shape.name == "submodule").make(tmp_path)
+    before = told(root)
+    git(root / "lib", "checkout", "-q", "--detach")
+    write(root, ".git/modules/lib/hooks/pre-commit", "x", 0o755)
+    assert differing(before, told(root)) == {
+        "submodules/lib:HEAD",
+        "submodules/lib:hooks/pre-commit",
+    }
+
+
+def test_a_repository_that_cannot_be_read_says_so(root: Path) -> None:
+    write(root, ".git/config", "[garbage")
+    assert list(told(root)) == ["unreadable"]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_asking_for_facts_changes_and_runs_nothing(shape: Shape, tmp_path: Path) -> None:
+    root = shape.make(tmp_path)
+    ws = opened(root)
+    git(root, "config", "core.fsmonitor", "touch ../executed; false")
+    git(root, "config", "core.pager", "touch ../executed; cat")
+    write(ws.common_dir, "hooks/post-index-change", "#!/bin/sh\ntouch ../executed\n", 0o755)
+    before = git_bytes(ws.common_dir)
+    assert told(root)["HEAD"]
+    snapshot(ws)
+    assert git_bytes(ws.common_dir) == before
+    assert not list(tmp_path.rglob("executed"))
+
+
+# trees
+
+
+def listed(seen: Tree) -> dict[str, tuple[str | None, bytes | None]]:
+    return {path: (seen.mode(path), seen.read(path)) for path in seen.paths()}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_a_snapshot_and_the_folder_it_was_taken_of_read_the_same(
+    shape: Shape, tmp_path: Path
+) -> None:
+    root = shape.make(tmp_path)
+    ws = opened(root)
+    held = tree(ws, snapshot(ws).id)
+    held.preload(list(held.paths()))
+    assert listed(held) == listed(directory_tree(root, environ=ws.environ))
+
+
+def test_a_revision_reads_as_it_was_committed(root: Path) -> None:
+    git(root, "replace", "-f", "HEAD:src/a.py", "HEAD:src/b.py")
+    write(root, "src/a.py", "a = 'not committed'\n")
+    seen = revision_tree(root, "HEAD", environ=ENVIRON)
+    assert listed(seen) == {
+        "run.sh": ("100755", b"#!/bin/sh\n"),
+        "src/a.py": ("100644", b"a = 1\n"),
+        "src/b.py": ("100644", b"b = 2\n"),
+    }
+    assert (seen.read("nowhere"), seen.mode("nowhere")) == (None, None)
+
+
+def test_a_submodule_in_a_revision_reads_as_its_commit(tmp_path: Path) -> None:
+    root = next(shape for shape in SHAPES if shape.name == "submodule").make(tmp_path)
+    head = git(root / "lib", "rev-parse", "HEAD").strip()
+    seen = revision_tree(root, "HEAD", environ=ENVIRON)
+    assert (seen.mode("lib"), seen.read("lib")) == ("160000", head)
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "--help", "-x"])
+def test_a_revision_that_is_none_is_refused(root: Path, revision: str) -> None:
+    with pytest.raises(WorkspaceError):
+        revision_tree(root, revision, environ=ENVIRON)
+
+
+def test_a_folder_without_git_reads_whole(tmp_path: Path) -> None:
+    write(tmp_path, ".gitignore", "*.log\n")
+    write(tmp_path, "x.log", "log\n")
+    (tmp_path / "link").symlink_to("x.log")
+    assert listed(directory_tree(tmp_path, environ=ENVIRON)) == {
+        ".gitignore": ("100644", b"*.log\n"),
+        "link": ("120000", b"x.log"),
+        "x.log": ("100644", b"log\n"),
+    }
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", ".git/config", "link/x", "", "src"])
+def test_a_tree_reads_nothing_outside(root: Path, path: str) -> None:
+    write(root.parent, "secret/x", "secret\n")
+    (root / "link").symlink_to(root.parent / "secret")
+    assert directory_tree(root, environ=ENVIRON).read(path) is None
+
+
+# the lock
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from atlas_retry.workspace import lock, open_workspace
+with lock(open_workspace(Path(sys.argv[1]), Path(sys.argv[2]))):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def held_by_another(root: Path) -> "subprocess.Popen[bytes]":
+    package = str(Path(__file__).parents[1])
+    child = subprocess.Popen(
+        (sys.executable, "-c", HOLDER, str(root), str(root.parent / "state")),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PATH": os.environ["PATH"], "HOME": str(root.parent), "PYTHONPATH": package},
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"locked\n"
+    return child
+
+
+def test_a_second_run_is_refused_at_once_naming_the_first(root: Path, ws: Workspace) -> None:
+    with held_by_another(root) as child:
+        with pytest.raises(WorkspaceError, match=f"process {child.pid}, since 20") as refused:
+            lock(ws).__enter__()
+        there = holder(ws)
+        assert there is not None
+        assert there.pid == child.pid
+        assert refused.value.exit_code == 3
+        child.communicate()
+    assert holder(ws) is None
+
+
+def test_a_dead_owner_frees_the_lock(root: Path, ws: Workspace) -> None:
+    with held_by_another(root) as child:
+        child.kill()
+        child.wait()
+    with lock(ws):
+        there = holder(ws)
+        assert there is not None
+        assert there.pid == os.getpid()
+
+
+def test_two_worktrees_of_one_repository_are_locked_apart(root: Path, tmp_path: Path) -> None:
+    git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+    with lock(opened(root)), lock(opened(tmp_path / "linked")):
+        pass
+
+
+def test_one_work_tree_has_one_lock_by_whatever_path(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "alias").symlink_to(root)
+    with lock(opened(root)), pytest.raises(WorkspaceError):
+        lock(opened(tmp_path / "alias" / "src", tmp_path / "state")).__enter__()
+
+
+def test_a_process_left_behind_does_not_hold_the_lock(ws: Workspace) -> None:
+    with lock(ws):
+        left = subprocess.Popen((sys.executable, "-c", "input()"), stdin=subprocess.PIPE, env={})
+    with left, lock(ws):
+        left.kill()
