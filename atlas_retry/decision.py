@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import (
     AgentReply,
     Attempt,
@@ -205,7 +206,7 @@ def _same_complaints(first: Attempt, second: Attempt) -> bool:
 def _complaints(validation: Validation) -> list[tuple[str, Status, tuple[tuple[str, str], ...]]]:
     """What a validation says, messages included, without where it says it."""
     return [
-        (r.name, r.status, tuple((d.fingerprint, d.message) for d in r.diagnostics))
+        (r.name, r.status, tuple((d.fingerprint, steady(d.message)) for d in r.diagnostics))
         for r in validation.failures
     ]
 

@@ -8,6 +8,7 @@ from atlas_retry.model import Diagnostic
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _ABSOLUTE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?/(?:[^\s/'\":,()]+/)+")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:e[-+]?\d+)?(?![\w])")
+_DURATION = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds)\b")
 _QUOTE = re.compile('[`"\u00b4\u2018\u2019\u201c\u201d]')
 _DIGEST_CHARS = 16
 
@@ -34,6 +35,12 @@ def fingerprint(
     )
     said = "\0".join(parts).encode("utf-8", "surrogateescape")
     return hashlib.sha256(said).hexdigest()[:_DIGEST_CHARS]
+
+
+def steady(message: str) -> str:
+    """The message with its values, without addresses, folders and durations."""
+    text = _DURATION.sub("0s", _ADDRESS.sub("0x", message))
+    return " ".join(_ABSOLUTE.sub("", text).split())
 
 
 def normalised(message: str) -> str:

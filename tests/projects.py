@@ -1,0 +1,101 @@
+"""Small projects under real git, and scripts that an agent replays on them."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from atlas_retry import batch
+from atlas_retry.events import Event
+from atlas_retry.model import Outcome
+
+IDENTITY = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
+
+CALC = "def add(a, b):\n    return a - b\n"
+FIXED = "def add(a, b):\n    return a + b\n"
+WORSE = "def add(a, b):\n    return a * b\n"
+TEST = """import unittest
+
+import calc
+
+
+class AddTest(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(calc.add(1, 2), 3)
+"""
+UNITTEST = "python3 -S -m unittest -q"
+
+
+def git(root: Path, *arguments: str, environ: Mapping[str, str]) -> str:
+    return subprocess.run(
+        ("git", *IDENTITY, *arguments),
+        cwd=root,
+        env=dict(environ),
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project with a bug, its script, and what happened."""
+
+    root: Path
+    script: Path
+    environ: dict[str, str]
+
+    def configure(self, **sections: object) -> None:
+        """Write the configuration; `validation` has one test gate unless it is given."""
+        settings = {"validation": {"test": [UNITTEST]}} | sections
+        agent = {"backend": "scripted", "path": str(self.script)}
+        settings["agent"] = agent | dict(sections.get("agent", {}))  # type: ignore[call-overload]
+        folder = self.root / ".atlas"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.yaml").write_text(yaml.safe_dump({"version": 1, **settings}))
+
+    def attempt(
+        self, number: int, files: Mapping[str, str], *, delete: str = "", **reply: object
+    ) -> None:
+        """What the agent does in its n-th attempt."""
+        step = self.script / str(number)
+        step.mkdir(parents=True)
+        for path, text in files.items():
+            target = step / "files" / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        if delete:
+            (step / "delete").write_text(delete)
+        (step / "reply.json").write_text(json.dumps({"status": "done", **reply}))
+
+    def commit(self) -> None:
+        git(self.root, "add", "-A", environ=self.environ)
+        git(self.root, "commit", "-q", "-m", "start", environ=self.environ)
+
+    def retry(
+        self, events: list[Event] | None = None, *, ai_fix: bool = True, **overrides: object
+    ) -> Outcome:
+        """One run in this process, as the command line would start it."""
+        told = [] if events is None else events
+        flags = {key.replace("__", "."): value for key, value in overrides.items()}
+        asked = batch.Asked(ai_fix=ai_fix, overrides=flags)
+        site = batch.site_of(self.root, asked, self.environ)
+        return batch.run_one(site, asked, told.append)
+
+
+def make_project(folder: Path, environ: dict[str, str]) -> Project:
+    """`calc.py` subtracts where it should add; its test fails."""
+    root = folder / "project"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main", environ=environ)
+    (root / "calc.py").write_text(CALC)
+    (root / "test_calc.py").write_text(TEST)
+    (root / ".gitignore").write_text("__pycache__/\n")
+    project = Project(root=root, script=folder / "script", environ=environ)
+    project.script.mkdir()
+    project.configure()
+    project.commit()
+    return project

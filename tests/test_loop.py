@@ -1,0 +1,221 @@
+"""The loop with real git, real processes and the scripted agent; nothing is faked below it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.events import Event, TransportRetried, ViolationsFound
+from atlas_retry.model import Verdict
+from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, git, make_project
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def test_a_clean_project_ends_clean_and_asks_nobody(project: Project) -> None:
+    (project.root / "calc.py").write_text(FIXED)
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.CLEAN
+    assert outcome.attempts == ()
+
+
+def test_without_ai_fix_a_failure_costs_nothing(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry(ai_fix=False)
+    assert outcome.verdict is Verdict.FAILED
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_a_fix_in_the_first_attempt(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, cost_usd=0.25, summary="plus, not minus")
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.cost_usd == 0.25
+    assert [attempt.kept for attempt in outcome.attempts] == [True]
+    assert [change.path for change in outcome.attempts[0].changes] == ["calc.py"]
+    assert outcome.attempts[0].introduced == ()
+    assert len(outcome.attempts[0].fixed) == 1
+
+
+def test_the_second_attempt_is_told_why_the_first_fell_short(project: Project) -> None:
+    project.attempt(1, {"calc.py": WORSE})
+    project.attempt(2, {"calc.py": FIXED})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    first, second = (Path(a.prompt_path or "").read_text() for a in outcome.attempts)
+    assert "Attempt 1 of 3" in first
+    assert "Previous Attempt" not in first
+    assert "## Previous Attempt Errors (Attempt 2 of 3)" in second
+    assert "calc.py" in second
+
+
+def test_a_fixer_costs_no_attempt(project: Project) -> None:
+    fix = f"printf '{FIXED}' > calc.py".replace("\n", "\\n")
+    project.configure(validation={"test": [{"run": UNITTEST, "fix": fix}]})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.attempts == ()
+
+
+def test_a_flaky_test_costs_no_attempt(project: Project) -> None:
+    project.configure(validation={"test": ["test -e .seen || { touch .seen; exit 1; }"]})
+    assert project.retry().verdict is Verdict.CLEAN
+
+
+def test_an_attempt_that_changes_nothing_has_stalled(project: Project) -> None:
+    project.attempt(1, {})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.STALLED
+    assert outcome.attempts[0].validation is None
+
+
+def test_the_same_complaint_twice_has_stalled_and_leaves_no_useless_edit(
+    project: Project,
+) -> None:
+    for number, text in enumerate((CALC + "# a\n", CALC + "# b\n", FIXED), start=1):
+        project.attempt(number, {"calc.py": text})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.STALLED
+    assert len(outcome.attempts) == 2
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_the_budget_of_attempts_is_kept(project: Project) -> None:
+    for number in range(1, 5):
+        project.attempt(number, {"calc.py": CALC.replace("-", "+ 1 +" * number)})
+    outcome = project.retry(retry__max_ai_retry_attempts=2)
+    assert outcome.verdict is Verdict.EXHAUSTED
+    assert outcome.final_error == "test failed after 2 attempts"
+    assert outcome.escalation_required
+
+
+def test_the_budget_of_money_is_kept_before_it_is_exceeded(project: Project) -> None:
+    project.attempt(1, {"calc.py": WORSE}, cost_usd=3.0)
+    outcome = project.retry(retry__max_cost_usd=5.0)
+    assert outcome.verdict is Verdict.EXHAUSTED
+    assert "would exceed" in (outcome.final_error or "")
+
+
+def test_giving_up_honestly_ends_the_run(project: Project) -> None:
+    project.attempt(1, {}, gave_up="the test contradicts the specification")
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.GAVE_UP
+    assert "contradicts" in (outcome.final_error or "")
+
+
+def test_a_deleted_test_is_put_back_and_buys_nothing(project: Project) -> None:
+    project.attempt(1, {}, delete="test_calc.py\n")
+    project.attempt(2, {"calc.py": FIXED})
+    events: list[Event] = []
+    outcome = project.retry(events)
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.attempts[0].violations[0].path == "test_calc.py"
+    assert (project.root / "test_calc.py").read_text() == TEST
+    assert any(isinstance(event, ViolationsFound) for event in events)
+
+
+def test_a_real_fix_beside_a_cheat_counts_and_the_cheat_is_told(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, delete="test_calc.py\n")
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert len(outcome.attempts) == 1
+    assert outcome.attempts[0].violations
+    assert (project.root / "test_calc.py").read_text() == TEST
+
+
+def test_cheating_twice_ends_rejected_with_the_workspace_as_it_was(project: Project) -> None:
+    weaker = TEST.replace("assertEqual(calc.add(1, 2), 3)", "assertTrue(calc.add(1, 2))")
+    project.attempt(1, {}, delete="test_calc.py\n")
+    project.attempt(2, {"test_calc.py": weaker})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.REJECTED
+    assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
+
+
+def test_a_refused_attempt_is_explained_to_the_next(project: Project) -> None:
+    project.attempt(1, {}, delete="test_calc.py\n")
+    project.attempt(2, {"calc.py": FIXED})
+    outcome = project.retry()
+    second = Path(outcome.attempts[1].prompt_path or "").read_text()
+    assert outcome.attempts[0].violations[0].rule in second
+
+
+def test_a_missing_tool_is_broken_and_no_agent_is_asked(project: Project) -> None:
+    project.configure(validation={"lint": ["no-such-tool ."], "test": [UNITTEST]})
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.BROKEN
+    assert outcome.attempts == ()
+
+
+def test_an_agent_that_cannot_be_had_is_broken_and_changes_nothing(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, status="unavailable", error="429 for too long")
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.BROKEN
+    assert outcome.attempts == ()
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_what_was_dirty_before_stays_dirty_the_same_way(project: Project) -> None:
+    (project.root / "staged.txt").write_text("staged\n")
+    git(project.root, "add", "staged.txt", environ=project.environ)
+    (project.root / "staged.txt").write_text("staged, then edited\n")
+    (project.root / "untracked.txt").write_text("untracked\n")
+    before = git(project.root, "status", "--porcelain", environ=project.environ)
+    project.attempt(1, {"calc.py": WORSE, "new.py": "x = 1\n"})
+    project.retry(retry__max_ai_retry_attempts=1)
+    assert git(project.root, "status", "--porcelain", environ=project.environ) == before
+    assert (project.root / "staged.txt").read_text() == "staged, then edited\n"
+
+
+def test_the_better_of_two_attempts_is_kept(project: Project) -> None:
+    (project.root / "test_more.py").write_text(TEST.replace("add(1, 2), 3", "add(0, 2), 2"))
+    project.attempt(1, {"calc.py": "def add(a, b):\n    return b\n"})
+    project.attempt(2, {"calc.py": "def add(a, b):\n    return 7\n"})
+    outcome = project.retry(retry__max_ai_retry_attempts=2)
+    assert outcome.verdict is Verdict.EXHAUSTED
+    assert [attempt.kept for attempt in outcome.attempts] == [True, False]
+    assert (project.root / "calc.py").read_text() == "def add(a, b):\n    return b\n"
+
+
+@pytest.mark.parametrize(("choice", "left"), [("keep", WORSE), ("restore", CALC), ("best", CALC)])
+def test_what_stays_after_a_failure_is_the_users_choice(
+    choice: str, left: str, project: Project
+) -> None:
+    project.attempt(1, {"calc.py": WORSE})
+    project.retry(retry__max_ai_retry_attempts=1, retry__on_exhausted=choice)
+    assert (project.root / "calc.py").read_text() == left
+
+
+def test_every_event_of_a_run_is_a_line_of_its_log(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry()
+    log = Path(project.environ["ATLAS_HOME"]) / "runs" / outcome.run_id / "events.jsonl"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert lines[0]["event"] == "run_started"
+    assert lines[-1]["event"] == "run_finished"
+    finished = next(line for line in lines if line["event"] == "attempt_finished")
+    assert (finished["attempt"], finished["max_attempts"]) == (1, 3)
+    assert finished["failed_step"] == "test"
+    assert finished["message"] == "Tests passed on attempt 1"
+
+
+def test_a_gates_own_limit_beats_the_runs(project: Project) -> None:
+    project.configure(validation={"test": [{"run": UNITTEST, "max_retries": 1}]})
+    for number in (1, 2):
+        project.attempt(number, {"calc.py": CALC.replace("-", "* " * number + "-")})
+    outcome = project.retry(retry__max_ai_retry_attempts=3)
+    assert len(outcome.attempts) == 1
+    assert outcome.verdict is Verdict.EXHAUSTED
+
+
+def test_transport_retries_are_no_attempts(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, transport_retries=4)
+    events: list[Event] = []
+    outcome = project.retry(events)
+    assert outcome.attempts[0].transport_retries == 4
+    assert len(outcome.attempts) == 1
+    assert not any(isinstance(event, TransportRetried) for event in events)
