@@ -115,10 +115,12 @@ def _region(region: Region) -> Json:
     """§3.30: lines end inclusive, but `endColumn` is the column after the last character."""
     start = max(region.start_line, 1)
     end = max(region.end_line or start, start)
+    after = region.end_column or 0
+    empty = end == start and after <= (region.start_column or 0)
     known = {
         "startLine": start,
         "startColumn": region.start_column,
         "endLine": end,
-        "endColumn": region.end_column,
+        "endColumn": None if empty else after,
     }
-    return {name: value for name, value in known.items() if value is not None and value > 0}
+    return {name: value for name, value in known.items() if value}

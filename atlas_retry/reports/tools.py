@@ -23,14 +23,29 @@ LAUNCHERS = {
     "time": (),
     "nice": (),
 }
+ALIASES = {
+    "go test": "go-test",
+    "go fmt": "gofmt",
+    "cargo test": "cargo-test",
+    "cargo fmt": "rustfmt",
+    "cargo clippy": "rustc",
+    "cargo check": "rustc",
+    "cargo build": "rustc",
+    "ruff format": "ruff-format",
+    "node --test": "node-test",
+    "mvn": "maven",
+    "mvnw": "maven",
+}
+"""A program whose complaints carry another name."""
 _PYTHON = re.compile(r"python[\d.]*")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 
 
 def tool_of(command: str) -> str | None:
-    """The name of the program that does the work: `ruff` of `CI=1 uv run --frozen ruff check .`.
+    """The name of what does the work: `ruff` of `CI=1 uv run --frozen ruff check .`.
 
-    None where the line has no word at all.
+    It is the name that the tool's diagnostics have, as far as the command shows it: what a script
+    such as `npm run lint` starts is not seen. None where the line has no word at all.
     """
     words = _words(command)
     while words:
@@ -40,7 +55,7 @@ def tool_of(command: str) -> str | None:
         if _PYTHON.fullmatch(name) and "-m" in rest[:-1]:
             return rest[rest.index("-m") + 1]
         if own is None or not rest or (own and rest[0] not in own):
-            return name
+            return ALIASES.get(f"{name} {rest[0]}" if rest else name, ALIASES.get(name, name))
         words = _without_options(rest[1:] if own else rest) or words[:1]
         if words == [name]:
             return name

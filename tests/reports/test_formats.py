@@ -143,6 +143,29 @@ def test_sarif_writes_the_bytes_of_a_file_name_as_its_uri() -> None:
     assert location["artifactLocation"]["uri"] == "src/a%20b/caf%E9.py"
 
 
+@pytest.mark.parametrize(
+    ("region", "written"),
+    [
+        (Region(start_line=0), {"startLine": 1, "endLine": 1}),
+        (Region(start_line=9, end_line=3), {"startLine": 9, "endLine": 9}),
+        (
+            Region(start_line=1, start_column=5, end_line=1, end_column=5),
+            {"startLine": 1, "startColumn": 5, "endLine": 1},
+        ),
+        (
+            Region(start_line=1, start_column=5, end_line=2, end_column=1),
+            {"startLine": 1, "startColumn": 5, "endLine": 2, "endColumn": 1},
+        ),
+    ],
+)
+def test_a_sarif_region_never_ends_before_it_starts(
+    region: Region, written: dict[str, int]
+) -> None:
+    told = Diagnostic(tool="t", message="m", path="a.py", region=region)
+    (result,) = sarif_runs(subject_of(lint(told)))["t"]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == written
+
+
 # gitlab
 
 
@@ -276,6 +299,10 @@ def test_a_summary_stays_far_below_its_limit() -> None:
         ("bundle exec rubocop", "rubocop"),
         ("./node_modules/.bin/tsc --noEmit", "tsc"),
         ("go vet ./...", "go"),
+        ("go test ./...", "go-test"),
+        ("cargo clippy --all-targets -- -D warnings", "rustc"),
+        ("uv run ruff format .", "ruff-format"),
+        ("./mvnw -B test", "maven"),
         ("uv sync", "uv"),
         ("npx", "npx"),
         ("echo 'open", "echo"),

@@ -1,0 +1,92 @@
+"""What detection speaks in: needs, proposals, tasks. It looks at nothing."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from atlas_retry.model import Kind
+
+
+class Slot(StrEnum):
+    """What a gate is for; two gates of one slot do the same work twice."""
+
+    FORMAT = "format"
+    LINT = "lint"
+    TYPES = "types"
+    TEST = "test"
+    HOOKS = "hooks"
+    BUILD = "build"
+
+    @property
+    def kind(self) -> Kind:
+        return _KINDS[self]
+
+
+_KINDS = {
+    Slot.FORMAT: Kind.FORMAT,
+    Slot.LINT: Kind.LINT,
+    Slot.TYPES: Kind.LINT,
+    Slot.TEST: Kind.TEST,
+    Slot.HOOKS: Kind.PRE_COMMIT,
+    Slot.BUILD: Kind.BUILD,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """Something that must be there before a command can start."""
+
+    program: str | None = None
+    """Looked for on PATH."""
+    path: str | None = None
+    """A file or folder of the project, relative to the gate's `cwd`."""
+    remedy: str = ""
+    """How to get it, for a person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """One gate that the project seems to use, and why."""
+
+    slot: Slot
+    run: str
+    reason: str
+    needs: tuple[Need, ...] = ()
+    tool: str = ""
+    """What does the work, as hooks and CI name it."""
+    name: str | None = None
+    fix: str | None = None
+    recheck: str | None = None
+    timeout: str | None = None
+    """As the configuration writes it; None = its default."""
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: str = "."
+    writes: bool = False
+    """It changes files although its slot is for readers."""
+    weak: bool = False
+    """A language's default, which anything that the project says itself replaces."""
+    task: bool = False
+    """A target of a task runner: only where no tool was found for its slot."""
+    in_hooks: bool = False
+    """Already run by the project's hooks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A proposal, and why it cannot start here, if so."""
+
+    proposed: Proposed
+    obstacle: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What `atlas init` would write."""
+
+    text: str
+    """YAML, commented."""
+    gates: tuple[Proposed, ...]
+    """Those that can start here."""
+    idle: tuple[Choice, ...] = ()
+    """Those that cannot; they are written as comments."""
+    notes: tuple[str, ...] = field(default=())
+    """What a person should know: files that cannot be read, tools nobody runs."""

@@ -1,0 +1,481 @@
+"""What `atlas init` sees in a project. Every layout is as small as its kind of project allows."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from atlas_retry.init.detect import choose, detect
+from atlas_retry.init.values import Choice, Proposed
+
+UV = """
+[project]
+name = "shop"
+[dependency-groups]
+dev = ["pytest>=8", "ruff", "mypy"]
+[tool.ruff]
+line-length = 100
+[tool.ruff.format]
+[tool.mypy]
+files = ["src"]
+[tool.pytest.ini_options]
+"""
+UV_GROUPS = """
+[project]
+name = "shop"
+optional-dependencies = {typing = ["mypy"]}
+[dependency-groups]
+tests = ["pytest"]
+[tool.uv]
+[tool.mypy]
+packages = "shop"
+"""
+POETRY = """
+[tool.poetry]
+name = "shop"
+[tool.poetry.group.dev.dependencies]
+pytest = "^8"
+black = "*"
+isort = "*"
+flake8 = "*"
+pylint = "*"
+"""
+HATCH = """
+[project]
+name = "shop"
+[tool.hatch.envs.default.scripts]
+test = "pytest {args}"
+[tool.hatch.envs.style.scripts]
+lint = ["ruff check ."]
+fmt = "ruff format --check ."
+"""
+POE = """
+[project]
+name = "shop"
+[dependency-groups]
+dev = ["poethepoet"]
+[tool.uv]
+[tool.poe.tasks]
+lint = "custom-linter"
+typecheck.cmd = "custom-types"
+test = {shell = "./run-tests"}
+"""
+HOOKS = """
+repos:
+  - repo: https://github.com/astral-sh/ruff-pre-commit
+    hooks: [{id: ruff-check}, {id: ruff-format}, {id: no-commit-to-branch}]
+  - repo: local
+    hooks: [{id: types, entry: uv run mypy src, language: system}, {id: msg, stages: [commit-msg]}]
+"""
+NOX = """
+import nox
+@nox.session(python=["3.11", "3.12"])
+def tests(session): session.run("pytest")
+@nox.session(name="lint")
+def run_linters(session): session.run("flake8")
+def helper(): ...
+"""
+GRADLE = 'plugins { java; checkstyle; id("com.diffplug.spotless") version "6" }\n'
+POM = """<project><build><plugins><plugin><artifactId>spotless-maven-plugin</artifactId></plugin>
+<plugin><artifactId>maven-checkstyle-plugin</artifactId></plugin></plugins></build></project>"""
+MAKEFILE = """
+CC := gcc
+.PHONY: lint test
+lint: deps
+\tshellcheck *.sh
+fmt:
+\tshfmt --diff .
+test check:
+\t./run-tests
+"""
+JUSTFILE = """
+set shell := ["bash", "-c"]
+alias t := test
+@lint:
+    shellcheck *.sh
+test *args="":
+    ./run-tests {{args}}
+typecheck name:
+    ./types {{name}}
+"""
+GEMFILE = 'source "https://rubygems.org"\ngem "rubocop", require: false\ngem "rspec"\n'
+
+
+def package(scripts: Mapping[str, str], *packages: str, **more: str) -> str:
+    return json.dumps({"scripts": scripts, "devDependencies": dict.fromkeys(packages, "*"), **more})
+
+
+@dataclass(frozen=True)
+class Layout:
+    files: Mapping[str, str]
+
+    def paths(self) -> list[str]:
+        return sorted(self.files)
+
+    def read(self, path: str) -> bytes | None:
+        return self.files[path].encode() if path in self.files else None
+
+
+def startable(_: Proposed) -> str | None:
+    return None
+
+
+def chosen(files: Mapping[str, str]) -> list[Proposed]:
+    return [choice.proposed for choice in choose(detect(Layout(files)), startable)]
+
+
+PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
+    "uv": (
+        {"pyproject.toml": UV, "uv.lock": "", "src/shop/__init__.py": ""},
+        [
+            "format: uv run ruff format .",
+            "lint: uv run ruff check . | fix uv run ruff check --fix .",
+            "lint: uv run mypy",
+            "test: uv run pytest | recheck uv run pytest --lf",
+        ],
+    ),
+    "uv, other groups and extras": (
+        {"pyproject.toml": UV_GROUPS, "tests/test_a.py": ""},
+        [
+            "lint: uv run --extra typing mypy",
+            "test: uv run --group tests pytest | recheck uv run --group tests pytest --lf",
+        ],
+    ),
+    "poetry": (
+        {"pyproject.toml": POETRY, "shop/__init__.py": "", "tests/__init__.py": ""},
+        [
+            "format: poetry run isort .",
+            "format: poetry run black .",
+            "lint: poetry run flake8",
+            "lint: poetry run pylint shop",
+            "test: poetry run pytest | recheck poetry run pytest --lf",
+        ],
+    ),
+    "pdm": (
+        {"pyproject.toml": "[dependency-groups]\ntest = ['pytest']\n", "pdm.lock": ""},
+        ["test: pdm run pytest | recheck pdm run pytest --lf"],
+    ),
+    "hatch scripts": (
+        {"pyproject.toml": HATCH},
+        ["format: hatch run style:fmt", "lint: hatch run style:lint", "test: hatch run test"],
+    ),
+    "poe tasks": (
+        {"pyproject.toml": POE},
+        ["lint: uv run poe lint", "lint: uv run poe typecheck", "test: uv run poe test"],
+    ),
+    "setup.cfg and requirements": (
+        {
+            "setup.py": "from setuptools import setup\nsetup()\n",
+            "setup.cfg": "[flake8]\nmax-line-length = 100\n[mypy]\nfiles = a.py\n[tool:pytest]\n",
+            "requirements-dev.txt": "flake8\nmypy==1.0  # types\npytest>=7\n-r other.txt\n",
+        },
+        ["lint: flake8", "lint: mypy", "test: pytest | recheck pytest --lf"],
+    ),
+    "a configuration that nobody runs": (
+        {"pyproject.toml": "[project]\ndependencies = ['attrs']\n[tool.black]\n[tool.isort]\n"},
+        [],
+    ),
+    "a configuration that CI runs": (
+        {
+            "pyproject.toml": "[project]\ndependencies = ['attrs']\n[tool.black]\n[tool.mypy]\n",
+            ".github/workflows/ci.yml": "jobs: {a: {steps: [\n{run: black --check .},\n"
+            "]}}\n#\n      - run: mypy --strict shop\n",
+        },
+        ["format: black .", "lint: mypy --strict shop"],
+    ),
+    "Pipfile": (
+        {"Pipfile": "[dev-packages]\npytest = '*'\n"},
+        ["test: pipenv run pytest | recheck pipenv run pytest --lf"],
+    ),
+    "unittest": (
+        {"setup.py": "", "tests/test_a.py": "import unittest\n"},
+        ["test: python -m unittest discover"],
+    ),
+    "Django": ({"requirements.txt": "django\n", "manage.py": ""}, ["test: python manage.py test"]),
+    "tox alone": (
+        {"tox.ini": "[tox]\n[testenv]\ncommands = ./t\n[testenv:lint]\ncommands = ./l\n"},
+        ["lint: tox -e lint", "test: tox -e py"],
+    ),
+    "nox alone": ({"noxfile.py": NOX}, ["lint: nox -s lint", "test: nox -s tests"]),
+    "hooks take over what they run": (
+        {"pyproject.toml": UV, "uv.lock": "", ".pre-commit-config.yaml": HOOKS},
+        [
+            "test: uv run pytest | recheck uv run pytest --lf",
+            "pre-commit: pre-commit run --all-files | SKIP=no-commit-to-branch",
+        ],
+    ),
+    "lefthook": (
+        {"lefthook.yml": "pre-commit: {commands: {lint: {run: npx eslint .}}}\n"},
+        ["pre-commit: lefthook run pre-commit --all-files"],
+    ),
+    "npm": (
+        {
+            "package.json": package(
+                {"lint": "eslint .", "test": "NODE_ENV=test jest --ci", "format": "prettier -w ."},
+                "jest",
+            ),
+            "package-lock.json": "{}",
+        },
+        [
+            "format: npm run format",
+            "lint: npm run lint | fix npm run lint -- --fix",
+            "test: npm test | recheck npm test -- --onlyFailures",
+        ],
+    ),
+    "pnpm": (
+        {
+            "package.json": package(
+                {"lint": "run-s lint:*", "lint:fix": "x", "check": "tsc", "test": "vitest"}
+            ),
+            "pnpm-lock.yaml": "",
+        },
+        [
+            "lint: pnpm run lint | fix pnpm run lint:fix",
+            "lint: pnpm run check",
+            "test: pnpm test",
+        ],
+    ),
+    "yarn, tools without scripts": (
+        {
+            "package.json": package({}, "prettier", "eslint", "typescript", "jest"),
+            "yarn.lock": "",
+            "tsconfig.json": "{}",
+            "eslint.config.js": "",
+            ".prettierrc": "",
+        },
+        [
+            "format: yarn run prettier --write .",
+            "lint: yarn run eslint . | fix yarn run eslint . --fix",
+            "lint: yarn run tsc --noEmit",
+            "test: yarn run jest | recheck yarn run jest --onlyFailures",
+        ],
+    ),
+    "bun": (
+        {"package.json": package({"test": "bun test"}, "@biomejs/biome"), "bun.lock": ""},
+        ["lint: bunx biome check . | fix bunx biome check --write .", "test: bun run test"],
+    ),
+    "packageManager over lock file": (
+        {
+            "package.json": package({"test": "node --test"}, packageManager="pnpm@9.1.0"),
+            "yarn.lock": "",
+        },
+        ["test: pnpm test"],
+    ),
+    "a lint script that writes": (
+        {"package.json": package({"lint": "biome check --write .", "test": "x"})},
+        ["lint: npm run lint | writes", "test: npm test"],
+    ),
+    "a test script that lints first": (
+        {
+            "package.json": package(
+                {"lint": "xo", "test": "npm run lint && npm run unit", "unit": "x"}
+            )
+        },
+        ["lint: npm run lint | fix npm run lint -- --fix", "test: npm run unit"],
+    ),
+    "npm's own test placeholder": (
+        {"package.json": package({"test": 'echo "Error: no test specified" && exit 1'})},
+        [],
+    ),
+    "a format script that only checks": (
+        {"package.json": package({"format": "prettier --check .", "test": "x"})},
+        ["format: npm run format", "test: npm test"],
+    ),
+    "a build that CI runs": (
+        {
+            "package.json": package({"build": "vite build", "test": "x"}),
+            ".github/workflows/ci.yml": "      - run: npm run build\n",
+        },
+        ["test: npm test", "build: npm run build"],
+    ),
+    "Go": (
+        {"go.mod": "module m\n"},
+        ["format: go fmt ./...", "lint: go vet ./...", "test: go test ./..."],
+    ),
+    "Go with golangci-lint": (
+        {"go.mod": "module m\n", ".golangci.yml": ""},
+        [
+            "format: go fmt ./...",
+            "lint: golangci-lint run | fix golangci-lint run --fix",
+            "test: go test ./...",
+        ],
+    ),
+    "Go with a lint target": (
+        {"go.mod": "module m\n", "Makefile": "lint:\n\tstaticcheck ./...\n"},
+        ["format: go fmt ./...", "lint: make lint", "test: go test ./..."],
+    ),
+    "Rust": (
+        {"Cargo.toml": "[package]\nname = 'a'\n"},
+        ["lint: cargo check --all-targets", "test: cargo test"],
+    ),
+    "Rust as its CI runs it": (
+        {
+            "Cargo.toml": "[workspace]\nmembers = ['a']\n",
+            "rustfmt.toml": "",
+            ".github/workflows/ci.yml": "- run: cargo clippy --workspace -- -D warnings\n"
+            "- run: cargo nextest run ${{ matrix.flags }}\n",
+        },
+        [
+            "format: cargo fmt --all",
+            (
+                "lint: cargo clippy --workspace -- -D warnings"
+                " | fix cargo clippy --workspace --fix --allow-dirty --allow-staged"
+            ),
+            "test: cargo nextest run --workspace",
+        ],
+    ),
+    "Maven": (
+        {"pom.xml": POM, "mvnw": ""},
+        [
+            "format: ./mvnw -B -ntp spotless:apply",
+            "lint: ./mvnw -B -ntp checkstyle:check",
+            "test: ./mvnw -B -ntp test",
+        ],
+    ),
+    "Gradle": (
+        {"build.gradle.kts": GRADLE, "gradlew": ""},
+        [
+            "format: ./gradlew --no-daemon spotlessApply",
+            "lint: ./gradlew --no-daemon check -x test",
+            "test: ./gradlew --no-daemon test",
+        ],
+    ),
+    "Composer": (
+        {
+            "composer.json": json.dumps(
+                {
+                    "require-dev": dict.fromkeys(
+                        ("phpunit/phpunit", "phpstan/phpstan", "squizlabs/php_codesniffer"), "*"
+                    ),
+                    "scripts": {"stan": "@php vendor/bin/phpstan analyse -l 9", "all": ["@stan"]},
+                }
+            ),
+        },
+        [
+            "lint: vendor/bin/phpcs | fix vendor/bin/phpcbf",
+            "lint: composer run-script stan",
+            "test: vendor/bin/phpunit",
+        ],
+    ),
+    "Bundler": (
+        {
+            "Gemfile": GEMFILE,
+            "spec/a_spec.rb": "",
+            "spec/spec_helper.rb": "config.example_status_persistence_file_path = '.x'",
+        },
+        [
+            "lint: bundle exec rubocop | fix bundle exec rubocop -a",
+            "test: bundle exec rspec | recheck bundle exec rspec --only-failures",
+        ],
+    ),
+    "a Rakefile": (
+        {"Gemfile": 'gem "rake"\n', "Rakefile": "Rake::TestTask.new(:test)\n"},
+        ["test: bundle exec rake test"],
+    ),
+    "make": ({"Makefile": MAKEFILE}, ["format: make fmt", "lint: make lint", "test: make test"]),
+    "just": ({"justfile": JUSTFILE}, ["lint: just lint", "test: just test"]),
+    "Task": (
+        {"Taskfile.yml": "version: 3\ntasks: {lint: {cmds: [x]}, test: y, fmt: [z]}\n"},
+        ["format: task fmt", "lint: task lint", "test: task test"],
+    ),
+    "mise": ({"mise.toml": "[tasks.test]\nrun = 'x'\n"}, ["test: mise run test"]),
+    "autotools": ({"Makefile.am": "", "configure.ac": ""}, ["test: make check"]),
+    "two languages side by side": (
+        {"go.mod": "module m\n", "package.json": package({"test": "x"})},
+        ["format: go fmt ./...", "lint: go vet ./...", "test: npm test", "test: go test ./..."],
+    ),
+    "parts below an empty root": (
+        {
+            "backend/pyproject.toml": "[dependency-groups]\ndev = ['pytest']\n",
+            "web/app/package.json": package({"test": "x"}),
+            "docs/package.json": package({"test": "x"}),
+            "web/node_modules/package.json": package({"test": "x"}),
+            "README.md": "",
+        },
+        ["test: pytest | recheck pytest --lf | in backend", "test: npm test | in web/app"],
+    ),
+    "nothing": ({"README.md": "# hello\n"}, []),
+    "what cannot be parsed": (
+        {"pyproject.toml": "[[[", "package.json": "{", ".pre-commit-config.yaml": "{"},
+        ["pre-commit: pre-commit run --all-files"],
+    ),
+}
+
+
+def told(proposed: Proposed) -> str:
+    more = (
+        f"fix {proposed.fix}" if proposed.fix else "",
+        f"recheck {proposed.recheck}" if proposed.recheck else "",
+        "writes" if proposed.writes else "",
+        f"in {proposed.cwd}" if proposed.cwd != "." else "",
+        *(f"{name}={value}" for name, value in proposed.env),
+    )
+    return " | ".join(filter(None, (f"{proposed.slot.kind}: {proposed.run}", *more)))
+
+
+@pytest.mark.parametrize(("files", "expected"), PROJECTS.values(), ids=PROJECTS.keys())
+def test_a_project_gets_the_gates_that_it_uses(files: dict[str, str], expected: list[str]) -> None:
+    assert [told(proposed) for proposed in chosen(files)] == expected
+
+
+@pytest.mark.parametrize("files", [files for files, _ in PROJECTS.values()], ids=PROJECTS.keys())
+def test_every_gate_says_why_and_what_it_needs(files: dict[str, str]) -> None:
+    for proposed in chosen(files):
+        assert proposed.reason
+        assert proposed.needs
+
+
+# what cannot start
+
+
+def without(*programs: str) -> dict[str, list[Choice]]:
+    """Choices for a project with tools, hooks and a Makefile where these programs are missing."""
+    files = {
+        "pyproject.toml": UV,
+        "uv.lock": "",
+        ".pre-commit-config.yaml": HOOKS,
+        "Makefile": "test:\n\t./t\nlint:\n\t./l\n",
+    }
+
+    def obstacle(proposed: Proposed) -> str | None:
+        missing = {need.program for need in proposed.needs} & set(programs)
+        return f"{sorted(map(str, missing))} missing" if missing else None
+
+    told: dict[str, list[Choice]] = {"start": [], "idle": []}
+    for choice in choose(detect(Layout(files)), obstacle):
+        told["idle" if choice.obstacle else "start"].append(choice)
+    return told
+
+
+def runs(choices: list[Choice]) -> list[str]:
+    return [choice.proposed.run for choice in choices]
+
+
+def test_tools_stand_in_for_hooks_that_cannot_start() -> None:
+    told = without("pre-commit")
+    assert runs(told["idle"]) == ["pre-commit run --all-files"]
+    assert runs(told["start"]) == [
+        "uv run ruff format .",
+        "uv run ruff check .",
+        "uv run mypy",
+        "uv run pytest",
+    ]
+
+
+def test_a_target_stands_in_for_tools_that_cannot_start() -> None:
+    told = without("uv")
+    assert runs(told["start"]) == ["make test", "pre-commit run --all-files"]
+    assert runs(told["idle"]) == ["uv run pytest"]
+
+
+def test_what_cannot_start_is_still_proposed_where_nothing_stands_in() -> None:
+    told = without("uv", "make", "pre-commit")
+    assert told["start"] == []
+    assert runs(told["idle"]) == [
+        "uv run ruff format .",
+        "uv run ruff check .",
+        "uv run mypy",
+        "uv run pytest",
+        "pre-commit run --all-files",
+    ]

@@ -1,0 +1,161 @@
+"""`atlas init` on true folders: what it writes is a configuration that atlas takes."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry import config
+from atlas_retry.errors import UsageError
+from atlas_retry.init import propose, write_configuration
+from atlas_retry.init.detect import choose, detect
+from atlas_retry.init.text import configuration
+from atlas_retry.init.values import Choice, Proposed, Slot
+from tests.init.test_detect import PROJECTS, Layout, startable
+
+
+def laid_out(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+def machine(root: Path, *programs: str) -> dict[str, str]:
+    """An environment in which exactly these programs are on PATH."""
+    folder = root.with_name(f"{root.name}-bin")
+    folder.mkdir(exist_ok=True)
+    for program in programs:
+        (folder / program).write_text("#!/bin/sh\n")
+        (folder / program).chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+@pytest.mark.parametrize("files", [files for files, _ in PROJECTS.values()], ids=PROJECTS.keys())
+def test_what_is_written_is_what_was_proposed(files: dict[str, str]) -> None:
+    choices = choose(detect(Layout(files)), startable)
+    if not choices:
+        return
+    gates = config.load_text(configuration(choices).encode(), "config.yaml").gates
+    proposed = [choice.proposed for choice in choices]
+    assert sorted((g.kind, g.run, g.fix, g.recheck, g.cwd, g.env) for g in gates) == sorted(
+        (p.slot.kind, p.run, p.fix, p.recheck, p.cwd, p.env) for p in proposed
+    )
+
+
+ODD = 'a: "b" \\ #{}[]&*!|>%@` é \U0001f600 $HOME'
+
+
+def test_a_command_survives_whatever_it_holds() -> None:
+    odd = Proposed(slot=Slot.TEST, run=ODD, reason=f"{ODD}\nsecond line\x00", env=(("A", ODD),))
+    text = configuration([Choice(proposed=odd)], [f"{ODD}\nnote"])
+    (gate,) = config.load_text(text.encode(), "config.yaml").gates
+    assert (gate.run, gate.env) == (ODD, (("A", ODD),))
+
+
+def test_what_cannot_start_is_a_comment_with_the_reason(tmp_path: Path) -> None:
+    files = {
+        "go.mod": "module m\n",
+        ".golangci.yml": "",
+        "package.json": '{"scripts":{"test":"x"}}',
+    }
+    root = laid_out(tmp_path / "project", files)
+    proposal = propose(root, machine(root, "go"))
+    assert [gate.run for gate in proposal.gates] == ["go fmt ./...", "go test ./..."]
+    assert {c.proposed.run: c.obstacle for c in proposal.idle} == {
+        "golangci-lint run": "golangci-lint is not on PATH (install golangci-lint)",
+        "npm test": "npm is not on PATH (install npm)",
+    }
+    assert '    # - run: "golangci-lint run"' in proposal.text
+    assert "Cannot start here: golangci-lint is not on PATH" in proposal.text
+    assert len(config.load_text(proposal.text.encode(), "config.yaml").gates) == 2
+
+
+def test_a_package_that_is_not_installed_cannot_start(tmp_path: Path) -> None:
+    files = {"package.json": '{"scripts": {"test": "jest"}, "devDependencies": {"jest": "*"}}'}
+    root = laid_out(tmp_path / "project", files)
+    environ = machine(root, "npm")
+    (idle,) = propose(root, environ).idle
+    assert idle.obstacle == "node_modules is not there (npm install)"
+    (root / "node_modules").mkdir()
+    assert propose(root, environ).idle == ()
+
+
+def test_a_wrapper_that_may_not_be_executed_cannot_start(tmp_path: Path) -> None:
+    root = laid_out(tmp_path / "project", {"pom.xml": "<project/>", "mvnw": ""})
+    environ = machine(root, "java")
+    (idle,) = propose(root, environ).idle
+    assert idle.obstacle == "mvnw may not be executed (chmod +x mvnw)"
+    (root / "mvnw").chmod(0o755)
+    assert propose(root, environ).idle == ()
+
+
+def test_the_projects_own_virtual_environment_comes_first(tmp_path: Path) -> None:
+    files = {"setup.py": "", "pytest.ini": "", ".venv/bin/pytest": ""}
+    root = laid_out(tmp_path / "project", files)
+    (root / ".venv/bin/pytest").chmod(0o755)
+    (gate,) = propose(root, machine(root, "pytest")).gates
+    assert (gate.run, gate.recheck) == (".venv/bin/pytest", ".venv/bin/pytest --lf")
+
+
+def test_a_manifest_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    root = laid_out(tmp_path / "project", {"pyproject.toml": "[tool", "Makefile": "test:\n\tx\n"})
+    proposal = propose(root, machine(root, "make"))
+    assert proposal.notes == ("pyproject.toml cannot be read and was left out.",)
+    assert "# pyproject.toml cannot be read" in proposal.text
+    assert [gate.run for gate in proposal.gates] == ["make test"]
+
+
+def test_odd_files_are_no_obstacle(tmp_path: Path) -> None:
+    root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n"})
+    (root / "pyproject.toml").mkdir()
+    (root / "package.json").symlink_to("package.json")
+    (root / "loop").symlink_to(".")
+    (root / b"caf\xe9".decode(errors="surrogateescape")).write_text("")
+    assert [gate.run for gate in propose(root, machine(root, "make")).gates] == ["make test"]
+
+
+# the command
+
+
+def test_the_configuration_is_written_and_names_the_next_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n"})
+    assert write_configuration(root, machine(root, "make"), print_only=False) == 0
+    text = (root / ".atlas" / "config.yaml").read_text(encoding="utf-8")
+    assert config.load_text(text.encode(), "config.yaml").gates[0].run == "make test"
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "test       make test" in said.err
+    assert said.err.endswith("next: atlas validate\n")
+
+
+@pytest.mark.parametrize("there", [".atlas/config.yaml", "atlas.yaml"])
+def test_nothing_is_ever_overwritten(tmp_path: Path, there: str) -> None:
+    root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", there: "mine"})
+    with pytest.raises(UsageError, match="never overwritten"):
+        write_configuration(root, machine(root, "make"), print_only=False)
+    assert (root / there).read_text() == "mine"
+
+
+def test_print_writes_nothing_even_beside_a_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", "atlas.yaml": "mine"})
+    assert write_configuration(root, machine(root, "make"), print_only=True) == 0
+    assert 'run: "make test"' in capsys.readouterr().out
+    assert not (root / ".atlas").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [({"README.md": ""}, "says how it is checked"), ({"go.mod": ""}, "go is not on PATH")],
+)
+def test_no_configuration_is_better_than_one_without_a_gate(
+    tmp_path: Path, files: dict[str, str], why: str
+) -> None:
+    root = laid_out(tmp_path / "project", files)
+    with pytest.raises(UsageError, match=why):
+        write_configuration(root, machine(root), print_only=False)
+    assert not (root / ".atlas").exists()
