@@ -54,6 +54,12 @@ WRONG = {
     "cwd outside": ("validation: {lint: [{run: x, cwd: a/../..}]}", "1:35", "without .."),
     "missing cwd": ("validation: {lint: [{run: x, cwd: nope}]}", "1:35", "nope is no folder"),
     "unknown parser": ("validation: {lint: [{run: x, parser: mipy}]}", "1:38", "did you mean mypy"),
+    "unknown report": (
+        "validation: {lint: [{run: x, report: {format: junti, path: a}}]}",
+        "1:47",
+        "did you mean junit?",
+    ),
+    "parser with nothing near": ("validation: {lint: [{run: x, parser: zzz}]}", "1:38", "known: "),
     "attempts as text": ("retry: {max_ai_retry_attempts: '3'}", "1:32", "from 0 to 100, found '3'"),
     "attempts as a switch": ("retry: {max_ai_retry_attempts: true}", "1:32", "found true"),
     "half attempts": ("retry: {max_ai_retry_attempts: 2.5}", "1:32", "whole number", "found 2.5"),

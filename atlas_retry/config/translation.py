@@ -1,6 +1,6 @@
 """From a checked configuration to `Settings`, and what only the whole of it can show. Pure."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from atlas_retry.config.gate_keys import (
@@ -209,15 +209,31 @@ def _impossible(
     cwd = _joined(around.folder, each.gate.cwd)
     if not around.is_folder(cwd):
         yield refused((*each.path, "cwd"), f"{cwd} is no folder of the repository", layer)
-    parser = each.gate.parser
-    if parser is None or parser in said.parsers:
-        return
-    from atlas_retry.diagnostics import PARSERS  # noqa: PLC0415 - start-up: seldom said
+    if each.gate.parser or each.gate.report:
+        yield from _unknown_readers(each.path, each.gate, said, layer)
 
-    if parser not in PARSERS:
-        known = [*said.parsers, *PARSERS]
-        hint = nearest(parser, known) or ", ".join(known)
-        yield refused((*each.path, "parser"), f"no parser {parser!r}; did you mean {hint}?", layer)
+
+def _unknown_readers(
+    path: Path, gate: CommandKeys, said: Configuration, layer: Layer
+) -> Iterator[ConfigError]:
+    from atlas_retry.diagnostics import (  # noqa: PLC0415 - start-up: seldom said
+        PARSERS,
+        REPORT_FORMATS,
+    )
+
+    parsers = [*said.parsers, *PARSERS]
+    if gate.parser and gate.parser not in parsers:
+        words = f"no parser {gate.parser!r}; {_hint(gate.parser, parsers)}"
+        yield refused((*path, "parser"), words, layer)
+    if gate.report and gate.report.format not in REPORT_FORMATS:
+        name = gate.report.format
+        words = f"no format {name!r}; {_hint(name, [*REPORT_FORMATS])}"
+        yield refused((*path, "report", "format"), words, layer)
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    near = nearest(name, known)
+    return f"did you mean {near}?" if near else f"known: {', '.join(known)}"
 
 
 def _unknown_gates(
@@ -227,9 +243,8 @@ def _unknown_gates(
     known = list(dict.fromkeys([*Kind, *names]))
     for name in said.prompt.gates:
         if name not in known:
-            near = nearest(name, known)
-            hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
-            yield refused(("prompt", "gates", name), f"no kind or gate of that name; {hint}", layer)
+            words = f"no kind or gate of that name; {_hint(name, known)}"
+            yield refused(("prompt", "gates", name), words, layer)
 
 
 def _warnings(said: Configuration, layer: Layer) -> Iterator[str]:
