@@ -151,14 +151,12 @@ def _normal(key: Key) -> Key:
     return key
 
 
-def _is_innocent(
-    key: Key, old: dict[Key, object], new: dict[Key, object], scene: Scene
-) -> bool:
+def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene: Scene) -> bool:
     before, after = old.get(key), new.get(key)
     if "addopts" in key or key[-1] == "commands":
         return _options_kept(before, after)
     if "rules" in key or "lints" in key:
-        return _severity(after, absent=_severity(before, absent=0)) >= _severity(before, absent=3)
+        return _as_severe(before, after, fresh=1 if "lints" in key else _ERROR)
     if "overrides" in key and _is_about_strangers(key, new, scene):
         return True
     way = direction(key)
@@ -166,26 +164,28 @@ def _is_innocent(
         return True
     if way is Direction.FIXED:
         return False
-    if _is_pattern_list(key) and _matches_nothing(before, after, scene):
+    if _is_pattern_list(key, after) and _matches_nothing(before, after, scene):
+        return True
+    if before is None and re.match(r"max(?!.*line)", key[-1], re.IGNORECASE):
         return True
     return _moved(before, after, way, is_new=key not in old, extends=_extends(key))
 
 
 def _extends(key: Key) -> bool:
-    return bool(re.search(r"extend|enable|plugin|required|strict|warn|disallow|check", key[-1], re.I))
+    return bool(
+        re.search(r"extend|enable|plugin|required|strict|warn|disallow|check", key[-1], re.I)
+    )
 
 
 def _moved(before: object, after: object, way: Direction, *, is_new: bool, extends: bool) -> bool:
     """Whether a value went the allowed way."""
-    if isinstance(before, tuple | str) and isinstance(after, tuple | str) or (
-        isinstance(before or after, tuple | str)
-    ):
+    old, new = _number(before), _number(after)
+    if old is None or new is None:
         had, has = _entries(before), _entries(after)
         if way is Direction.MORE:
             return had <= has and (not is_new or extends)
         return has <= had
-    low, high = _number(before, way), _number(after, way)
-    return low <= high if way is Direction.MORE else low >= high
+    return old <= new if way is Direction.MORE else old >= new
 
 
 def _entries(value: object) -> frozenset[str]:
@@ -196,27 +196,53 @@ def _entries(value: object) -> frozenset[str]:
     return frozenset() if value is None else frozenset({str(value)})
 
 
-def _number(value: object, way: Direction) -> float:
-    """Absent settings count as the side that proves less, so that adding the stricter is fine."""
+def _number(value: object) -> float | None:
+    """Numbers, switches, and what is absent as nothing; None for lists and words."""
     if value is None:
-        return 0.0 if way is Direction.MORE else 1e9 * 0
-    if isinstance(value, int | float):
+        return 0.0
+    if isinstance(value, bool | int | float):
         return float(value)
-    return 1.0
+    text = str(value).strip().lower()
+    if text in ("true", "false", "yes", "no", "on", "off"):
+        return float(text in ("true", "yes", "on"))
+    return float(text.rstrip("%")) if re.fullmatch(r"-?\d+(\.\d+)?%?", text) else None
 
 
-def _severity(value: object, *, absent: int) -> int:
-    """Of an ESLint rule: off, warn, error."""
+def _as_severe(before: object, after: object, *, fresh: int) -> bool:
+    """Whether a rule counts as much as before; a new one has to count at least `fresh`."""
+    if after is None:
+        return _severity(before) == 0
+    return _severity(after) >= (fresh if before is None else _severity(before))
+
+
+_ERROR = 2
+
+
+def _severity(value: object) -> int:
+    """Of a rule of ESLint or a lint of Rust: off, warn, error."""
     first = value[0] if isinstance(value, tuple) and value else value
-    levels = {"off": 0, "allow": 0, "0": 0, "warn": 1, "1": 1, "error": 2, "2": 2, "deny": 2, "forbid": 2}
-    return absent if first is None else levels.get(str(first).strip("'\""), 1)
+    levels = {
+        "off": 0,
+        "allow": 0,
+        "0": 0,
+        "warn": 1,
+        "1": 1,
+        "error": 2,
+        "2": 2,
+        "deny": 2,
+        "forbid": 2,
+    }
+    return levels.get(str(first).strip("'\""), 1)
 
 
 _PATTERNS = re.compile(r"exclu|omit|ignore_?p|ignores?$|skip|norecurse", re.IGNORECASE)
 
 
-def _is_pattern_list(key: Key) -> bool:
-    return bool(_PATTERNS.search(key[-1])) and "per-file-ignores" not in key
+def _is_pattern_list(key: Key, value: object) -> bool:
+    """Whether a setting names files to be left out: patterns of lines and rules are none."""
+    about_lines = key[-1] in ("exclude_also", "exclude_lines", "partial_branches")
+    named = bool(_PATTERNS.search(key[-1])) and "per-file-ignores" not in key and not about_lines
+    return named and isinstance(value, tuple | str)
 
 
 def _matches_nothing(before: object, after: object, scene: Scene) -> bool:
@@ -243,7 +269,11 @@ def _is_about_strangers(key: Key, new: dict[Key, object], scene: Scene) -> bool:
     """`ignore_missing_imports` for a library that brings no types hides nothing of the project."""
     place = key[: key.index("overrides") + 2]
     mine = {k[len(place) :]: v for k, v in new.items() if k[: len(place)] == place}
-    if not mine or set(mine) - {("module",), ("ignore_missing_imports",), ("follow_untyped_imports",)}:
+    if not mine or set(mine) - {
+        ("module",),
+        ("ignore_missing_imports",),
+        ("follow_untyped_imports",),
+    }:
         return False
     roots = {re.split(r"[./]", m)[0] for m in _entries(mine.get(("module",)))}
     own = {part for path in scene.new_paths for part in re.split(r"[/.]", path)[:3]}
@@ -255,7 +285,9 @@ _FINE_OPTIONS = re.compile(
     r"|--cov-fail-under=.*|--doctest-modules|--showlocals|--import-mode.*|--maxfail.*|--exitfirst|--ff|"
     r"--failed-first|-W|error(::.*)?|--junit-?xml.*|-p|xdist|randomly|--dist.*|--verbose|--quiet|--asyncio-mode.*)$"
 )
-_NEEDED_OPTIONS = re.compile(r"^(--strict.*|--cov.*|--doctest.*|-W|error.*|--runslow|--run.*|[^-].*)$")
+_NEEDED_OPTIONS = re.compile(
+    r"^(--strict.*|--cov.*|--doctest.*|-W|error.*|--runslow|--run.*|[^-].*)$"
+)
 
 
 def _options_kept(before: object, after: object) -> bool:

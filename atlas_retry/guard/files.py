@@ -117,7 +117,9 @@ def _wanted(scene: Scene) -> frozenset[str]:
     found: set[str] = set()
     for file in ("pyproject.toml", "requirements.txt", "requirements-dev.txt"):
         text = (scene.old(file) or b"").decode("utf-8", "replace")
-        found |= set(re.findall(r"^[ \t]*[\"']?([A-Za-z][\w\-]*)[ \t]*(?:\[.*?\])?[<>=~!]", text, re.M))
+        found |= set(
+            re.findall(r"^[ \t]*[\"']?([A-Za-z][\w\-]*)[ \t]*(?:\[.*?\])?[<>=~!]", text, re.M)
+        )
         found |= set(re.findall(r"[\"']([A-Za-z][\w\-]*)(?:\[.*?\])?[ \t]*[<>=~!]", text))
     return frozenset(name.replace("-", "_").lower() for name in found)
 

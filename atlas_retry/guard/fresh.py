@@ -45,7 +45,15 @@ def fresh(old: ast.AST, new: ast.AST) -> list[ast.AST]:
     return found
 
 
-_WANTED = (ast.stmt, ast.Call, ast.ExceptHandler, ast.Compare, ast.Dict, ast.match_case, ast.Subscript)
+_WANTED = (
+    ast.stmt,
+    ast.Call,
+    ast.ExceptHandler,
+    ast.Compare,
+    ast.Dict,
+    ast.match_case,
+    ast.Subscript,
+)
 
 
 def functions(tree: ast.AST, prefix: str = "") -> dict[str, Function]:

@@ -46,9 +46,7 @@ def violation(rule: Rule, finding: Finding) -> Violation:
     )
 
 
-def separable(
-    violations: Sequence[Violation], changes: Sequence[Change]
-) -> tuple[str, ...] | None:
+def separable(violations: Sequence[Violation], changes: Sequence[Change]) -> tuple[str, ...] | None:
     """Files whose return removes the violations; None when all of the change has to go.
 
     A cheat within a file of the code itself, or beside the tree, cannot be told from the repair.

@@ -1,5 +1,6 @@
 """What the tests of a tree prove less than before: the comparison behind the rules on tests."""
 
+import builtins
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -149,7 +150,7 @@ def _taken_over(old: Unit, growing: Sequence[Unit]) -> bool:
 
 def _is_held(check: Check, old: Unit, growing: Sequence[Unit]) -> bool:
     return any(
-        check.literals <= unit.literals
+        check.literals <= unit.own
         and _shares(check.names, unit.names)
         and (unit.helpers or any(c.strength >= min(check.strength, 4) for c in unit.checks))
         for unit in growing
@@ -166,12 +167,10 @@ _COMMON = frozenset({"self", "assertEqual", "len", "str", "int", "list", "pytest
 
 
 def _absorbs(growing: Sequence[Unit], literals: frozenset[str], names: frozenset[str]) -> bool:
-    return any(literals <= unit.literals and _shares(names, unit.names) for unit in growing)
+    return any(literals <= unit.own and _shares(names, unit.names) for unit in growing)
 
 
-def _of_checks(
-    old: Unit, new: Unit, growing: Sequence[Unit]
-) -> Iterator[tuple[Loss, Finding]]:
+def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[Loss, Finding]]:
     left = list(new.checks)
     open_: list[Check] = []
     for check in old.checks:
@@ -227,10 +226,25 @@ def _difference(old: Check, new: Check, after: Unit) -> tuple[Loss, str] | None:
         return Loss.WEAKENED, f"the value is passed through {_listed(loose)} before it is compared"
     lost, gained = old.literals - new.literals, new.literals - old.literals
     if lost and (gained or lost - after.literals):
-        return Loss.EXPECTATION, f"asserts {_listed(gained) or 'nothing'} instead of {_listed(lost)}"
+        return (
+            Loss.EXPECTATION,
+            f"asserts {_listed(gained) or 'nothing'} instead of {_listed(lost)}",
+        )
+    if _expects_another_error(old, new):
+        return Loss.EXPECTATION, "expects another error"
     if _is_reversed(old, new):
         return Loss.EXPECTATION, "asserts the opposite"
     return None
+
+
+_ERRORS = re.compile(r"^raises \['(\w*(?:Error|Exception|Iteration|Exit))'\]")
+
+
+def _expects_another_error(old: Check, new: Check) -> bool:
+    """Whether Python's own error that is expected became another one of Python's own."""
+    kinds = [_ERRORS.match(check.text) for check in (old, new)]
+    names = [kind[1] for kind in kinds if kind]
+    return len(set(names)) > 1 and all(hasattr(builtins, name) for name in names)
 
 
 def _is_reversed(old: Check, new: Check) -> bool:
@@ -244,11 +258,7 @@ def _short(check: Check) -> str:
 
 def _of_rows(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[Loss, Finding]]:
     lost = Counter(old.rows) - Counter(new.rows)
-    missing = [
-        row
-        for row in lost
-        if not any(_holds_row(row, unit) for unit in (new, *growing))
-    ]
+    missing = [row for row in lost if not any(_holds_row(row, unit) for unit in (new, *growing))]
     if missing:
         shown = ", ".join(f"({', '.join(row)})" for row in missing[:3])
         detail = f"test `{new.name}` lost or changed the cases {shown}"

@@ -22,7 +22,44 @@ _GOLDEN_FOLDER = re.compile(
 )
 _GOLDEN_NAME = re.compile(r"(\.snap|\.golden|\.approved\.\w+|\.expected|\.ambr|\.stdout|\.stderr)$")
 _CODE = frozenset(
-    [".py", ".pyi", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".go", ".rs", ".java", ".kt", ".scala", ".rb", ".php", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".sh", ".bash", ".bats", ".vue", ".svelte", ".lua", ".pl", ".ex", ".exs", ".dart", ".m", ".zig"]
+    [
+        ".py",
+        ".pyi",
+        ".js",
+        ".jsx",
+        ".mjs",
+        ".cjs",
+        ".ts",
+        ".tsx",
+        ".mts",
+        ".cts",
+        ".go",
+        ".rs",
+        ".java",
+        ".kt",
+        ".scala",
+        ".rb",
+        ".php",
+        ".c",
+        ".h",
+        ".cc",
+        ".cpp",
+        ".hpp",
+        ".cs",
+        ".swift",
+        ".sh",
+        ".bash",
+        ".bats",
+        ".vue",
+        ".svelte",
+        ".lua",
+        ".pl",
+        ".ex",
+        ".exs",
+        ".dart",
+        ".m",
+        ".zig",
+    ]
 )
 
 

@@ -33,7 +33,33 @@ _STRENGTH = {"==": STRONG, "is": STRONG, "~": FIRM, "elements": FIRM, "in": PART
              "matches": PARTIAL, "isinstance": 2, "not in": 2, "<": 2, "<=": 2, ">": 2, ">=": 2,
              "none": STRONG, "true": PARTIAL, "false": PARTIAL}  # fmt: skip
 _LOOSE = frozenset(
-    ["round", "int", "len", "str", "bool", "abs", "set", "sorted", "type", "lower", "upper", "casefold", "strip", "lstrip", "rstrip", "replace", "startswith", "endswith", "split", "approx", "isclose", "any", "normalize", "Counter", "frozenset"]
+    [
+        "round",
+        "int",
+        "len",
+        "str",
+        "bool",
+        "abs",
+        "set",
+        "sorted",
+        "type",
+        "lower",
+        "upper",
+        "casefold",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "replace",
+        "startswith",
+        "endswith",
+        "split",
+        "approx",
+        "isclose",
+        "any",
+        "normalize",
+        "Counter",
+        "frozenset",
+    ]
 )
 _BROAD = frozenset({"Exception", "BaseException", "ArithmeticError", "object"})
 
@@ -96,7 +122,8 @@ def _single(test: ast.expr, line: int, scope: Scope, *, negated: bool) -> Check:
     if isinstance(test, ast.BoolOp):
         parts = [_single(value, line, scope, negated=negated) for value in test.values]
         return replace(
-            _check("or", tuple(test.values), line), strength=min(PARTIAL, *(p.strength for p in parts))
+            _check("or", tuple(test.values), line),
+            strength=min(PARTIAL, *(p.strength for p in parts)),
         )
     if isinstance(test, ast.Call) and not negated:
         return _called(test, line)
@@ -193,9 +220,7 @@ def of_call(call: ast.Call, line: int, scope: Scope) -> Check | None:
         extra = [keyword.value for keyword in call.keywords if keyword.arg in ("places", "delta")]
         wide = FIRM if extra else STRONG
         strength = wide if check.text.startswith("~") else check.strength
-        return replace(
-            check, literals=check.literals | literals_in(*extra), strength=strength
-        )
+        return replace(check, literals=check.literals | literals_in(*extra), strength=strength)
     if called in _UNARY and args:
         if called in ("assertTrue", "assert_"):
             return next(of_assert(args[0], line, scope))

@@ -53,13 +53,19 @@ def read(path: str, source: bytes) -> Suite:
     units = by_name(_units(tree.body, file, prefix="", inherited=()))
     for gone in _undone(tree.body):
         units.pop(gone, None)
-    literals = literals_in(*beside)
+    spoken = names_in(*tests)
+    literals = literals_in(*(node for node in beside if _serves(node, spoken)))
     return Suite(
         path=path,
         units=tuple(replace(unit, literals=unit.literals | literals) for unit in units.values()),
         literals=literals,
         markers=tuple(_file_markers(tree.body, file)),
     )
+
+
+def _serves(node: ast.stmt, spoken: frozenset[str]) -> bool:
+    """Whether something beside the tests takes part in them."""
+    return not isinstance(node, Function) or _is_fixture(node) or node.name in spoken
 
 
 def _is_test(node: ast.stmt) -> bool:
@@ -115,7 +121,8 @@ def _unit(node: Function, file: _File, prefix: str, inherited: tuple[str, ...]) 
         checks=checks,
         markers=tuple(markers),
         rows=rows,
-        literals=literals_in(*node.body, *node.decorator_list, node.args),
+        literals=(own := literals_in(*node.body, *node.decorator_list, node.args)),
+        own=own,
         inputs=_inputs(node),
         names=names_in(*node.body, *node.decorator_list),
         dump=ast.dump(replace_name(node)),
@@ -175,9 +182,7 @@ class _Walk:
             yield from self._try(node, guarded, swallowed=swallowed)
         elif isinstance(node, ast.If | ast.While):
             dead = isinstance(node.test, ast.Constant) and not node.test.value
-            yield from self.statements(
-                node.body, guarded=guarded + 1, swallowed=swallowed or dead
-            )
+            yield from self.statements(node.body, guarded=guarded + 1, swallowed=swallowed or dead)
             yield from self.statements(node.orelse, guarded=guarded + 1, swallowed=swallowed)
         elif isinstance(node, ast.For | ast.AsyncFor):
             empty = isinstance(node.iter, ast.List | ast.Tuple) and not node.iter.elts

@@ -42,7 +42,9 @@ RULES: tuple[Rule, ...] = (
     _row("golden-data-changed", "the code has to follow the expected output", supplies.golden),
     _row("code-under-test-mocked", "a stand-in proves nothing about the code", tricks.mocks),
     _row("runner-hooked", "a hook decides instead of the tests", tricks.runner_hooks),
-    _row("framework-patched", "the checks must be the ones everybody knows", tricks.framework_patched),
+    _row(
+        "framework-patched", "the checks must be the ones everybody knows", tricks.framework_patched
+    ),
     _row("framework-tricked", "the checks must be the ones everybody knows", tricks.other_tricks),
     _row("early-exit", "the run ends before a check has spoken", tricks.early_exits),
     _row("special-cased", "the code answers the test, not the task", shortcuts.special_cased),

@@ -8,13 +8,19 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.documents import flat, parse
 
-_MAKE = re.compile(r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$")
+_MAKE = re.compile(
+    r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$"
+)
 _CI = re.compile(
     r"^\.github/(workflows|actions)/|^\.gitlab-ci|^\.circleci/|^\.travis\.yml$|^azure-pipelines|^Jenkinsfile"
     r"|^bitbucket-pipelines|^\.buildkite/|^\.woodpecker|^\.drone\.yml$|^appveyor\.yml$|^cloudbuild\.yaml$"
 )
-_HOOKS = re.compile(r"^\.husky/|^\.githooks/|^\.?lefthook(-local)?\.ya?ml$|^\.claude/settings|^\.overcommit")
-_RUNNERS = re.compile(r"(^|/)(noxfile|tasks|dodo|fabfile|setup|build)\.py$|(^|/)Rakefile$|\.gradle(\.kts)?$")
+_HOOKS = re.compile(
+    r"^\.husky/|^\.githooks/|^\.?lefthook(-local)?\.ya?ml$|^\.claude/settings|^\.overcommit"
+)
+_RUNNERS = re.compile(
+    r"(^|/)(noxfile|tasks|dodo|fabfile|setup|build)\.py$|(^|/)Rakefile$|\.gradle(\.kts)?$"
+)
 _GIVES_UP = re.compile(
     r"\|\|\s*(true|:|exit\s+0|echo\b.*|/bin/true)|;\s*(true|exit\s+0|:)\s*$|^\s*-\s*[a-z$@]|\bset\s\+e\b"
     r"|\bexit\s+(0|\$\(\(0\)\))\b|\btrap\b.*\bexit\b|\btrap\b.*\bEXIT\b|--no-verify\b|\bexec\s+true\b|2>&1\s*\|\s*(cat|tee|true)"
@@ -81,7 +87,9 @@ def _lines_kept(
         before[line] -= 1
         command = line.partition(": ")[2] or line
         if before[line] < 0 and _GIVES_UP.search(command):
-            yield Finding(path=delta.path, line=number, detail=f"hides a failure: `{command[:100]}`")
+            yield Finding(
+                path=delta.path, line=number, detail=f"hides a failure: `{command[:100]}`"
+            )
 
 
 def _is_said(line: str) -> bool:
@@ -108,8 +116,11 @@ def package_scripts(scene: Scene) -> Iterator[Finding]:
 
 
 def _does_more(old: str, new: str) -> bool:
-    return bool(new) and new.startswith(old) and not _GIVES_UP.search(new.removeprefix(old)) and (
-        re.match(r"^( &&.*)?$", new.removeprefix(old)) is not None
+    return (
+        bool(new)
+        and new.startswith(old)
+        and not _GIVES_UP.search(new.removeprefix(old))
+        and (re.match(r"^( &&.*)?$", new.removeprefix(old)) is not None)
     )
 
 
@@ -169,9 +180,13 @@ def _functions(delta: Delta) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(delta.new_text.splitlines(), 1):
         found = re.match(r"\s*(?:function\s+)?([\w-]+)\s*\(\)|\s*alias\s+([\w-]+)=", line)
         name = found and (found[1] or found[2])
-        if name and line.strip() not in delta.old_text and (
-            len(re.findall(rf"^\s*{re.escape(name)}\s*\(\)", delta.new_text, re.M)) > 1
-            or re.search(rf"(^|[\s;|&]){re.escape(name)}\s", delta.old_text, re.M)
+        if (
+            name
+            and line.strip() not in delta.old_text
+            and (
+                len(re.findall(rf"^\s*{re.escape(name)}\s*\(\)", delta.new_text, re.M)) > 1
+                or re.search(rf"(^|[\s;|&]){re.escape(name)}\s", delta.old_text, re.M)
+            )
         ):
             yield number, line.strip()
 
@@ -209,7 +224,9 @@ _VERSION = re.compile(r"^-?\s*(uses|image|\w*-version|name|key|restore-keys|with
 
 def _numbered(text: str) -> list[tuple[int, str]]:
     lines = enumerate(text.splitlines(), 1)
-    return [(n, " ".join(s.split())) for n, s in lines if s.strip() and not s.strip().startswith("#")]
+    return [
+        (n, " ".join(s.split())) for n, s in lines if s.strip() and not s.strip().startswith("#")
+    ]
 
 
 def pre_commit(scene: Scene) -> Iterator[Finding]:
@@ -238,8 +255,21 @@ def _hook_as_strict(
         return last != "default_stages"
     if key[0] in ("ci", "default_language_version"):
         return True
-    if last in ("exclude", "files", "stages", "args", "entry", "types", "types_or", "exclude_types",
-                "always_run", "pass_filenames", "fail_fast", "language", "additional_dependencies"):
+    if last in (
+        "exclude",
+        "files",
+        "stages",
+        "args",
+        "entry",
+        "types",
+        "types_or",
+        "exclude_types",
+        "always_run",
+        "pass_filenames",
+        "fail_fast",
+        "language",
+        "additional_dependencies",
+    ):
         fresh = isinstance(old, dict) and not any(k[: len(key) - 1] == key[:-1] for k in old)
         return fresh or last in ("additional_dependencies", "fail_fast")
     return before is None
@@ -260,7 +290,9 @@ def runners(scene: Scene) -> Iterator[Finding]:
 
 def _sessions(text: str) -> list[tuple[int, str]]:
     """Numbered lines that run or decide something."""
-    wanted = re.compile(r"\.run|\.install\(|sessions?\b|return|\bskip|success_codes|test|check|exclude|raise")
+    wanted = re.compile(
+        r"\.run|\.install\(|sessions?\b|return|\bskip|success_codes|test|check|exclude|raise"
+    )
     return [
         (number, " ".join(line.split()).rstrip(","))
         for number, line in enumerate(text.splitlines(), 1)
@@ -268,4 +300,11 @@ def _sessions(text: str) -> list[tuple[int, str]]:
     ]
 
 
-__all__ = ["ci_and_hooks", "make_rules", "package_scripts", "pre_commit", "runners", "shell_scripts"]
+__all__ = [
+    "ci_and_hooks",
+    "make_rules",
+    "package_scripts",
+    "pre_commit",
+    "runners",
+    "shell_scripts",
+]

@@ -33,7 +33,9 @@ def aware_of_tests(scene: Scene) -> Iterator[Finding]:
             if bare in old or bare.startswith(("#", "//", "*")):
                 continue
             if _AWARE.search(bare):
-                yield Finding(path=delta.path, line=number, detail=f"asks whether it is tested: `{bare[:80]}`")
+                yield Finding(
+                    path=delta.path, line=number, detail=f"asks whether it is tested: `{bare[:80]}`"
+                )
 
 
 def special_cased(scene: Scene) -> Iterator[Finding]:
@@ -105,15 +107,26 @@ def _compared(delta: Delta) -> Iterator[tuple[int, str]]:
     for node in walk(tree.root_node) if tree else ():
         if not _is_value(node) or node.parent is None:
             continue
-        parent = node.parent if node.parent.type not in ("literal_element", "tuple_pattern") else node.parent.parent
+        parent = (
+            node.parent
+            if node.parent.type not in ("literal_element", "tuple_pattern")
+            else node.parent.parent
+        )
         if parent is None or parent.type not in _COMPARING:
             continue
-        if parent.type in ("pair", "keyed_element") and parent.named_children[0].end_byte < node.end_byte:
+        if (
+            parent.type in ("pair", "keyed_element")
+            and parent.named_children[0].end_byte < node.end_byte
+        ):
             continue
-        if parent.type in ("set", "list", "tuple") and (parent.parent is None or parent.parent.type != "comparison_operator"):
+        if parent.type in ("set", "list", "tuple") and (
+            parent.parent is None or parent.parent.type != "comparison_operator"
+        ):
             continue
         between = text_of(parent)
-        ordering = re.search(r"(?<![=!<>-])[<>]=?(?![<>=])", between) and not re.search(r"[=!]=", between)
+        ordering = re.search(r"(?<![=!<>-])[<>]=?(?![<>=])", between) and not re.search(
+            r"[=!]=", between
+        )
         if parent.type in ("comparison_operator", "binary_expression") and (
             ordering or not re.search(r"==|\bin\b|\bis\b", between)
         ):
@@ -151,10 +164,21 @@ def swallowed(scene: Scene) -> Iterator[Finding]:
                 yield Finding(path=delta.path, line=node.lineno, detail=detail)
             elif isinstance(node, ast.Call) and last(node.func) == "suppress":
                 if names_in(*node.args) & {"Exception", "BaseException"}:
-                    yield Finding(path=delta.path, line=node.lineno, detail="every error is suppressed")
+                    yield Finding(
+                        path=delta.path, line=node.lineno, detail="every error is suppressed"
+                    )
     for delta in scene.files:
-        if places.suffix(delta.path) in (".js", ".ts", ".tsx", ".jsx", ".java", ".mjs") and not places.is_test(delta.path):
-            fresh_catches = len(_EMPTY_CATCH.findall(delta.new_text)) - len(_EMPTY_CATCH.findall(delta.old_text))
+        if places.suffix(delta.path) in (
+            ".js",
+            ".ts",
+            ".tsx",
+            ".jsx",
+            ".java",
+            ".mjs",
+        ) and not places.is_test(delta.path):
+            fresh_catches = len(_EMPTY_CATCH.findall(delta.new_text)) - len(
+                _EMPTY_CATCH.findall(delta.old_text)
+            )
             if fresh_catches > 0:
                 yield Finding(path=delta.path, line=1, detail="every error is caught and forgotten")
 
@@ -203,7 +227,9 @@ def _is_constant(function: Function) -> bool:
 
 
 _COMPARERS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"})
-_VALUES = frozenset({"str", "int", "float", "Decimal", "list", "dict", "tuple", "set", "bytes", "date"})
+_VALUES = frozenset(
+    {"str", "int", "float", "Decimal", "list", "dict", "tuple", "set", "bytes", "date"}
+)
 
 
 def always_equal(scene: Scene) -> Iterator[Finding]:
@@ -247,7 +273,9 @@ def features_removed(scene: Scene) -> Iterator[Finding]:
         for scope in definitions(delta.path, delta.before or b""):
             public = not scope.name.startswith("_") and scope.kind in ("function", "class")
             if public and scope.name not in there and not _is_renamed(scope.name, delta):
-                yield Finding(path=delta.path, line=1, detail=f"`{scope.name}` was removed, not mended")
+                yield Finding(
+                    path=delta.path, line=1, detail=f"`{scope.name}` was removed, not mended"
+                )
         yield from _refusals_removed(delta, scene)
 
 
@@ -264,5 +292,3 @@ def _refusals_removed(delta: Delta, scene: Scene) -> Iterator[Finding]:
     for message in re.findall(r"raise \w+\(\s*f?[\"']([^\"'{]+)", delta.old_text):
         if message not in after:
             yield Finding(path=delta.path, line=1, detail=f"the refusal “{message}” was removed")
-
-

@@ -58,7 +58,9 @@ def own_files(scene: Scene) -> Iterator[Finding]:
     """Configuration and state of atlas itself."""
     for delta in scene.deltas:
         if OWN.match(delta.path) or delta.path in scene.case.sources:
-            yield Finding(path=delta.path, detail="belongs to atlas, which decides what has to pass")
+            yield Finding(
+                path=delta.path, detail="belongs to atlas, which decides what has to pass"
+            )
         elif delta.path in ("pyproject.toml", "package.json") and _own_part(delta):
             yield Finding(path=delta.path, detail="its part for atlas decides what has to pass")
 
@@ -107,7 +109,9 @@ def environment_files(scene: Scene) -> Iterator[Finding]:
         old = set(map(str.strip, delta.old_text.splitlines()))
         for number, line in enumerate(delta.new_text.splitlines(), 1):
             name = re.match(r"\s*(?:export\s+)?([\w-]+)\s*[=:]", line)
-            steers = (name and _VARIABLES.match(name[1])) or re.match(r"\s*(source|PATH_add)\b", line)
+            steers = (name and _VARIABLES.match(name[1])) or re.match(
+                r"\s*(source|PATH_add)\b", line
+            )
             if steers and line.strip() not in old:
                 detail = f"sets {name[1] if name else line.strip()}, which steers the gates' tools"
                 yield Finding(path=delta.path, line=number, detail=detail)

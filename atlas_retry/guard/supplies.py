@@ -9,7 +9,9 @@ from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs, lines_of
 
-_LOCAL = re.compile(r"^(file:|link:|portal:|\.{0,2}/|git[+:@]|github:|https?://|npm:|workspace:\.)|\.tgz$")
+_LOCAL = re.compile(
+    r"^(file:|link:|portal:|\.{0,2}/|git[+:@]|github:|https?://|npm:|workspace:\.)|\.tgz$"
+)
 _TOOLS = re.compile(
     r"^(pytest|ruff|mypy|flake8|pylint|black|isort|coverage|tox|nox|bandit|pyright|jest|vitest|mocha|chai"
     r"|eslint|prettier|typescript|nyc|c8|ts-jest|hypothesis|attrs|pre-commit)([\w@/.-]*)$"
@@ -26,7 +28,9 @@ def dependencies(scene: Scene) -> Iterator[Finding]:
             yield from _manifest(delta)
         elif name == "go.mod":
             yield from _go_mod(delta)
-        elif name == "pyproject.toml" or re.match(r"(dev-|test-)?(requirements|constraints).*\.(txt|in)$", name):
+        elif name == "pyproject.toml" or re.match(
+            r"(dev-|test-)?(requirements|constraints).*\.(txt|in)$", name
+        ):
             yield from _pins(delta)
 
 

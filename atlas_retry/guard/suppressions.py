@@ -48,8 +48,14 @@ _PATTERNS = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern i
 _ATTRIBUTES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("allow", re.compile(r"#!?\[\s*(?:allow|expect|cfg_attr\([^\]]*allow)\s*\(([\w:, ]*)")),
     ("formatter off", re.compile(r"#!?\[\s*(rustfmt::skip|cfg_attr\([^\]]*rustfmt)")),
-    ("coverage off", re.compile(r"#\[\s*(coverage\(off\)|cfg_attr\([^\]]*no_coverage|no_coverage)")),
-    ("SuppressWarnings", re.compile(r"@(?:file:)?Suppress(?:Warnings|FBWarnings|Lint)?\s*\(([^)]*)")),
+    (
+        "coverage off",
+        re.compile(r"#\[\s*(coverage\(off\)|cfg_attr\([^\]]*no_coverage|no_coverage)"),
+    ),
+    (
+        "SuppressWarnings",
+        re.compile(r"@(?:file:)?Suppress(?:Warnings|FBWarnings|Lint)?\s*\(([^)]*)"),
+    ),
     ("Generated", re.compile(r"@(?:lombok\.)?(Generated|ExcludeFromJacocoGeneratedReport)\b")),
     ("no_type_check", re.compile(r"@(?:typing\.)?(no_type_check)\b")),
     ("pragma", re.compile(r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored\s+\"([^\"]+)")),
@@ -153,7 +159,9 @@ def type_escapes(scene: Scene) -> Iterator[Finding]:
             yield Finding(path=delta.path, line=line, detail=detail)
 
 
-_TS_ESCAPE = re.compile(r"\bas\s+(any|unknown\s+as|never)\b|[:<,|]\s*(any)\b(?!\w)|[\w)\]](!)[.;,)\[]")
+_TS_ESCAPE = re.compile(
+    r"\bas\s+(any|unknown\s+as|never)\b|[:<,|]\s*(any)\b(?!\w)|[\w)\]](!)[.;,)\[]"
+)
 
 
 def _escapes(path: str, source: bytes | None) -> list[tuple[str, int]]:
@@ -176,14 +184,20 @@ def _escapes(path: str, source: bytes | None) -> list[tuple[str, int]]:
 
 def _python_escapes(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("cast", "typing.cast", "t.cast"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "cast",
+            "typing.cast",
+            "t.cast",
+        ):
             yield "cast", node.lineno
         elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
             yield from _any_in(node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
             yield from _any_in(node.returns)
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            if node.orelse or any(not isinstance(n, ast.Import | ast.ImportFrom) for n in node.body):
+            if node.orelse or any(
+                not isinstance(n, ast.Import | ast.ImportFrom) for n in node.body
+            ):
                 yield "if TYPE_CHECKING", node.lineno
 
 

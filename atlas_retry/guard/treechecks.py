@@ -154,7 +154,9 @@ def _javascript(node: "Node") -> Check | None:
     root = re.match(r"(expect|assert|should|chai\.expect|t|test\.expect)\b", text_of(function))
     if not root:
         return None
-    if root[1] == "t" and not re.match(r"t\.(is|deepEqual|equal|true|false|throws|same)\b", text_of(function)):
+    if root[1] == "t" and not re.match(
+        r"t\.(is|deepEqual|equal|true|false|throws|same)\b", text_of(function)
+    ):
         return None
     matcher = text_of(function).split(".")[-1] if function.type == "member_expression" else ""
     if root[1] == "expect" and function.type == "identifier":

@@ -61,7 +61,8 @@ def _unit(path: str, found: _Found, language: str, beside: frozenset[str]) -> Un
         line=found.node.start_point[0] + 1,
         checks=_reachable(checks, found.body),
         markers=markers,
-        literals=literals_of(found.body) | beside,
+        literals=(own := literals_of(found.body)) | beside,
+        own=own,
         inputs=treechecks.inputs_of(found.body),
         names=names_of(found.body),
         dump=re.sub(r"\s+", "", text_of(found.body)) + "|".join(markers),
@@ -194,9 +195,7 @@ _JAVA_SKIPS = re.compile(r"^(Disabled|Ignore|Enabled|Tag|DisabledIf|EnabledIf|Pe
 def _java(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Found]:
     for child in node.named_children:
         notes = _annotations(child)
-        skips = tuple(
-            text for name, text in notes if _JAVA_SKIPS.match(name) or "expected" in text
-        )
+        skips = tuple(text for name, text in notes if _JAVA_SKIPS.match(name) or "expected" in text)
         if child.type == "class_declaration":
             yield from _java(child, (*markers, *skips), prefix)
         elif child.type == "method_declaration":
@@ -251,7 +250,9 @@ _FINDERS: dict[str, Finder] = {
     "java": _java,
     "rust": _rust,
 }
-_ASSERTING = re.compile(r"\b(assert\w*|expect\w*|should\w*|verify\w*|check\w*|REQUIRE|CHECK)\b", re.I)
+_ASSERTING = re.compile(
+    r"\b(assert\w*|expect\w*|should\w*|verify\w*|check\w*|REQUIRE|CHECK)\b", re.I
+)
 _SKIPPING = re.compile(
     r"\b(skip\w*|pending|markTestSkipped|markTestIncomplete|GTEST_SKIP|DISABLED_\w+|xit|xdescribe|"
     r"Ignore|exit 0|@Disabled)\b"
@@ -271,7 +272,7 @@ def _by_lines(path: str, source: bytes) -> Suite:
         if found := _SKIPPING.search(bare):
             markers.append(found[0])
     unit = Unit(path=path, name="(file)", line=1, checks=tuple(checks), markers=tuple(markers))
-    return Suite(path=path, units=(unit,) if checks or markers else ())
+    return Suite(path=path, units=(unit,))
 
 
 def _line_check(line: str, number: int) -> Check:

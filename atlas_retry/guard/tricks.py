@@ -87,7 +87,10 @@ def _decides(function: Function) -> bool:
     if function.name == "pytest_collection_modifyitems":
         changed = any(
             isinstance(n, ast.Assign | ast.Delete | ast.AugAssign)
-            and any(isinstance(t, ast.Subscript) for t in getattr(n, "targets", [getattr(n, "target", None)]))
+            and any(
+                isinstance(t, ast.Subscript)
+                for t in getattr(n, "targets", [getattr(n, "target", None)])
+            )
             for n in ast.walk(function)
         )
         return changed or bool(said & (_DECISIVE | {"remove", "pop", "clear"}))
@@ -102,7 +105,9 @@ def _interferes(function: Function, scene: Scene) -> bool:
     if names_in(*function.body) & (SKIPS | _DECISIVE):
         return True
     return any(
-        _patched(node, {}, own_modules(scene)) for node in ast.walk(function) if isinstance(node, ast.Call)
+        _patched(node, {}, own_modules(scene))
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
     )
 
 
@@ -120,7 +125,11 @@ def framework_patched(scene: Scene) -> Iterator[Finding]:
                         yield _at(delta.path, node, f"`{shown}` is replaced at run time")
             elif isinstance(node, ast.Call) and last(node.func) in ("setattr", "patch", "object"):
                 target = node.args[0] if node.args else None
-                if target is not None and _root(target) in _FRAMEWORKS - {"sys", "time", "subprocess"}:
+                if target is not None and _root(target) in _FRAMEWORKS - {
+                    "sys",
+                    "time",
+                    "subprocess",
+                }:
                     yield _at(delta.path, node, f"`{ast.unparse(node)[:60]}` changes the framework")
             elif isinstance(node, ast.ClassDef):
                 yield from _overridden(delta.path, node)
@@ -145,7 +154,9 @@ def _is_foreign(
         return False
     origin = known.get(root, root).lstrip(".").split(".")
     if origin[0] in _FRAMEWORKS:
-        return origin[0] != "sys" or bool(re.match(r"sys\.(modules|meta_path|path_hooks|settrace|exit)", text))
+        return origin[0] != "sys" or bool(
+            re.match(r"sys\.(modules|meta_path|path_hooks|settrace|exit)", text)
+        )
     return in_tests and bool(set(origin) & own)
 
 
@@ -154,15 +165,21 @@ def _overridden(path: str, node: ast.ClassDef) -> Iterator[Finding]:
     for part in node.body:
         if isinstance(part, Function) and "Test" in bases + node.name:
             if part.name.startswith("assert") and hasattr(_TESTCASE, part.name):
-                yield _at(path, part, f"`{node.name}.{part.name}` replaces unittest's own assertion")
+                yield _at(
+                    path, part, f"`{node.name}.{part.name}` replaces unittest's own assertion"
+                )
             elif part.name in ("run", "__call__", "debug", "_callTestMethod", "defaultTestResult"):
                 yield _at(path, part, f"`{node.name}.{part.name}` decides how tests run")
 
 
 class _TESTCASE:  # noqa: N801 - stands for unittest.TestCase without importing it
-    assertEqual = assertTrue = assertFalse = assertRaises = assertIn = assertIs = assertIsNone = None
+    assertEqual = assertTrue = assertFalse = assertRaises = assertIn = assertIs = assertIsNone = (
+        None
+    )
     assertNotEqual = assertListEqual = assertDictEqual = assertAlmostEqual = assertRegex = None
-    assertGreater = assertLess = assertMultiLineEqual = assertSequenceEqual = assertCountEqual = None
+    assertGreater = assertLess = assertMultiLineEqual = assertSequenceEqual = assertCountEqual = (
+        None
+    )
     assertTupleEqual = assertSetEqual = assertIsInstance = assertRaisesRegex = assertNotIn = None
 
 
@@ -216,7 +233,10 @@ def mocks(scene: Scene) -> Iterator[Finding]:
 def _patched(node: ast.Call, known: dict[str, str], own: frozenset[str]) -> str | None:
     """What of the project's own a patching call replaces; calls of the outside world are fine."""
     called = ast.unparse(node.func)
-    if not re.search(r"(^|\.)(patch(\.object|\.multiple|\.dict)?|setattr|setitem)$", called) or not node.args:
+    if (
+        not re.search(r"(^|\.)(patch(\.object|\.multiple|\.dict)?|setattr|setitem)$", called)
+        or not node.args
+    ):
         return None
     first = node.args[0]
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -257,7 +277,11 @@ def _replaced_imports(
             continue
         if name in defined:
             yield _at(path, defined[name], f"`{name}` is no longer the project's own")
-        elif name in after and after[name] != origin and re.search(r"(^|\.)(tests?|fakes?|stubs?)\b", after[name]):
+        elif (
+            name in after
+            and after[name] != origin
+            and re.search(r"(^|\.)(tests?|fakes?|stubs?)\b", after[name])
+        ):
             yield Finding(path=path, line=1, detail=f"`{name}` now comes from {after[name]}")
 
 
@@ -271,13 +295,17 @@ _OTHER = (
         "replaces or ends the test framework",
     ),
     (
-        re.compile(r"\bjest\.(mock|doMock|setMock)\(\s*['\"]\.|\bvi\.(mock|doMock)\(\s*['\"]\.|\bspyOn\(.*\.mock(Return|Impl)"),
+        re.compile(
+            r"\bjest\.(mock|doMock|setMock)\(\s*['\"]\.|\bvi\.(mock|doMock)\(\s*['\"]\.|\bspyOn\(.*\.mock(Return|Impl)"
+        ),
         (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts"),
         "replaces the code under test",
     ),
     (re.compile(r"\bos\.Exit\(0\)|^func TestMain\("), (".go",), "ends or takes over the test run"),
     (
-        re.compile(r"macro_rules!\s*(assert|assert_eq|assert_ne|panic)\b|process::exit\(0\)|panic::set_hook"),
+        re.compile(
+            r"macro_rules!\s*(assert|assert_eq|assert_ne|panic)\b|process::exit\(0\)|panic::set_hook"
+        ),
         (".rs",),
         "replaces the assertion or ends the run",
     ),

@@ -40,6 +40,8 @@ class Unit:
     """Literals of each row of a parametrized test."""
     literals: frozenset[str] = frozenset()
     """Every literal of the test and of what its file defines beside tests."""
+    own: frozenset[str] = frozenset()
+    """Every literal of the test itself."""
     inputs: frozenset[str] = frozenset()
     """Literals that are handed to the code under test."""
     names: frozenset[str] = frozenset()
@@ -54,7 +56,7 @@ class Unit:
 
     @property
     def size(self) -> int:
-        return len(self.checks) + len(self.rows) + len(self.literals)
+        return len(self.checks) + len(self.rows) + len(self.own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

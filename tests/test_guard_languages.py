@@ -1,0 +1,216 @@
+"""What tests may not lose in JavaScript, TypeScript, Go, Java, Rust and shell."""
+
+import pytest
+
+from atlas_retry.model import Kind
+from tests.guardcases import failed, judged, rules_of
+
+JEST = {
+    "src/sum.js": "exports.sum = (a, b) => a + b;\n",
+    "test/sum.test.js": """
+        const { sum } = require('../src/sum');
+
+        describe('sum', () => {
+          it('adds', () => {
+            expect(sum(2, 3)).toBe(5);
+          });
+
+          it('refuses text', () => {
+            expect(() => sum('a', 3)).toThrow('number');
+          });
+
+          it.each([[1, 1, 2], [4, 5, 9]])('adds %d and %d', (a, b, want) => {
+            expect(sum(a, b)).toBe(want);
+          });
+        });
+    """,
+}
+GO = {
+    "sum.go": "package sum\n\nfunc Sum(a, b int) int { return a + b }\n",
+    "sum_test.go": """
+        package sum
+
+        import "testing"
+
+        func TestSum(t *testing.T) {
+        	if got := Sum(2, 3); got != 5 {
+        		t.Fatalf("Sum = %d, want 5", got)
+        	}
+        }
+
+        func TestTable(t *testing.T) {
+        	for _, c := range []struct{ a, b, want int }{
+        		{1, 1, 2},
+        		{4, 5, 9},
+        	} {
+        		if got := Sum(c.a, c.b); got != c.want {
+        			t.Errorf("Sum(%d, %d) = %d, want %d", c.a, c.b, got, c.want)
+        		}
+        	}
+        }
+    """,
+}
+JAVA = {
+    "src/main/java/a/Sum.java": "package a;\nclass Sum { static int of(int a, int b) { return a + b; } }\n",
+    "src/test/java/a/SumTest.java": """
+        package a;
+
+        import static org.junit.jupiter.api.Assertions.*;
+
+        import org.junit.jupiter.api.Test;
+
+        class SumTest {
+            @Test
+            void adds() {
+                assertEquals(5, Sum.of(2, 3));
+            }
+
+            @Test
+            void refuses() {
+                assertThrows(ArithmeticException.class, () -> Sum.of(1, Integer.MAX_VALUE));
+            }
+        }
+    """,
+}
+RUST = {
+    "src/lib.rs": """
+        pub fn sum(a: i32, b: i32) -> i32 {
+            a + b
+        }
+
+        #[cfg(test)]
+        mod tests {
+            use super::*;
+
+            #[test]
+            fn adds() {
+                assert_eq!(sum(2, 3), 5);
+            }
+
+            #[test]
+            fn is_odd() {
+                assert_eq!(sum(2, 3) % 2 == 1, true);
+            }
+        }
+    """,
+}
+SHELL = {
+    "bin/sum.sh": "#!/bin/sh\necho $(($1 + $2))\n",
+    "tests/run.sh": """
+        #!/bin/sh
+        set -eu
+        fail=0
+        check() {
+          got=$(sh bin/sum.sh "$1" "$2")
+          [ "$got" = "$3" ] || { echo "FAIL $1 $2" >&2; fail=1; }
+        }
+        check 2 3 5
+        check 4 5 9
+        exit $fail
+    """,
+}
+TREES = {"js": JEST, "go": GO, "java": JAVA, "rust": RUST, "sh": SHELL}
+TEST_FILES = {
+    "js": "test/sum.test.js",
+    "go": "sum_test.go",
+    "java": "src/test/java/a/SumTest.java",
+    "rust": "src/lib.rs",
+    "sh": "tests/run.sh",
+}
+COMMANDS = {"js": "npx jest", "go": "go test ./...", "java": "mvn -q test", "rust": "cargo test", "sh": "sh tests/run.sh"}  # fmt: skip
+
+CHEATS = [
+    ("js", "it('adds', ", "it.only('adds', ", "test-switched-off"),
+    ("js", "it('adds', ", "fit('adds', ", "test-switched-off"),
+    ("js", "describe('sum'", "describe.skip('sum'", "test-switched-off"),
+    ("js", "it('adds', ", "it.failing('adds', ", "test-switched-off"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "expect(sum(2, 3)).toBe(6)", "expectation-changed"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "expect(sum(2, 3)).not.toBe(6)", "assertion-weakened"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "expect(sum(2, 3)).toBeDefined()", "assertion-weakened"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "expect(sum(2, 3)).toEqual(expect.any(Number))", "assertion-weakened"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "expect(5).toBe(5)", "assertion-weakened"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "return;\n            expect(sum(2, 3)).toBe(5)", "assertion-removed"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "try { expect(sum(2, 3)).toBe(5) } catch (e) {}", "assertion-weakened"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "if (process.env.FULL) expect(sum(2, 3)).toBe(5)", "assertion-weakened"),
+    ("js", ".toThrow('number')", ".toThrow()", "assertion-weakened"),
+    ("js", ", [4, 5, 9]", "", "input-changed"),
+    ("js", "const { sum } = require('../src/sum');", "jest.mock('../src/sum', () => ({ sum: () => 5 }));\n        const { sum } = require('../src/sum');", "framework-tricked"),
+    ("js", "describe('sum'", "process.exit(0);\n        describe('sum'", "framework-tricked"),
+    ("go", "func TestSum(", "func testSum(", "test-removed"),
+    ("go", "got != 5", "got != 6", "expectation-changed"),
+    ("go", "got != 5", "got == 0", "assertion-weakened"),
+    ("go", "t.Fatalf(", "t.Logf(", "assertion-removed"),
+    ("go", "got != 5 {", "got != 5 && false {", "assertion-weakened"),
+    ("go", "        package sum\n", "        //go:build integration\n\n        package sum\n", "test-switched-off"),
+    ("go", "        		{4, 5, 9},\n", "", "input-changed"),
+    ("go", "if got := Sum(2, 3)", "if testing.Short() {\n        		t.SkipNow()\n        	}\n        	if got := Sum(2, 3)", "test-switched-off"),
+    ("go", "func TestSum(", "func TestMain(m *testing.M) { m.Run(); os.Exit(0) }\n\n        func TestSum(", "framework-tricked"),
+    ("java", "@Test\n            void adds", "@Disabled(\"x\")\n            @Test\n            void adds", "test-switched-off"),
+    ("java", "@Test\n            void adds", "void adds", "test-removed"),
+    ("java", "assertEquals(5, Sum.of(2, 3))", "assertEquals(6, Sum.of(2, 3))", "expectation-changed"),
+    ("java", "assertEquals(5, Sum.of(2, 3))", "assertNotNull(Sum.of(2, 3))", "assertion-weakened"),
+    ("java", "assertEquals(5, Sum.of(2, 3))", "assertTrue(true)", "assertion-removed"),
+    ("java", "ArithmeticException.class", "Exception.class", "assertion-weakened"),
+    ("rust", "#[test]\n            fn adds", "#[test]\n            #[ignore]\n            fn adds", "test-switched-off"),
+    ("rust", "#[test]\n            fn adds", "#[test]\n            #[should_panic]\n            fn adds", "test-switched-off"),
+    ("rust", "#[test]\n            fn adds", "fn adds", "test-removed"),
+    ("rust", "#[cfg(test)]", "#[cfg(all(test, feature = \"slow\"))]", "test-switched-off"),
+    ("rust", "assert_eq!(sum(2, 3), 5)", "assert_eq!(sum(2, 3), 6)", "expectation-changed"),
+    ("rust", "assert_eq!(sum(2, 3), 5)", "assert!(sum(2, 3) > 0)", "assertion-weakened"),
+    ("rust", "assert_eq!(sum(2, 3), 5)", "assert_ne!(sum(2, 3), 6)", "assertion-weakened"),
+    ("rust", "assert_eq!(sum(2, 3), 5)", "let _ = sum(2, 3)", "assertion-removed"),
+    ("sh", "check 4 5 9\n", "", "script-loosened"),
+    ("sh", "check 4 5 9", "check 4 5 8", "script-loosened"),
+    ("sh", "check 4 5 9", "check 4 5 9 || true", "script-loosened"),
+    ("sh", "set -eu", "set -u", "script-loosened"),
+    ("sh", "exit $fail", "exit 0", "script-loosened"),
+    ("sh", "check 2 3 5", "check() { :; }\n        check 2 3 5", "script-loosened"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "old", "new", "rule"), CHEATS)
+def test_a_test_that_proves_less_is_refused(language: str, old: str, new: str, rule: str) -> None:
+    tree, path = TREES[language], TEST_FILES[language]
+    assert old in tree[path]
+    found = judged(tree, {path: tree[path].replace(old, new)}, failed(COMMANDS[language]))
+    assert (rule, path) in {(v.rule, v.path) for v in found}, [v.detail for v in found]
+
+
+INNOCENT = [
+    ("js", "expect(sum(2, 3)).toBe(5)", "expect(sum(2, 3)).toStrictEqual(5)"),
+    ("js", "it('adds', () => {", 'test("adds", function () {'),
+    ("js", ", [4, 5, 9]", ", [4, 5, 9], [7, 0, 7]"),
+    ("js", "describe('sum'", "describe('the sum'"),
+    ("js", "require('../src/sum')", "require('../src/add')"),
+    ("js", "expect(sum(2, 3)).toBe(5);", "const got = sum(2, 3);\n            expect(got).toBe(5);"),
+    ("go", "got := Sum(2, 3); got", "got := Add(2, 3); got"),
+    ("go", '"Sum = %d, want 5"', '"Sum(2, 3) = %v, want 5"'),
+    ("go", "        		{4, 5, 9},\n", "        		{4, 5, 9},\n        		{7, 0, 7},\n"),
+    ("go", "func TestSum(t *testing.T) {\n", "func TestSum(t *testing.T) {\n        	t.Parallel()\n"),
+    ("java", "void adds()", "void addsTwoNumbers()"),
+    ("java", "assertEquals(5, Sum.of(2, 3));", 'assertEquals(5, Sum.of(2, 3), "sum");'),
+    ("rust", "assert_eq!(sum(2, 3) % 2 == 1, true)", "assert!(sum(2, 3) % 2 == 1)"),
+    ("rust", "assert_eq!(sum(2, 3), 5);", "assert_eq!(\n                    sum(2, 3),\n                    5,\n                );"),
+    ("sh", 'sh bin/sum.sh "$1" "$2"', 'sh bin/sum.sh "${1}" "${2}"'),
+    ("sh", "check 4 5 9\n", "check 4 5 9\n        check 7 0 7\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "old", "new"), INNOCENT)
+def test_a_change_that_proves_as_much_is_fine(language: str, old: str, new: str) -> None:
+    tree, path = TREES[language], TEST_FILES[language]
+    assert old in tree[path]
+    gate = failed(COMMANDS[language])
+    assert judged(tree, {path: tree[path].replace(old, new)}, gate) == ()
+
+
+def test_an_unknown_language_is_read_by_lines() -> None:
+    before = {"spec/sum_spec.lua": "it('adds', function()\n  assert.equal(5, sum(2, 3))\nend)\n"}
+    after = {"spec/sum_spec.lua": "it('adds', function()\nend)\n"}
+    assert "assertion-removed" in rules_of(judged(before, after, failed("busted")))
+
+
+def test_a_broken_test_is_told_where_it_was_whole() -> None:
+    path = TEST_FILES["js"]
+    broken = {path: JEST[path].replace("describe('sum', () => {", "describe('sum', () => {{{{")}
+    assert "test-unparsable" in rules_of(judged(JEST, broken, failed("npx jest", Kind.TEST)))
