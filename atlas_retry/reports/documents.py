@@ -24,7 +24,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.reports.subject import Subject
 
-REPORT, RUN, BATCH = "atlas.report/1", "atlas.run/1", "atlas.batch/1"
+REPORT, RUN, BATCH, GUARD = "atlas.report/1", "atlas.run/1", "atlas.batch/1", "atlas.guard/1"
 OWN_LIST = {
     Kind.FORMAT: "format_results",
     Kind.LINT: "lint_results",
@@ -123,6 +123,12 @@ class BatchDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema
 Document = ReportDocument | RunDocument | BatchDocument
 
 
+class GuardDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=GUARD):
+    """`atlas.guard/1`."""
+
+    violations: tuple[Violation, ...]
+
+
 def report_document(validation: Validation, workspace: WorkspaceFacts) -> ReportDocument:
     """A validation as it is written, its results by kind."""
     by_list: dict[str, tuple[GateResult, ...]] = dict.fromkeys(LISTS, ())
@@ -181,6 +187,11 @@ def batch_document(
         not_started=tuple(not_started),
         cascade=cascade or Cascade(),
     )
+
+
+def guard_document(violations: Sequence[Violation]) -> GuardDocument:
+    """What `atlas guard` found, as it is written."""
+    return GuardDocument(violations=tuple(violations))
 
 
 def report(subject: Subject) -> str:

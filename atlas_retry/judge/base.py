@@ -1,0 +1,32 @@
+"""The configuration that a change is judged by: that of its base, never the changed one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from atlas_retry import config
+from atlas_retry.judge import Asked
+from atlas_retry.workspace import directory_tree, revision_tree
+
+NAMES = (".atlas/config.yaml", "atlas.yaml")
+
+
+def with_base_configuration(asked: Asked, environ: Mapping[str, str]) -> Asked:
+    """The same with the base's gates and `guard` section, unless gates are known already.
+
+    Raises ConfigError for a configuration that cannot be used, GitError for an unknown revision.
+    """
+    if asked.gates or asked.failing:
+        return asked
+    base = Path(asked.base)
+    tree = (
+        directory_tree(base, environ=environ)
+        if base.is_dir()
+        else revision_tree(asked.workspace, asked.base, environ=environ)
+    )
+    for name in NAMES:
+        if (content := tree.read(name)) is not None:
+            settings = config.load_text(content, f"{asked.base}:{name}")
+            allow = (*settings.guard.allow, *asked.allow)
+            return replace(asked, gates=settings.gates, allow=allow, protect=settings.guard.protect)
+    return asked
