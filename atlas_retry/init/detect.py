@@ -81,7 +81,13 @@ def _in_slot(here: list[Choice], *, covered: bool) -> list[Choice]:
     own = [c for c in direct if not c.proposed.weak]
     if covered or any(c.obstacle is None for c in own):
         return own if covered else direct
-    task = next((c for c in tasks_here if c.obstacle is None), None)
+    missing = [c.proposed.tool for c in own if c.proposed.tool]
+    task = next((c for c in tasks_here if _starts(c, missing)), None)
     if task:
         return [*own, task]
     return direct or tasks_here[:1]
+
+
+def _starts(task: Choice, missing: Iterable[str]) -> bool:
+    """Whether a target can start: not if all it does is to call a tool that is not there."""
+    return task.obstacle is None and not any(tool in task.proposed.body for tool in missing)

@@ -30,8 +30,8 @@ NAMES = {
 }
 TIMEOUTS = {Slot.TEST: "15m"}
 
-Task = tuple[str, str, Need]
-"""Name, how to run it, what it needs."""
+Task = tuple[str, str, Need, str] | tuple[str, str, Need]
+"""Name, how to run it, what it needs, and what it starts if it does not install that itself."""
 
 
 def propose(project: Project) -> Iterator[Proposed]:
@@ -55,7 +55,7 @@ def propose(project: Project) -> Iterator[Proposed]:
 
 
 def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
-    name, run, need = task
+    name, run, need, *body = task
     return Proposed(
         slot=slot,
         run=run,
@@ -63,6 +63,7 @@ def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
         needs=(need,),
         timeout=TIMEOUTS.get(slot),
         task=True,
+        body="".join(body),
     )
 
 
@@ -70,9 +71,11 @@ def _make(project: Project) -> Iterator[Task]:
     path = project.first("GNUmakefile", "makefile", "Makefile")
     text = project.text(path) if path else ""
     need = Need(program="make", remedy="install make")
-    for found in re.finditer(r"^([\w.-]+(?: [\w.-]+)*)\s*::?(?!=)", text, re.MULTILINE):
+    for found in re.finditer(
+        r"^([\w.-]+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
+    ):
         for name in found[1].split():
-            yield name, f"make {name}", need
+            yield name, f"make {name}", need, found[2]
     if not path and project.first("Makefile.am", "Makefile.in", "configure.ac"):
         yield "check", "make check", Need(path="Makefile", remedy="run ./configure first")
 
@@ -82,24 +85,24 @@ def _just(project: Project) -> Iterator[Task]:
     text = project.text(path) if path else ""
     need = Need(program="just", remedy="install just")
     # A parameter without a default (`name`, `+name`) has to be given: no gate can do that.
-    pattern = r"^@?([\w-]+)(?:[ \t]+(?:\*\w+|[*+$]?\w+=\S+))*[ \t]*:(?!=)"
+    pattern = r"^@?([\w-]+)(?:[ \t]+(?:\*\w+|[*+$]?\w+=\S+))*[ \t]*:(?!=)(.*(?:\n[ \t]+.*)*)"
     for found in re.finditer(pattern, text, re.MULTILINE):
-        yield found[1], f"just {found[1]}", need
+        yield found[1], f"just {found[1]}", need, found[2]
 
 
 def _taskfile(project: Project) -> Iterator[Task]:
     path = project.first("Taskfile.y*ml", "taskfile.y*ml", "Taskfile.dist.y*ml")
     tasks = table(project.yaml(path), "tasks") if path else {}
     need = Need(program="task", remedy="install Task (taskfile.dev)")
-    for name in tasks:
-        yield str(name), f"task {name}", need
+    for name, body in tasks.items():
+        yield str(name), f"task {name}", need, str(body)
 
 
 def _mise(project: Project) -> Iterator[Task]:
     path = project.first("mise.toml", ".mise.toml")
     need = Need(program="mise", remedy="install mise")
-    for name in table(project.toml(path), "tasks") if path else ():
-        yield name, f"mise run {name}", need
+    for name, body in table(project.toml(path), "tasks").items() if path else ():
+        yield name, f"mise run {name}", need, str(body)
 
 
 def _tox(project: Project) -> Iterator[Task]:

@@ -66,6 +66,8 @@ class Proposed:
     """A language's default, which anything that the project says itself replaces."""
     task: bool = False
     """A target of a task runner: only where no tool was found for its slot."""
+    body: str = ""
+    """What such a target starts, as far as it is told."""
     in_hooks: bool = False
     """Already run by the project's hooks."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from atlas_retry.init.detect import choose, detect
-from atlas_retry.init.values import Choice, Proposed
+from atlas_retry.init.values import Choice, Proposed, Slot
 
 UV = """
 [project]
@@ -478,4 +478,20 @@ def test_what_cannot_start_is_still_proposed_where_nothing_stands_in() -> None:
         "uv run mypy",
         "uv run pytest",
         "pre-commit run --all-files",
+    ]
+
+
+def test_a_target_that_calls_the_missing_tool_stands_in_for_nothing() -> None:
+    files = {
+        "go.mod": "module m\n",
+        ".golangci.yml": "",
+        "Makefile": "lint:\n\tgolangci-lint run\n",
+    }
+
+    def obstacle(proposed: Proposed) -> str | None:
+        return "not there" if proposed.tool == "golangci-lint" else None
+
+    choices = choose(detect(Layout(files)), obstacle)
+    assert [c.proposed.run for c in choices if c.proposed.slot is Slot.LINT] == [
+        "golangci-lint run"
     ]
