@@ -17,6 +17,7 @@ _ENTRY = re.compile(
     rb"(?P<what>\d+ [0-9a-f]+ \d)\t(?P<path>[^\0]+)\0"
     rb"(?:  .*\n){4}  size: \d+\tflags: (?P<flags>\w+)\n"
 )
+_FRESH, _LOCK = "index.atlas", "index.lock"
 _FLAGS = {0x8000: "assume-unchanged", 0x40000000: "skip-worktree", 0x20000000: "intent-to-add"}
 """Source: CE_VALID and its like in git's read-cache.h."""
 
@@ -66,6 +67,7 @@ def put_back_index(ws: Workspace, target: State, expected: State | None) -> PutB
     path = ws.git_dir / "index"
     if not ws.git_dir.is_dir():
         return PutBack()  # gone, with everything that no snapshot holds
+    _clear_leftovers(ws)
     now = path.read_bytes() if path.exists() else None
     wanted = _content(ws, target)
     if now == wanted:
@@ -73,7 +75,7 @@ def put_back_index(ws: Workspace, target: State, expected: State | None) -> PutB
     if expected and not _mean_the_same(ws, now, _content(ws, expected)):
         return PutBack(conflict=not _mean_the_same(ws, now, wanted))
     _put_back_shared(ws, target)
-    write_index(ws, wanted, target.index_mtime_ns)
+    _write(ws, wanted, target.index_mtime_ns)
     return PutBack(changed=True)
 
 
@@ -107,18 +109,22 @@ def _digest(ws: Workspace, content: bytes | None) -> str | None:
         path.unlink()
 
 
-def write_index(ws: Workspace, content: bytes | None, mtime_ns: int) -> None:
+def _clear_leftovers(ws: Workspace) -> None:
+    """Remove what a killed `_write` left: its lock is a second name of the index, old or new."""
+    index, fresh, held = (ws.git_dir / name for name in ("index", _FRESH, _LOCK))
+    if _is_same(held, fresh) or _is_same(held, index):
+        held.unlink()
+    fresh.unlink(missing_ok=True)
+
+
+def _write(ws: Workspace, content: bytes | None, mtime_ns: int) -> None:
     """Replace the index file (None: remove it), holding git's own lock meanwhile.
 
     The lock is a second name of the new file: so a lock that a kill left behind can be told from
     another git's, which is never touched. Raises WorkspaceError when another git is at work.
     """
     index = ws.git_dir / "index"
-    fresh = ws.git_dir / "index.atlas"
-    held = ws.git_dir / "index.lock"
-    if _is_same(held, fresh) or _is_same(held, index):
-        held.unlink()
-    fresh.unlink(missing_ok=True)
+    fresh, held = ws.git_dir / _FRESH, ws.git_dir / _LOCK
     fresh.write_bytes(content or b"")
     os.utime(fresh, ns=(mtime_ns, mtime_ns))
     try:

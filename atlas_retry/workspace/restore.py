@@ -78,15 +78,17 @@ def restore(
     should be there now, all that differs from it is somebody's edit and stays; it is a conflict
     where the two snapshots differ as well. Raises WorkspaceError.
     """
-    before, now, _ = take(ws)
+    before, now, found = take(ws)
     goal = _goal(ws, snapshot_id, paths, since, now)
     progress = _Progress()
     conflicts = set(_conflicts(ws, goal, now))
     if paths is None:
         done = put_back_index(ws, goal.target, goal.expected)
-        progress.changed.update([INDEX] if done.changed else [])
+        if done.changed:
+            progress.changed.add(INDEX)
+            _, now, found = take(ws)  # what is tracked is not ignored
         conflicts.update([INDEX] if done.conflict else [])
-    _work(ws, goal, progress)
+    _work(ws, goal, (now, found), progress)
     if progress.problems:
         raise _cannot(progress.problems)
     return Restored(
@@ -147,10 +149,10 @@ def _conflicts(ws: Workspace, goal: _Goal, now: State) -> Iterator[str]:
             yield path
 
 
-def _work(ws: Workspace, goal: _Goal, progress: _Progress) -> None:
+def _work(ws: Workspace, goal: _Goal, seen: tuple[State, Scan], progress: _Progress) -> None:
     """Round after round until nothing differs: ignore rules that come back change what counts."""
     for _ in range(_ROUNDS):
-        _, now, found = take(ws)
+        now, found = seen
         stuck = progress.problems
         wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
         extra = [path for path in _extra(goal, now) if path not in stuck]
@@ -162,6 +164,7 @@ def _work(ws: Workspace, goal: _Goal, progress: _Progress) -> None:
             place.remove(ws.root, path)
         if not wrong and not extra:
             return
+        seen = take(ws)[1:]
     raise WorkspaceError(
         f"{ws.root} could not be put back: something keeps changing {sorted({*wrong, *extra})[:3]}",
         remedy="end what is writing there and try again",
