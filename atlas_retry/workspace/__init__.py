@@ -19,6 +19,13 @@ from atlas_retry.workspace.trees import (
     revision_tree,
     tree,
 )
+from atlas_retry.workspace.worktrees import (
+    Worktree,
+    add_worktree,
+    list_worktrees,
+    remove_worktree,
+    resolve,
+)
 
 __all__ = [
     "DirectoryTree",
@@ -28,6 +35,8 @@ __all__ = [
     "Restored",
     "Snapshot",
     "Workspace",
+    "Worktree",
+    "add_worktree",
     "changes",
     "compact",
     "conflicts",
@@ -38,11 +47,14 @@ __all__ = [
     "holder",
     "keep",
     "kept",
+    "list_worktrees",
     "load",
     "lock",
     "open_workspace",
     "patch",
     "put_back_git",
+    "remove_worktree",
+    "resolve",
     "restore",
     "revision_tree",
     "snapshot",

@@ -60,7 +60,7 @@ def open_workspace(
     caller = os.environ if environ is None else environ
     check_version(caller.get("PATH"))
     env = user_environment(caller)
-    root = _root(path, env)
+    root = root_of(path, env)
     git_dir = git_dir_of(root, env)
     return Workspace(
         root=root,
@@ -75,7 +75,8 @@ def open_workspace(
     )
 
 
-def _root(path: Path, env: Mapping[str, str]) -> Path:
+def root_of(path: Path, env: Mapping[str, str]) -> Path:
+    """Real path of the top of the work tree that `path` is in. Raises WorkspaceError."""
     if not path.is_dir():
         raise WorkspaceError(f"{path} is not a folder", remedy="name a folder under git")
     asked = ("rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--show-cdup")

@@ -5,7 +5,7 @@ Nothing of the repository is executed: no hook, no file system monitor, no pager
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -76,8 +76,15 @@ def git(
     argv = ("git", *_ALWAYS, *arguments)
     done = capture(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S)
     if done.exit_code not in accept:
-        raise _error(arguments[0], done.exit_code, os.fsdecode(done.stderr))
+        raise _error(_verb(arguments), done.exit_code, os.fsdecode(done.stderr))
     return done.stdout
+
+
+def _verb(arguments: Sequence[str]) -> str:
+    """`-c KEY=VALUE` may come before it."""
+    while arguments[0] == "-c":
+        arguments = arguments[2:]
+    return arguments[0]
 
 
 def _error(verb: str, status: int | None, stderr: str) -> GitError:
@@ -85,6 +92,19 @@ def _error(verb: str, status: int | None, stderr: str) -> GitError:
     remedy = next((line.strip() for line in said if "--add safe.directory" in line), None)
     first = said[0] if said else f"exit code {status}"
     return GitError(f"git {verb} failed: {first}", status=status, remedy=remedy)
+
+
+def commit_id(root: Path, env: Mapping[str, str], revision: str) -> str:
+    """The commit that a revision names. Raises GitError when there is none."""
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    try:
+        return git(*asked, cwd=root, env=env).decode().strip()
+    except GitError as error:
+        raise GitError(
+            f"there is no commit {revision!r} in {root}",
+            status=error.status,
+            remedy="name a branch, a tag or a commit: git log --oneline --all",
+        ) from error
 
 
 def split(output: bytes) -> list[str]:

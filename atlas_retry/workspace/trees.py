@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import git, user_environment
+from atlas_retry.workspace.git import commit_id, git, user_environment
 from atlas_retry.workspace.scan import scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.snapshots import listing
@@ -94,10 +94,8 @@ def revision_tree(
 ) -> ObjectTree:
     """What a commit of the user's repository holds. Raises GitError when there is none."""
     env = user_environment(os.environ if environ is None else environ)
-    name = git(
-        "rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}", cwd=root, env=env
-    )
-    out = git("ls-tree", "-r", "-z", "--full-tree", name.decode().strip(), cwd=root, env=env)
+    commit = commit_id(root, env, revision)
+    out = git("ls-tree", "-r", "-z", "--full-tree", commit, cwd=root, env=env)
     return ObjectTree(
         dict(list_tree(out)),
         lambda asked: git("cat-file", "--batch", cwd=root, env=env, stdin=asked),

@@ -1,0 +1,184 @@
+"""Named workspaces: git worktrees beside the repository; runs nothing in them."""
+
+import difflib
+import fcntl
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.state import folder, key_of
+from atlas_retry.workspace.discovery import (
+    NotARepositoryError,
+    Workspace,
+    common_dir_of,
+    git_dir_of,
+    open_workspace,
+    root_of,
+)
+from atlas_retry.workspace.git import GitError, commit_id, git, user_environment
+from atlas_retry.workspace.lock import holder
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_BRANCH = "refs/heads/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worktree:
+    """A named workspace of a repository."""
+
+    name: str
+    root: Path
+    branch: str | None
+    """None when its HEAD is detached."""
+    is_there: bool
+    """False: its folder was removed by hand; `git worktree prune` forgets it."""
+
+
+def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> Path:
+    """Make a named workspace on a branch `atlas/NAME`, and return its root.
+
+    The branch starts at `from_revision`, else at HEAD; one that is there already is gone on with
+    as long as no revision is asked for. One at a time for each repository. Raises UsageError for
+    a name that cannot be, WorkspaceError with git's words.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a workspace",
+            remedy="use letters, digits, - and _; anything with a dot or a slash is a path",
+        )
+    root = _home_of(ws.common_dir) / name
+    branch = f"atlas/{name}"
+    with _one_at_a_time(ws):
+        is_there = from_revision is None and _has_branch(ws, branch)
+        what = branch if is_there else commit_id(ws.root, ws.environ, from_revision or "HEAD")
+        new = () if is_there else ("-b", branch)
+        # what is checked out may have to be fetched first
+        allowed = ("-c", "protocol.allow=user")
+        env = {key: value for key, value in ws.environ.items() if key != "GIT_NO_LAZY_FETCH"}
+        asked = ("worktree", "add", "--quiet", *new, "--", str(root), what)
+        git(*allowed, *asked, cwd=ws.root, env=env)
+    return root
+
+
+def _home_of(common_dir: Path) -> Path:
+    """Beside the main work tree, so that no tool walks from it into another workspace."""
+    main = common_dir.parent if common_dir.name == ".git" else common_dir
+    return main.with_name(f"{main.name}.worktrees")
+
+
+def _has_branch(ws: Workspace, branch: str) -> bool:
+    asked = ("show-ref", "--verify", "--quiet", _BRANCH + branch)
+    try:
+        git(*asked, cwd=ws.root, env=ws.environ)
+    except GitError:
+        return False
+    return True
+
+
+@contextmanager
+def _one_at_a_time(ws: Workspace) -> Iterator[None]:
+    home = folder(ws.state, "repositories", key_of(ws.common_dir))
+    with (home / "worktrees.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def list_worktrees(ws: Workspace) -> tuple[Worktree, ...]:
+    """The named workspaces of the repository, by name."""
+    return _named(ws.common_dir)
+
+
+def _named(common_dir: Path) -> tuple[Worktree, ...]:
+    """Source: gitrepository-layout(5), `worktrees/<id>/gitdir`."""
+    found: list[Worktree] = []
+    for own in (common_dir / "worktrees").glob("*"):
+        with suppress(FileNotFoundError):
+            root = Path(os.fsdecode((own / "gitdir").read_bytes().rstrip(b"\n"))).parent
+            head = (own / "HEAD").read_text(encoding="utf-8").strip()
+            if root.parent == _home_of(common_dir):
+                found.append(_worktree(root, head))
+    return tuple(sorted(found, key=lambda worktree: worktree.name))
+
+
+def _worktree(root: Path, head: str) -> Worktree:
+    before = f"ref: {_BRANCH}"
+    branch = head.removeprefix(before) if head.startswith(before) else None
+    return Worktree(name=root.name, root=root, branch=branch, is_there=root.is_dir())
+
+
+def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
+    """Remove a named workspace; its branch stays.
+
+    Raises WorkspaceError while a run is in it, and without `force` when it holds changes that are
+    not committed; UsageError when there is none of that name.
+    """
+    named = {worktree.name: worktree for worktree in list_worktrees(ws)}
+    if name not in named:
+        raise _unknown(name, tuple(named))
+    root = named[name].root
+    with _one_at_a_time(ws):
+        if named[name].is_there and (other := holder(_opened(ws, root))):
+            raise WorkspaceError(
+                f"a run is in {name}: process {other.pid}, since {other.started_at}",
+                remedy=f"wait for it, or: kill {other.pid}",
+            )
+        _remove(ws, name, root, force=force)
+        with suppress(OSError):
+            root.parent.rmdir()
+
+
+def _opened(ws: Workspace, root: Path) -> Workspace:
+    return open_workspace(root, ws.state, environ=ws.environ)
+
+
+def _remove(ws: Workspace, name: str, root: Path, *, force: bool) -> None:
+    # twice: a worktree that is locked as well
+    asked = ("worktree", "remove", *(("--force", "--force") if force else ()), "--", str(root))
+    try:
+        git(*asked, cwd=ws.common_dir, env=ws.environ)
+    except GitError as error:
+        remedy = None if force else f"atlas workspace remove {name} --force"
+        raise WorkspaceError(error.message, remedy=remedy) from error
+
+
+def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str] | None = None) -> Path:
+    """The folder that an argument on the command line means.
+
+    With a separator or a dot it is a path; else a named workspace of the repository that `cwd` is
+    in, else a folder. Raises UsageError when it is both, or neither.
+    """
+    there = cwd / argument
+    if "/" in argument or "." in argument:
+        return there
+    named = _names_around(cwd, user_environment(os.environ if environ is None else environ))
+    if argument in named and there.is_dir():
+        raise UsageError(
+            f"{argument!r} is a workspace and a folder",
+            remedy=f"type ./{argument} for the folder, {named[argument]} for the workspace",
+        )
+    if argument in named:
+        return named[argument]
+    if there.is_dir():
+        return there
+    raise _unknown(argument, tuple(named))
+
+
+def _names_around(cwd: Path, env: Mapping[str, str]) -> dict[str, Path]:
+    try:
+        common_dir = common_dir_of(git_dir_of(root_of(cwd, env), env))
+    except NotARepositoryError:
+        return {}
+    return {worktree.name: worktree.root for worktree in _named(common_dir)}
+
+
+def _unknown(name: str, known: tuple[str, ...]) -> UsageError:
+    near = difflib.get_close_matches(name, known, n=1)
+    told = f"; did you mean {near[0]!r}?" if near else f": there are {', '.join(known)}"
+    return UsageError(
+        f"there is no workspace or folder {name!r}{told if known else ''}",
+        remedy="atlas workspace list",
+    )
