@@ -3,12 +3,14 @@
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
 from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status
 from atlas_retry.process import Completed, Ended
 from atlas_retry.redaction import clean, redact
-from atlas_retry.workspace import directory_tree
+
+if TYPE_CHECKING:
+    from atlas_retry.diagnostics import Findings
 
 MAX_REPORT_BYTES = 16 << 20
 
@@ -64,6 +66,8 @@ def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
     )
+    from atlas_retry.diagnostics import ToolOutput, diagnose  # noqa: PLC0415 - start-up
+
     findings = diagnose(
         ToolOutput(
             command=result.command,
@@ -86,10 +90,12 @@ def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
 
 def _findings(
     gate: Gate, completed: Completed, reading: Reading, stdout: str, stderr: str
-) -> Findings | None:
+) -> "Findings | None":
     """What the tool said; None where it has nothing to tell: a gate that passed without tests."""
     if completed.exit_code == 0 and gate.kind is not Kind.TEST:
         return None
+    from atlas_retry.diagnostics import ToolOutput, diagnose  # noqa: PLC0415 - start-up
+
     return diagnose(
         ToolOutput(
             command=gate.run,
@@ -115,11 +121,12 @@ def _report_file(gate: Gate, root: Path) -> tuple[str, bytes] | None:
         return None
 
 
-def _anchored(findings: Findings, root: Path) -> tuple[Diagnostic, ...]:
+def _anchored(findings: "Findings", root: Path) -> tuple[Diagnostic, ...]:
     if not findings.diagnostics:
         return ()
     # start-up: tree-sitter is wanted only once something has failed
     from atlas_retry.excerpt import anchor  # noqa: PLC0415
+    from atlas_retry.workspace import directory_tree  # noqa: PLC0415
 
     return anchor(findings.diagnostics, directory_tree(root).read)
 
@@ -145,7 +152,7 @@ def _first_word(line: str) -> str:
 
 
 def _status(
-    gate: Gate, completed: Completed, findings: Findings | None, broken: str | None
+    gate: Gate, completed: Completed, findings: "Findings | None", broken: str | None
 ) -> Status:
     if broken:
         return Status.BROKEN
@@ -157,7 +164,7 @@ def _status(
 
 
 def _error(
-    status: Status, completed: Completed, findings: Findings | None, broken: str | None
+    status: Status, completed: Completed, findings: "Findings | None", broken: str | None
 ) -> str | None:
     if status is Status.PASSED:
         return None
@@ -170,7 +177,7 @@ def _error(
     return f"exit code {completed.exit_code}{told}"
 
 
-def _triage(status: Status, findings: Findings | None) -> str | None:
+def _triage(status: Status, findings: "Findings | None") -> str | None:
     """Why it failed, before any money is spent on it."""
     if status is Status.PASSED:
         return None

@@ -94,16 +94,28 @@ PLUGINS = {
 keyword, Artifactory and IBM detectors would take hashes and ordinary code as well."""
 
 
+LONG_TOKEN = re.compile(
+    r"hooks\.slack\.com|AccountKey=|(?i:aws)|(?<![\w-])(?=[A-Za-z_-]{0,256}+\d)[\w-]{14,}"
+)
+"""Every plugin's pattern needs one of these. Importing detect-secrets takes 110 ms (it pulls requests),
+which the output of a passing gate should not cost."""
+
+Shapes = tuple[tuple[str, re.Pattern[str]], ...]
+
+
 @cache
-def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    own = [(kind, re.compile(rf"(?<![\w-])(?:{shape})")) for kind, shape in TOKENS.items()]
-    # Importing detect-secrets takes 110 ms (it pulls requests): only once there is text to redact.
-    theirs = [
+def _own_shapes() -> Shapes:
+    own = ((kind, re.compile(rf"(?<![\w-])(?:{shape})")) for kind, shape in TOKENS.items())
+    return (*own, ("jwt", JWT))
+
+
+@cache
+def _plugin_shapes() -> Shapes:
+    return tuple(
         (plugin.replace("_", "-"), pattern)
         for plugin, detector in PLUGINS.items()
         for pattern in getattr(import_module(f"detect_secrets.plugins.{plugin}"), detector).denylist
-    ]
-    return (*own, ("jwt", JWT), *theirs)
+    )
 
 
 # --- secrets by the name in front of them ----------------------------------------------------
@@ -212,7 +224,7 @@ def redact(text: str, values: Iterable[str] = ()) -> str:
     for pattern in (AUTHORIZATION, BEARER, FLAG):
         text = pattern.sub(r"\g<kept>[redacted:token]", text)
     text = NETRC.sub(r"\g<kept>[redacted:password]", text)
-    for kind, shape in _shapes():
+    for kind, shape in (*_own_shapes(), *(_plugin_shapes() if LONG_TOKEN.search(text) else ())):
         text = shape.sub(f"[redacted:{kind}]", text)
     return NAMED.sub(_hidden_name, text)
 

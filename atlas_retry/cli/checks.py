@@ -10,7 +10,6 @@ import typer
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Gate, Kind, Validation
-from atlas_retry.reports.subject import Subject
 
 OK, FAILED, BROKEN = 0, 1, 3
 
@@ -58,7 +57,7 @@ def validate(
             gates.run_fixers(chosen, how, shown)
         validation = gates.validate(chosen, how, shown)
         shown.write(output.told(validation, path, verbosity=level))
-    output.publish(Subject(told=validation, workspace=site.facts), targets, as_json=json)
+    output.publish_validation(validation, site, targets, as_json=json)
     return exit_code_of(validation)
 
 

@@ -11,7 +11,6 @@ import typer
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Violation
-from atlas_retry.wording import printable
 
 CLEAN, VIOLATED = 0, 1
 
@@ -87,6 +86,8 @@ def _places(pair: str) -> tuple[Path, Path]:
 
 
 def _tell(violations: Sequence[Violation]) -> None:
+    from atlas_retry.wording import printable  # noqa: PLC0415 - start-up
+
     for seen in violations:
         place = f"{seen.path}:{seen.line}" if seen.line else seen.path
         print(f"{printable(place)}: {seen.rule}: {seen.detail}")

@@ -5,26 +5,36 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from atlas_retry.console import screen
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Validation
-from atlas_retry.report_files import Destination, destination, write_reports
-from atlas_retry.reports import REPORTS, Recorded, Subject, read_report
+from atlas_retry.site import Site
 from atlas_retry.wording import Line, failure_lines, validation_summary
+
+if TYPE_CHECKING:
+    from atlas_retry.report_files import Destination
+    from atlas_retry.reports import Recorded, Subject
 
 __all__ = ["publish", "recorded", "screen", "targets", "told"]
 
 
-def targets(arguments: Sequence[str]) -> tuple[Destination, ...]:
+def targets(arguments: Sequence[str]) -> "tuple[Destination, ...]":
     """What `--report FORMAT=PATH` asks for. Raises UsageError before anything runs."""
+    if not arguments:
+        return ()
+    from atlas_retry.report_files import destination  # noqa: PLC0415 - start-up
+
     return tuple(destination(argument) for argument in arguments)
 
 
-def recorded(path: Path | None) -> Recorded | None:
+def recorded(path: Path | None) -> "Recorded | None":
     """What `--from` names; `-` is standard input. Raises UsageError."""
     if path is None:
         return None
+    from atlas_retry.reports import read_report  # noqa: PLC0415 - start-up
+
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
@@ -47,20 +57,39 @@ def _next_command(validation: Validation, path: Path) -> str:
     return f"atlas retry {shlex.quote(str(path))} --ai-fix"
 
 
-def publish(subject: Subject, wanted: Sequence[Destination], *, as_json: bool) -> None:
+def publish_validation(
+    validation: Validation, site: Site, wanted: "Sequence[Destination]", *, as_json: bool
+) -> None:
+    """Publish a validation, if anybody wants it: what nobody reads costs no start-up time."""
+    if as_json or wanted or _on_github():
+        from atlas_retry.reports import Subject  # noqa: PLC0415 - start-up
+
+        publish(Subject(told=validation, workspace=site.facts), wanted, as_json=as_json)
+
+
+def publish(subject: "Subject", wanted: "Sequence[Destination]", *, as_json: bool) -> None:
     """Write the document, the report files, and what GitHub Actions shows by itself."""
+    from atlas_retry.report_files import write_reports  # noqa: PLC0415 - start-up
+    from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
+
     if as_json:
-        print(REPORTS["json"](subject))
+        print(REPORTS["json"](subject), end="")
     write_reports(subject, wanted)
-    if os.environ.get("GITHUB_ACTIONS") == "true":
+    if _on_github():
         _tell_github(subject, as_json=as_json)
 
 
-def _tell_github(subject: Subject, *, as_json: bool) -> None:
+def _on_github() -> bool:
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def _tell_github(subject: "Subject", *, as_json: bool) -> None:
     """Annotations go to the log, Markdown to the step's summary.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions".
     """
+    from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
+
     print(REPORTS["github"](subject), end="", file=sys.stderr if as_json else sys.stdout)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a", encoding="utf-8") as file:
