@@ -1,17 +1,19 @@
 """Run several workspaces: one budget, one screen; a failed one never stops the rest."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from atlas_retry import agents, judge, state, wiring, workspace
+from atlas_retry import agents, history, judge, on_failure, process, state, wiring, workspace
+from atlas_retry.decision import Progress
 from atlas_retry.errors import Interrupted, UsageError
 from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, fan_out
 from atlas_retry.loop import Run, retry
-from atlas_retry.model import Level, Outcome, Validation
+from atlas_retry.model import Agent, Level, Outcome, Validation
 from atlas_retry.recorded import aligned, completed
 from atlas_retry.redaction import secret_values
 from atlas_retry.reports import Recorded, Subject, of_run
@@ -109,36 +111,36 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
 
 def run_one(site: Site, asked: Asked, emit: Emit) -> Outcome:
     """One run under the workspace's lock, every event of it in its log."""
-    git = site.git
-    run_id = state.new_run_id()
+    with workspace.lock(site.git):
+        return run_locked(site, asked, emit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoingOn:
+    """A run that was cut off and goes on."""
+
+    run_id: str
+    so_far: Progress
+    elapsed_s: float
+    with_agent: Callable[[Agent], Agent]
+    """The agent that takes up what was begun, made from the one that starts anew."""
+
+
+def run_locked(site: Site, asked: Asked, emit: Emit, going_on: GoingOn | None = None) -> Outcome:
+    """As `run_one`, for who holds the lock already."""
+    run_id = going_on.run_id if going_on else state.new_run_id()
     folder = wiring.run_folder(site, run_id)
-    with workspace.lock(git), EventLog(folder.events) as log:
-        told = fan_out((log, emit))
-        journey = wiring.Journey(
-            site=site,
-            git=git,
-            folder=folder,
-            run=Run(
-                run_id=run_id,
-                workspace=site.facts,
-                limits=wiring.limits(
-                    site, with_agent=asked.ai_fix, attempts_flag=asked.attempts_flag
-                ),
-                agent=site.settings.agent.backend,
-                on_exhausted=site.settings.retry.on_exhausted,
-                recorded=_baseline(site, asked.recorded),
-            ),
-            agent=agents.resolve(site.settings.agent.backend)(
-                site.settings.agent, told, site.environ
-            ),
-            seal=judge.seal(git, site.settings, site.environ),
-            learnings=lambda _: (),
-            learn=lambda _: None,
-            emit=told,
-            started_s=time.monotonic(),
+    with ExitStack() as stack:
+        stack.enter_context(history.beating(folder.path))
+        told = fan_out((stack.enter_context(EventLog(folder.events)), emit))
+        journal = stack.enter_context(
+            history.journal(site.state, _opening(site, asked, run_id), told)
         )
+        _name_unfinished(site, journal, told, run_id)
+        told = fan_out((journal, told))
+        journey = _journey(site, asked, journal, told, going_on)
         try:
-            return retry(journey.run, wiring.effects(journey))
+            outcome = retry(journey.run, wiring.effects(journey))
         except Interrupted:
             text = (
                 f"interrupted: what the attempt had changed is put back. "
@@ -147,6 +149,63 @@ def run_one(site: Site, asked: Asked, emit: Emit) -> Outcome:
             )
             told(Notice(level=Level.WARNING, text=text))
             raise
+        on_failure.tell(site.settings.retry.on_failure, outcome, site.environ, told)
+        return outcome
+
+
+def _opening(site: Site, asked: Asked, run_id: str) -> history.Opening:
+    return history.Opening(
+        run_id=run_id,
+        order=history.Order(
+            ai_fix=asked.ai_fix,
+            overrides=asked.overrides,
+            attempts_flag=asked.attempts_flag,
+            allow=asked.allow,
+            on_exhausted=site.settings.retry.on_exhausted,
+        ),
+        repository=str(site.git.common_dir),
+        mark=process.mark(),
+        recorded=_baseline(site, asked.recorded),
+    )
+
+
+def _name_unfinished(site: Site, journal: history.Journal, told: Emit, run_id: str) -> None:
+    """The lock is ours, so a run that has no end here was cut off."""
+    name = journal.unfinished(str(site.root))
+    if name and name != run_id:
+        text = (
+            f"run {name} was cut off in this workspace. It could have gone on with: atlas resume "
+            f"{site.root}. Put back what was there before it: atlas undo {name}"
+        )
+        told(Notice(level=Level.WARNING, text=text))
+
+
+def _journey(
+    site: Site, asked: Asked, journal: history.Journal, told: Emit, going_on: GoingOn | None
+) -> wiring.Journey:
+    opening = journal.opening
+    agent = agents.resolve(site.settings.agent.backend)(site.settings.agent, told, site.environ)
+    return wiring.Journey(
+        site=site,
+        git=site.git,
+        folder=wiring.run_folder(site, opening.run_id),
+        run=Run(
+            run_id=opening.run_id,
+            workspace=site.facts,
+            limits=wiring.limits(site, with_agent=asked.ai_fix, attempts_flag=asked.attempts_flag),
+            agent=site.settings.agent.backend,
+            on_exhausted=site.settings.retry.on_exhausted,
+            recorded=opening.recorded,
+            so_far=going_on.so_far if going_on else None,
+        ),
+        agent=going_on.with_agent(agent) if going_on else agent,
+        seal=judge.seal(site.git, site.settings, site.environ),
+        learnings=journal.recall,
+        learn=journal.learn,
+        known_s=journal.known_s(str(site.root)),
+        emit=told,
+        started_s=time.monotonic() - (going_on.elapsed_s if going_on else 0.0),
+    )
 
 
 def _baseline(site: Site, recorded: Recorded | None) -> Validation | None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from atlas_retry.model import (
+    AgentReply,
     Attempt,
     Gate,
     GateResult,
@@ -211,6 +212,19 @@ class TransportRetried(Event):
     @property
     def message(self) -> str:
         return f"[RETRY {self.number}] {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReplied(Event):
+    """The agent's turn is over, and paid; nothing has been judged yet."""
+
+    kind: ClassVar[str] = "agent_replied"
+    number: int
+    reply: AgentReply
+
+    @property
+    def message(self) -> str:
+        return f"attempt {self.number}: the agent's turn is over ({self.reply.status})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from atlas_retry.decision import End, Limits, Progress, best, compared, decide
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import (
+    AgentReplied,
     AttemptFinished,
     AttemptStarted,
     Emit,
@@ -170,6 +171,7 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
         )
     )
     reply = do.ask(request)
+    do.emit(AgentReplied(number=number, reply=reply))
     after = do.snapshot(str(number))
     if reply.status is ReplyStatus.UNAVAILABLE:
         do.restore(before.id, after.id, None)

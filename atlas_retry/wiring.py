@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -73,6 +73,8 @@ class Journey:
     seal: judge.Seal
     learnings: Callable[[Validation], tuple[str, ...]]
     learn: Callable[[Outcome], str | None]
+    known_s: Mapping[str, float]
+    """How long each gate took before, by name."""
     emit: Emit
     started_s: float
 
@@ -136,6 +138,7 @@ def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
             flake_reruns=settings.retry.flake_reruns if previous is None else 0,
             after_attempt=previous is not None,
             previous=previous,
+            known_s=journey.known_s,
         )
         return gates.validate(settings.gates, chosen, journey.emit)
 

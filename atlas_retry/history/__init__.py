@@ -1,0 +1,36 @@
+"""The memory of runs: a journal of what happens, what it teaches, and what was there before.
+
+An observer writes it as events come; nothing here runs a gate or asks an agent.
+"""
+
+from atlas_retry.history.database import connect, path_of, reading, writing
+from atlas_retry.history.journal import Journal, journal
+from atlas_retry.history.pulse import beating, last_beat_s
+from atlas_retry.history.states import TRANSITIONS, State
+from atlas_retry.history.values import (
+    OpenAttempt,
+    Opening,
+    Order,
+    Remains,
+    RunRow,
+    Transition,
+)
+
+__all__ = [
+    "TRANSITIONS",
+    "Journal",
+    "OpenAttempt",
+    "Opening",
+    "Order",
+    "Remains",
+    "RunRow",
+    "State",
+    "Transition",
+    "beating",
+    "connect",
+    "journal",
+    "last_beat_s",
+    "path_of",
+    "reading",
+    "writing",
+]

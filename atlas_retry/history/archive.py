@@ -1,0 +1,153 @@
+"""Look up what the journal holds of runs. Writes nothing."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from atlas_retry.errors import UsageError
+from atlas_retry.history.documents import read
+from atlas_retry.history.states import State
+from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Transition
+from atlas_retry.model import AgentReply, Attempt, Validation, Verdict
+
+_COLUMNS = (
+    "id, root, name, repository, head, state, verdict, reason, with_agent, started_at, last_at,"
+    " ended_at, duration_ms, spent_ms, segment_at, cost_usd, attempts, start, left_behind,"
+    " learning, mark, pruned"
+)
+_NEWEST = "ORDER BY started_at DESC, rowid DESC"
+
+
+def runs(
+    connection: sqlite3.Connection, root: str | None = None, limit: int = -1
+) -> tuple[RunRow, ...]:
+    """Runs of one workspace or of all, the newest first."""
+    where = "WHERE root = ?1" if root is not None else ""
+    query = f"SELECT {_COLUMNS} FROM runs {where} {_NEWEST} LIMIT ?2"  # noqa: S608 - constants
+    return tuple(_rows(connection.execute(query, (root, limit))))
+
+
+def newest_of_each(connection: sqlite3.Connection) -> tuple[tuple[RunRow, float], ...]:
+    """The newest run of every workspace, and what all of its runs have cost."""
+    costs = dict(connection.execute("SELECT root, sum(cost_usd) FROM runs GROUP BY root"))
+    query = (
+        f"SELECT {_COLUMNS} FROM runs AS one WHERE rowid = (SELECT rowid FROM runs"  # noqa: S608 - constants
+        f" WHERE root = one.root {_NEWEST} LIMIT 1) {_NEWEST}"
+    )
+    return tuple((row, float(costs[row.root])) for row in _rows(connection.execute(query)))
+
+
+def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> RunRow:
+    """The run of this id, or of the only id that starts so; without, the workspace's newest.
+
+    Raises UsageError naming what there is.
+    """
+    if name is None:
+        if newest := runs(connection, root, limit=1):
+            return newest[0]
+        raise UsageError(f"no run is recorded in {root}", remedy="atlas log, in another workspace")
+    query = f"SELECT {_COLUMNS} FROM runs WHERE substr(id, 1, length(?1)) = ?1 {_NEWEST}"  # noqa: S608 - constants
+    found = tuple(_rows(connection.execute(query, (name,))))
+    exact = [row for row in found if row.id == name] or list(found)
+    if len(exact) == 1:
+        return exact[0]
+    known = ", ".join(row.id for row in (found or runs(connection, root, limit=5))[:5])
+    problem = "is the start of several runs" if found else "is no run"
+    raise UsageError(f"{name} {problem}", remedy=f"atlas log RUN, as {known or 'there is none'}")
+
+
+def _rows(found: sqlite3.Cursor) -> Iterator[RunRow]:
+    names = [column[0] for column in found.description]
+    for row in found:
+        fields = dict(zip(names, row, strict=True))
+        verdict = fields.pop("verdict")
+        yield RunRow(
+            **fields
+            | {
+                "state": State(fields["state"]),
+                "verdict": None if verdict is None else Verdict(verdict),
+                "with_agent": bool(fields["with_agent"]),
+                "pruned": bool(fields["pruned"]),
+            }
+        )
+
+
+def order_of(connection: sqlite3.Connection, run_id: str) -> Order:
+    """What was asked of a run."""
+    found = connection.execute("SELECT asked FROM runs WHERE id = ?", (run_id,)).fetchone()
+    return read(found[0], Order)
+
+
+def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
+    """The last validation of a run that did not end green, or of one that was cut off."""
+    found = connection.execute(
+        "SELECT final FROM runs WHERE id = ?1 AND final NOT NULL UNION ALL"
+        " SELECT document FROM (SELECT document FROM validations WHERE run = ?1"
+        " AND document NOT NULL ORDER BY number DESC) LIMIT 1",
+        (run_id,),
+    ).fetchone()
+    return read(found[0], Validation) if found else None
+
+
+def attempts(connection: sqlite3.Connection, run_id: str) -> tuple[Attempt, ...]:
+    """The finished attempts of a run, in order; of an ended one without their validations."""
+    rows = connection.execute(
+        "SELECT attempts.document, validations.document FROM attempts LEFT JOIN validations"
+        " ON validations.run = attempts.run AND validations.number = attempts.validation"
+        " WHERE attempts.run = ? AND ended_at NOT NULL ORDER BY attempts.number",
+        (run_id,),
+    )
+    return tuple(_attempt(*row) for row in rows)
+
+
+def _attempt(document: str, validation: str | None) -> Attempt:
+    found = read(document, Attempt)
+    return replace(found, validation=read(validation, Validation)) if validation else found
+
+
+def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
+    """What a run that was cut off had come to."""
+    documents = connection.execute(
+        "SELECT document FROM validations WHERE run = ? AND attempt IS NULL ORDER BY number",
+        (run_id,),
+    )
+    return Remains(
+        order=order_of(connection, run_id),
+        validations=tuple(read(document, Validation) for (document,) in documents),
+        attempts=attempts(connection, run_id),
+        open_attempt=_open_attempt(connection, run_id),
+    )
+
+
+def _open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | None:
+    found = connection.execute(
+        "SELECT number, snapshot, session_id, reply FROM attempts"
+        " WHERE run = ? AND ended_at IS NULL",
+        (run_id,),
+    ).fetchone()
+    if found is None:
+        return None
+    number, snapshot, session_id, reply = found
+    return OpenAttempt(
+        number=number,
+        snapshot=snapshot,
+        session_id=session_id,
+        reply=read(reply, AgentReply) if reply else None,
+    )
+
+
+def transitions(connection: sqlite3.Connection, run_id: str) -> tuple[Transition, ...]:
+    """Every step of a run from state to state, in order."""
+    found: Sequence[tuple[str, str | None, str, str]] = connection.execute(
+        "SELECT at, from_state, to_state, reason FROM transitions WHERE run = ? ORDER BY rowid",
+        (run_id,),
+    ).fetchall()
+    return tuple(
+        Transition(
+            at=at,
+            from_state=None if before is None else State(before),
+            to_state=State(after),
+            reason=reason,
+        )
+        for at, before, after, reason in found
+    )

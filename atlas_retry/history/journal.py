@@ -1,0 +1,163 @@
+"""Keep one run's record in the journal, as it happens. Which rows an event makes is `entries`'.
+
+An attempt's row is there before money is spent and completed after.
+"""
+
+import signal
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from atlas_retry.errors import AtlasError, Interrupted, StateError
+from atlas_retry.events import AgentActivity, AttemptStarted, Emit, Event, Notice
+from atlas_retry.history import learning
+from atlas_retry.history.database import REMEDY, connect, writing
+from atlas_retry.history.entries import told, write
+from atlas_retry.history.moves import move
+from atlas_retry.history.states import State
+from atlas_retry.history.values import Opening
+from atlas_retry.model import Level, Outcome, Validation
+
+_UNFINISHED = (
+    "SELECT id, verdict IS NULL AND state NOT IN ('abandoned', 'undone') FROM runs"
+    " WHERE root = ? ORDER BY started_at DESC, rowid DESC LIMIT 1"
+)
+_DURATIONS = (
+    "SELECT gate_results.name, gate_results.duration_ms FROM gate_results"
+    " JOIN (SELECT id, started_at FROM runs WHERE root = ? ORDER BY started_at DESC LIMIT 5)"
+    " ON id = run WHERE status IN ('passed', 'failed') ORDER BY started_at, validation"
+)
+Writing = Callable[[sqlite3.Connection], None]
+
+
+class Journal:
+    """An observer of one run, and what earlier runs have to say to it.
+
+    It raises StateError at AttemptStarted when that cannot be written, so that nothing is spent
+    which nobody would know of; of anything else that fails it warns once.
+    """
+
+    def __init__(self, connection: sqlite3.Connection | None, opening: Opening, emit: Emit) -> None:
+        self._connection = connection
+        self.opening = opening
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._told: tuple[str | None, float | None] = (None, None)
+        self._has_warned = False
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, AgentActivity):
+            self._hear(event)
+        elif isinstance(event, AttemptStarted):
+            self._must_write(event)
+        else:
+            self._try(lambda to: write(to, self.opening, event))
+
+    def known_s(self, root: str) -> dict[str, float]:
+        """How long each gate took in this workspace when it last ran to its end, by name."""
+        return {str(name): float(str(ms)) / 1000 for name, ms in self._read(_DURATIONS, root)}
+
+    def unfinished(self, root: str) -> str | None:
+        """The latest run in this workspace, when it was cut off. To be asked under its lock."""
+        found = self._read(_UNFINISHED, root)
+        return str(found[0][0]) if found and found[0][1] else None
+
+    def recall(self, failed: Validation) -> tuple[str, ...]:
+        """What earlier runs of the repository teach about these failures: few, short lines."""
+        wanted = learning.keys_of(failed)
+        rows = self._read(*learning.recalling(self.opening.repository, wanted)) if wanted else []
+        return learning.lines(rows, wanted)
+
+    def learn(self, outcome: Outcome) -> str | None:
+        """Record what a run teaches; the record's id where the run did not end green."""
+        record = learning.record_of(outcome)
+        made: list[str] = []
+        if record:
+            self._try(lambda to: made.append(learning.store(to, self.opening.repository, record)))
+        return made[0] if made and not outcome.verdict.is_green else None
+
+    def cut_off(self, reason: str) -> None:
+        """The run goes no further."""
+        self._try(lambda to: move(to, self.opening.run_id, State.INTERRUPTED, reason))
+
+    def _hear(self, event: AgentActivity) -> None:
+        said = (event.session_id, event.cost_usd)
+        if said not in (self._told, (None, None)):
+            self._told = said
+            self._try(lambda to: told(to, self.opening.run_id, *said))
+
+    def _must_write(self, event: AttemptStarted) -> None:
+        refusal = f"attempt {event.number} is not started, because the journal cannot be written"
+        if self._connection is None:
+            raise StateError(refusal, remedy=REMEDY)
+        try:
+            with self._lock, writing(self._connection) as to:
+                write(to, self.opening, event)
+        except sqlite3.Error as error:
+            raise StateError(f"{refusal}: {error}", remedy=REMEDY) from error
+
+    def _try(self, act: Writing) -> None:
+        if self._connection is None:
+            return
+        try:
+            with self._lock, writing(self._connection) as to:
+                act(to)
+        except sqlite3.Error as error:
+            self._warn(error)
+
+    def _read(self, query: str, *values: str) -> Sequence[tuple[object, ...]]:
+        if self._connection is None:
+            return ()
+        try:
+            with self._lock:
+                return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            self._warn(error)
+            return ()
+
+    def _warn(self, error: sqlite3.Error) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            text = f"what happens cannot be recorded: {error}; {REMEDY}"
+            self._emit(Notice(level=Level.WARNING, text=text))
+
+
+@contextmanager
+def journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal]:
+    """The journal of a state directory, opened for one run; an error that ends the run is noted.
+
+    Where it cannot be used, a run that may spend money is refused with StateError, any other one
+    goes on without and is told so.
+    """
+    connection = _connected(home, opening, emit)
+    kept = Journal(connection, opening, emit)
+    try:
+        yield kept
+    except (AtlasError, Interrupted) as error:
+        kept.cut_off(_reason(error))
+        raise
+    finally:
+        if connection:
+            connection.close()
+
+
+def _connected(home: Path, opening: Opening, emit: Emit) -> sqlite3.Connection | None:
+    try:
+        return connect(home)
+    except StateError as error:
+        if opening.order.ai_fix:
+            raise StateError(
+                f"no attempt can be started, for nothing could be recorded of it: {error.message}",
+                remedy=error.remedy,
+            ) from error
+        text = f"this run is not recorded: {error.message}"
+        emit(Notice(level=Level.WARNING, text=text))
+        return None
+
+
+def _reason(error: AtlasError | Interrupted) -> str:
+    if isinstance(error, Interrupted):
+        return f"ended by {signal.Signals(error.signum).name}"
+    return error.message

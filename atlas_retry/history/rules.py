@@ -1,0 +1,41 @@
+"""Which rules the complaints of two validations belong to, and what became of them. Pure."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from atlas_retry.model import Diagnostic, Validation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What became of the complaints of one rule."""
+
+    fixed: int
+    remaining: int
+    introduced: int
+
+
+def rule_of(diagnostic: Diagnostic) -> str:
+    """The rule as people know it: `ruff F401`, or the tool alone."""
+    return f"{diagnostic.tool} {diagnostic.rule_id}" if diagnostic.rule_id else diagnostic.tool
+
+
+def rules_by_fingerprint(validation: Validation) -> dict[str, str]:
+    """Of every complaint of a gate that blocks; a silent failure counts for its gate."""
+    found: dict[str, str] = {}
+    for result in validation.failures:
+        told = {d.fingerprint: rule_of(d) for d in result.diagnostics if d.fingerprint}
+        found |= told or {f"{result.name}:{result.status}": result.name}
+    return found
+
+
+def tally(before: Validation, after: Validation) -> dict[str, Tally]:
+    """What became of each rule's complaints between two validations."""
+    old, new = rules_by_fingerprint(before), rules_by_fingerprint(after)
+    fixed = Counter(rule for name, rule in old.items() if name not in new)
+    remaining = Counter(rule for name, rule in old.items() if name in new)
+    introduced = Counter(rule for name, rule in new.items() if name not in old)
+    return {
+        rule: Tally(fixed=fixed[rule], remaining=remaining[rule], introduced=introduced[rule])
+        for rule in sorted({*fixed, *remaining, *introduced})
+    }

@@ -1,0 +1,105 @@
+"""What the journal holds of a run, as values. Reads and writes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from atlas_retry.history.states import State
+from atlas_retry.model import AgentReply, Attempt, Validation, Verdict
+from atlas_retry.settings import OnExhausted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a person asked of a run: enough to ask the same again."""
+
+    ai_fix: bool = False
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    """Configuration keys, dotted, that flags set."""
+    attempts_flag: int | None = None
+    allow: tuple[str, ...] = ()
+    on_exhausted: OnExhausted = OnExhausted.BEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What the journal is told of a run before its first event."""
+
+    run_id: str
+    order: Order
+    repository: str
+    """Absolute path of the git directory that all worktrees share: learnings stay within it."""
+    mark: str
+    """The variable by which the run's processes can be found, see `process.mark`."""
+    recorded: Validation | None = None
+    """Failures that take the place of a baseline validation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One run, as a list shows it."""
+
+    id: str
+    root: str
+    name: str
+    repository: str
+    head: str | None
+    state: State
+    verdict: Verdict | None
+    reason: str | None
+    with_agent: bool
+    started_at: str
+    last_at: str
+    """Of its latest event."""
+    ended_at: str | None
+    duration_ms: int | None
+    spent_ms: int
+    """Before it was last continued."""
+    segment_at: str
+    """When it was started or last continued."""
+    cost_usd: float
+    attempts: int
+    start: str
+    """Snapshot of what was there before it."""
+    left_behind: str | None
+    """Snapshot that it, or who took something of it, left in the workspace; None: cut off."""
+    learning: str | None
+    mark: str
+    pruned: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was cut off, or is still under way: only its lock can tell."""
+        return self.verdict is None and self.state not in (State.ABANDONED, State.UNDONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAttempt:
+    """An attempt that was started and never finished."""
+
+    number: int
+    snapshot: str
+    """Of the tree that the agent was given."""
+    session_id: str | None
+    reply: AgentReply | None
+    """The agent's turn, when it had come to its end: it is paid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remains:
+    """What a run had come to when it was cut off."""
+
+    order: Order
+    validations: tuple[Validation, ...]
+    """Before the first attempt: the baseline, and what the fixers made of it."""
+    attempts: tuple[Attempt, ...]
+    open_attempt: OpenAttempt | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """One step of a run from state to state."""
+
+    at: str
+    from_state: State | None
+    to_state: State
+    reason: str
