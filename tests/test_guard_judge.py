@@ -78,19 +78,25 @@ def test_git_state_of_two_repositories_is_compared(
     assert rules_of(ask(after, str(repository), environ)) == {"git-state"}
 
 
-def test_an_executable_that_git_ignores_is_looked_at(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_an_executable_that_git_ignores_is_looked_at(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     files = FILES | {"node_modules/.bin/jest": "real"}
     before, after = write(tmp_path / "b", files), write(tmp_path / "a", files)
     write(after, {"node_modules/.bin/jest": "fake"})
     assert rules_of(ask(after, str(before), environ)) == {"tool-shadowed"}
 
 
-def test_a_folder_that_is_not_there_is_a_usage_error(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_a_folder_that_is_not_there_is_a_usage_error(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
     with pytest.raises(UsageError):
         ask(tmp_path / "none", "HEAD", environ)
 
 
-def test_nothing_of_the_project_runs_without_a_replay(repository: Path, environ: dict[str, str]) -> None:
+def test_nothing_of_the_project_runs_without_a_replay(
+    repository: Path, environ: dict[str, str]
+) -> None:
     write(repository, {"tests/conftest.py": "open('ran', 'w').close()\n"})
     ask(repository, "HEAD", environ)
     assert not (repository / "ran").exists()
@@ -103,7 +109,9 @@ def test_the_original_tests_excuse_data_that_changed_beside_a_repair(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     before, after = write(tmp_path / "b", FILES | DATA), write(tmp_path / "a", FILES | DATA)
-    write(after, {"code_of.py": "def double(n):\n    return n * 2\n", "tests/data/six.json": "[7]\n"})
+    write(
+        after, {"code_of.py": "def double(n):\n    return n * 2\n", "tests/data/six.json": "[7]\n"}
+    )
     assert rules_of(ask(after, str(before), environ)) == {"golden-data-changed"}
     assert ask(after, str(before), environ, with_replay=True) == ()
 

@@ -100,9 +100,13 @@ NOX = """
         session.install("-e", ".")
         session.run("pytest", "-q")
 """
-ESLINT = "export default [{ rules: { eqeqeq: 'error', curly: ['warn', 'all'] }, ignores: ['dist/'] }];\n"
+ESLINT = (
+    "export default [{ rules: { eqeqeq: 'error', curly: ['warn', 'all'] }, ignores: ['dist/'] }];\n"
+)
 VITEST = "export default { test: { include: ['src/**/*.test.ts'], coverage: { thresholds: { lines: 90 } } } };\n"
-CARGO = '[package]\nname = "a"\n\n[dependencies]\nserde = "1"\n\n[lints.clippy]\nunwrap_used = "deny"\n'
+CARGO = (
+    '[package]\nname = "a"\n\n[dependencies]\nserde = "1"\n\n[lints.clippy]\nunwrap_used = "deny"\n'
+)
 TREE = {
     "pyproject.toml": PYPROJECT,
     "package.json": PACKAGE,
@@ -293,7 +297,10 @@ def test_ruff_settings_may_move_to_their_new_table() -> None:
 
 
 def test_a_new_project_in_a_new_folder_brings_its_own_settings() -> None:
-    files = {"tools/gen/pyproject.toml": "[tool.ruff]\nselect = ['E']\n", "tools/gen/gen.py": "x = 1\n"}
+    files = {
+        "tools/gen/pyproject.toml": "[tool.ruff]\nselect = ['E']\n",
+        "tools/gen/gen.py": "x = 1\n",
+    }
     assert judged(TREE, files, RUFF) == ()
 
 

@@ -154,7 +154,7 @@ INNOCENT: dict[str, tuple[GateResult, dict[str, str]]] = {
     "merged into cases": (PYTEST, edited((", (0, 9, 0)", ", (0, 9, 0), (4, 4, 16), (4, 1, 4)"), (f"def test_square(side):{I12}{SQUARE}{I12}assert area(side, 1) == 4", ""))),
     "a case more": (PYTEST, edited((", (0, 9, 0)", ", (0, 9, 0), (7, 1, 7)"))),
     "cases named": (RUFF, edited(("(5, 5, 25)", 'pytest.param(5, 5, 25, id="square")'))),
-    "cases as a loop": (PYTEST, edited(('@pytest.mark.parametrize(("w", "h", "want"), [(2, 3, 6), (5, 5, 25), (0, 9, 0)])\n        def test_area(w, h, want):\n            assert area(w, h) == want', 'def test_area():\n            for w, h, want in [(2, 3, 6), (5, 5, 25), (0, 9, 0)]:\n                assert area(w, h) == want'))),
+    "cases as a loop": (PYTEST, edited(('@pytest.mark.parametrize(("w", "h", "want"), [(2, 3, 6), (5, 5, 25), (0, 9, 0)])\n        def test_area(w, h, want):\n            assert area(w, h) == want', "def test_area():\n            for w, h, want in [(2, 3, 6), (5, 5, 25), (0, 9, 0)]:\n                assert area(w, h) == want"))),
     "a helper asserts": (PYTEST, edited((f"{SQUARE}{I12}assert area(side, 1) == 4", f"check(side, side, 16){I12}check(side, 1, 4)"), ("def test_unknown", f"def check(w, h, want):{I12}assert area(w, h) == want{I8}{I8}def test_unknown"))),
     "the code was renamed": (PYTEST, edited(("import area, name", "import name, surface"), ("area(", "surface("))),
     "a specific error": (RUFF, edited(("pytest.raises(KeyError, match=", "pytest.raises(KeyError, check=bool, match="))),

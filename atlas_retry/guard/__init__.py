@@ -4,9 +4,9 @@
 may excuse. A rule is a row of `RULES`.
 """
 
+from atlas_retry.guard import places
 from atlas_retry.guard.case import Case, OutsideChange, Tool
 from atlas_retry.guard.inspection import findings, inspect, separable
-from atlas_retry.guard import places
 from atlas_retry.guard.protection import protected_globs
 from atlas_retry.guard.rules import RULES
 

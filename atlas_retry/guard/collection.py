@@ -1,4 +1,4 @@
-"""Which test files the project's own settings make a runner collect. Reads settings, runs nothing."""
+"""Which test files the project's own settings make a runner collect. Runs nothing."""
 
 import re
 from collections.abc import Callable

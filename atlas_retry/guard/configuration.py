@@ -11,40 +11,14 @@ from atlas_retry.guard.directions import Direction, Key, direction
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.jsconfig import read as read_javascript
-
-_VERIFIERS = frozenset(
-    ("ruff black isort mypy pyright basedpyright pytest coverage pylint flake8 pycodestyle pydocstyle"
-     " tox nox bandit vulture ty pyre pytype codespell interrogate deptry importlinter docformatter"
-     " autopep8 yapf jest eslintconfig eslintignore prettier nyc c8 mocha ava vitest lint-staged husky"
-     " standard xo stylelint tap pre-commit pytest-enabler typos semgrep lints hypothesis djlint").split()
-)  # fmt: skip
-_WHOLE = re.compile(
-    r"^(\.?ruff\.toml|\.?mypy\.ini|\.?pytest\.(ini|toml)|tox\.(ini|toml)|\.coveragerc(\.toml)?|\.flake8|\.?pylintrc"
-    r"(\.toml)?|\.isort\.cfg|\.bandit|bandit\.ya?ml|pyrightconfig\.json|\.pycodestyle|\.pydocstyle\S*"
-    r"|\.eslintrc(\.\w+)?|eslint\.config\.\w+|\.prettierrc(\.\w+)?|prettier\.config\.\w+|biome\.jsonc?"
-    r"|tsconfig(\.\w+)*\.json|jsconfig\.json|(jest|vitest|vite|karma|playwright|cypress|ava|babel)"
-    r"(\.\w+)?\.config\.\w+|vitest\.workspace\.\w+|\.mocharc(\.\w+)?|\.nycrc(\.\w+)?|\.c8rc(\.\w+)?|\.stylelintrc(\.\w+)?"
-    r"|\.?golangci\.(ya?ml|toml|json)|\.?clippy\.toml|\.?rustfmt\.toml|deny\.toml|\.?tarpaulin\.toml|nextest\.toml"
-    r"|\.shellcheckrc|shellcheckrc|\.yamllint(\.ya?ml)?|\.markdownlint\S*|\.rubocop\S*\.yml|\.rspec"
-    r"|phpunit(\.dist)?\.xml(\.dist)?|phpstan\S*\.neon(\.dist)?|psalm\.xml|checkstyle\S*\.xml|pmd\S*\.xml"
-    r"|spotbugs\S*\.xml|\.clang-(tidy|format)|\.?codecov\.ya?ml|sonar-project\.properties|\.lintstagedrc\S*"
-    r"|\.?commitlint\S*|\.typos\.toml|_typos\.toml|\.codespellrc|\.style\.yapf|\.jshintrc|\.jscsrc"
-    r"|junit-platform\.properties|detekt\S*\.yml|\.swiftlint\.yml|\.scalafmt\.conf|staticcheck\.conf)$",
-    re.IGNORECASE,
-)
-_LISTS = frozenset("pyproject.toml setup.cfg package.json Cargo.toml pom.xml tox.ini".split())
-
-
-def is_configuration(path: str) -> bool:
-    """Whether a file is nothing but settings of a checker."""
-    return bool(_WHOLE.match(places.name(path)))
+from atlas_retry.guard.settingfiles import SHARED, is_configuration, steers
 
 
 def loosened(scene: Scene) -> Iterator[Finding]:
     """Settings that changed in any way but towards stricter ones."""
     for delta in scene.files:
         name = places.name(delta.path)
-        if not _WHOLE.match(name) and name not in _LISTS:
+        if not is_configuration(name) and name not in SHARED:
             continue
         if delta.is_added:
             yield from _added(delta, scene)
@@ -56,10 +30,10 @@ def loosened(scene: Scene) -> Iterator[Finding]:
 
 def _added(delta: Delta, scene: Scene) -> Iterator[Finding]:
     settings = _settings(delta.path, delta.after)
-    if _WHOLE.match(places.name(delta.path)) and not _is_nested_project(delta, scene):
+    if is_configuration(delta.path) and not _is_nested_project(delta, scene):
         detail = "a new file of settings takes precedence over those that were there"
         yield Finding(path=delta.path, line=1, detail=detail)
-    elif settings and "/" not in delta.path or settings and not _is_nested_project(delta, scene):
+    elif settings and not _is_nested_project(delta, scene):
         detail = f"brings settings of its own: {_shown(next(iter(settings)))}"
         yield Finding(path=delta.path, line=1, detail=detail)
 
@@ -71,7 +45,7 @@ def _is_nested_project(delta: Delta, scene: Scene) -> bool:
 
 
 def _deleted(delta: Delta) -> Iterator[Finding]:
-    if _WHOLE.match(places.name(delta.path)) or _settings(delta.path, delta.before):
+    if is_configuration(delta.path) or _settings(delta.path, delta.before):
         yield Finding(path=delta.path, detail="settings of a checker were deleted")
 
 
@@ -123,25 +97,9 @@ def _read(path: str, content: bytes) -> dict[Key, object] | None:
     if document is None:
         return None if content.strip() else {}
     leaves = flat(document)
-    if name not in _LISTS:
+    if name not in SHARED:
         return {_normal(key): value for key, value in leaves.items()}
-    return {_normal(k): v for k, v in leaves.items() if _steers(name, k, v)}
-
-
-def _steers(name: str, key: Key, value: object) -> bool:
-    if name == "pyproject.toml":
-        return len(key) > 1 and key[0] == "tool" and key[1] in _VERIFIERS
-    if name == "Cargo.toml":
-        return "lints" in key[:2] or key[-1] in ("autotests", "test", "doctest", "harness", "bench")
-    if name == "pom.xml":
-        said = "/".join(key)
-        return bool(re.search(r"(^|/)(plugins?|pluginmanagement|profiles?|reporting)/", said)) or (
-            "properties" in key and bool(re.search(r"skip|test|check|fail", key[-1]))
-        )
-    if name == "tox.ini":
-        return key[0] != "tox"
-    section = key[0].split(":")[-1].split("-")[0].lower() if key else ""
-    return section in _VERIFIERS or key[0].split(":")[0] in _VERIFIERS
+    return {_normal(k): v for k, v in leaves.items() if steers(name, k)}
 
 
 def _normal(key: Key) -> Key:
@@ -157,23 +115,28 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
         return _options_kept(before, after)
     if "rules" in key or "lints" in key:
         return _as_severe(before, after, fresh=1 if "lints" in key else _ERROR)
-    if "overrides" in key and _is_about_strangers(key, new, scene):
-        return True
     way = direction(key)
-    if way is Direction.NEUTRAL:
-        return True
     if way is Direction.FIXED:
-        return False
-    if _is_pattern_list(key, after) and _matches_nothing(before, after, scene):
-        return True
-    if before is None and re.match(r"max(?!.*line)", key[-1], re.IGNORECASE):
-        return True
-    return _moved(before, after, way, is_new=key not in old, extends=_extends(key))
+        return "overrides" in key and _is_about_strangers(key, new, scene)
+    return (
+        way is Direction.NEUTRAL
+        or ("overrides" in key and _is_about_strangers(key, new, scene))
+        or (_is_pattern_list(key, after) and _matches_nothing(before, after, scene))
+        or (before is None and _is_new_limit(key))
+        or _moved(before, after, way, is_new=key not in old, extends=_extends(key))
+    )
+
+
+def _is_new_limit(key: Key) -> bool:
+    """Whether a setting limits what had no limit; lines always have one."""
+    return bool(re.match(r"max(?!.*line)", key[-1], re.IGNORECASE))
 
 
 def _extends(key: Key) -> bool:
     return bool(
-        re.search(r"extend|enable|plugin|required|strict|warn|disallow|check", key[-1], re.I)
+        re.search(
+            r"extend|enable|plugin|required|strict|warn|disallow|check", key[-1], re.IGNORECASE
+        )
     )
 
 
@@ -281,7 +244,8 @@ def _is_about_strangers(key: Key, new: dict[Key, object], scene: Scene) -> bool:
 
 
 _FINE_OPTIONS = re.compile(
-    r"^(-[qvlsx]+|-r\w*|--tb=.*|--strict.*|--durations.*|--color.*|-n|auto|\d+|--cov(=.*|-report.*|-branch)?"
+    r"^(-[qvlsx]+|-r\w*|--tb=.*|--strict.*|--durations.*|--color.*|-n|auto|\d+"
+    r"|--cov(=.*|-report.*|-branch)?"
     r"|--cov-fail-under=.*|--doctest-modules|--showlocals|--import-mode.*|--maxfail.*|--exitfirst|--ff|"
     r"--failed-first|-W|error(::.*)?|--junit-?xml.*|-p|xdist|randomly|--dist.*|--verbose|--quiet|--asyncio-mode.*)$"
 )

@@ -4,6 +4,7 @@ import configparser
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from html.parser import HTMLParser
 
 import yaml
@@ -13,7 +14,20 @@ from atlas_retry.guard import places
 Value = object
 Key = tuple[str, ...]
 
-_INI = frozenset({".ini", ".cfg", ".flake8", ".coveragerc", ".pylintrc", ".pydocstyle", ".bandit"})
+_INI = frozenset(
+    {
+        ".ini",
+        ".cfg",
+        ".flake8",
+        ".coveragerc",
+        ".pylintrc",
+        ".pydocstyle",
+        ".bandit",
+        "pylintrc",
+        ".editorconfig",
+    }
+)
+_YAML = frozenset({".clang-tidy", ".clang-format", ".yamllint"})
 _JSON = frozenset({".json", ".jsonc", ".json5"})
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
@@ -22,21 +36,24 @@ _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 def parse(path: str, content: bytes) -> Value:
     """The document of a file, by its name; None when its form is unknown or broken."""
     text = content.decode("utf-8", "replace")
-    name, suffix = places.name(path), places.suffix(path)
+    reader = _reader(places.name(path), places.suffix(path), text)
     try:
-        if suffix == ".toml":
-            return tomllib.loads(text)
-        if suffix in (".yaml", ".yml") or name in (".clang-tidy", ".clang-format", ".yamllint"):
-            return yaml.safe_load(text)
-        if suffix in _JSON or name.endswith("rc") and text.lstrip().startswith("{"):
-            return _json(text)
-        if suffix in _INI or name in _INI or name in ("pylintrc", ".editorconfig"):
-            return _ini(text)
-        if suffix == ".xml":
-            return _Xml.read(text)
+        return reader(text) if reader else None
     except (ValueError, yaml.YAMLError, configparser.Error, RecursionError):
         return None
-    return yaml.safe_load(text) if name.endswith("rc") and ":" in text else None
+
+
+def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
+    rc_file = name.endswith("rc")
+    if suffix in _JSON or (rc_file and text.lstrip().startswith("{")):
+        return _json
+    if suffix in _INI or name in _INI:
+        return _ini
+    if suffix in (".yaml", ".yml") or name in _YAML or (rc_file and ":" in text):
+        return yaml.safe_load
+    if suffix == ".xml":
+        return _Xml.read
+    return tomllib.loads if suffix == ".toml" else None
 
 
 def _json(text: str) -> Value:

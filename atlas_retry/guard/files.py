@@ -7,15 +7,17 @@ from collections.abc import Iterator
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.words import words
 
 _LINK, _SUBMODULE, _EXECUTABLE = "120000", "160000", "100755"
-_TOOLS = frozenset(
-    ("pytest _pytest pluggy unittest nose2 hypothesis coverage ruff mypy black isort flake8 pylint"
-     " pyright bandit tox nox pre_commit pre-commit jest vitest mocha eslint prettier tsc node npm npx"
-     " yarn pnpm go gofmt golangci-lint cargo rustc rustfmt clippy mvn gradle java javac make cmake"
-     " shellcheck bats sh bash env git python python3 pip sitecustomize usercustomize conftest_plugin"
-     " ava tap c8 nyc biome stylelint rubocop rspec phpunit phpstan attr attrs py iniconfig").split()
-)  # fmt: skip
+_TOOLS = words(
+    "pytest _pytest pluggy unittest nose2 hypothesis coverage ruff mypy black isort flake8"
+    " pylint pyright bandit tox nox pre_commit pre-commit jest vitest mocha eslint prettier"
+    " tsc node npm npx yarn pnpm go gofmt golangci-lint cargo rustc rustfmt clippy mvn gradle"
+    " java javac make cmake shellcheck bats sh bash env git python python3 pip sitecustomize"
+    " usercustomize conftest_plugin ava tap c8 nyc biome stylelint rubocop rspec phpunit"
+    " phpstan attr attrs py iniconfig"
+)
 _INTERPRETER_HOOKS = re.compile(r"(^|/)(sitecustomize|usercustomize)\.py$|\.pth$|\.egg-link$")
 _INSTALLED = re.compile(r"(^|/)(node_modules/(\.bin/|\.hooks/)?|site-packages/|\.?venv/bin/)")
 _UNCHECKED = 0b01
@@ -118,7 +120,9 @@ def _wanted(scene: Scene) -> frozenset[str]:
     for file in ("pyproject.toml", "requirements.txt", "requirements-dev.txt"):
         text = (scene.old(file) or b"").decode("utf-8", "replace")
         found |= set(
-            re.findall(r"^[ \t]*[\"']?([A-Za-z][\w\-]*)[ \t]*(?:\[.*?\])?[<>=~!]", text, re.M)
+            re.findall(
+                r"^[ \t]*[\"']?([A-Za-z][\w\-]*)[ \t]*(?:\[.*?\])?[<>=~!]", text, re.MULTILINE
+            )
         )
         found |= set(re.findall(r"[\"']([A-Za-z][\w\-]*)(?:\[.*?\])?[ \t]*[<>=~!]", text))
     return frozenset(name.replace("-", "_").lower() for name in found)

@@ -108,3 +108,15 @@ def local_nodes(tree: ast.Module) -> set[int]:
         if inner or main:
             found |= {id(part) for part in ast.walk(node) if part is not node}
     return found
+
+
+def root_of(node: ast.AST) -> str:
+    """The name that a dotted or subscripted expression begins with; empty when there is none."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def targets_of(node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> list[ast.expr]:
+    """What an assignment assigns to."""
+    return node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from atlas_retry.guard.case import Case, Finding, Rule, scene
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.rules import RULES
+from atlas_retry.guard.words import words
 from atlas_retry.model import Change, Violation
 
 ALWAYS = frozenset({"atlas-touched", "git-state", "process-left", "tool-replaced"})
 """Rules that `allow` does not lift: they guard the judge itself."""
-_IN_THE_CODE = frozenset(
-    {"special-cased", "test-aware", "errors-swallowed", "stubbed", "always-equal", "feature-removed",
-     "early-exit", "suppression-added", "type-escape", "framework-patched", "git-state",
-     "outside-workspace", "tool-replaced", "process-left", "clock-tricked"}
-)  # fmt: skip
+_IN_THE_CODE = words(
+    "special-cased test-aware errors-swallowed stubbed always-equal feature-removed"
+    " early-exit suppression-added type-escape framework-patched git-state outside-workspace"
+    " tool-replaced process-left clock-tricked special-cased-by-digest"
+)
 """Rules whose findings may lie within the very files that hold the repair."""
 
 

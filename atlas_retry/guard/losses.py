@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from atlas_retry.guard import collection, places, pychecks, pyunits, treeunits
+from atlas_retry.guard import collection, places, pyunits, treeunits
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.units import VOID, Check, Suite, Unit
 
@@ -24,6 +24,9 @@ class Loss(StrEnum):
     EXPECTATION = "expected value changed"
     CASES = "cases removed"
     INPUTS = "inputs changed"
+
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,25 +219,27 @@ def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Uni
 
 def _difference(old: Check, new: Check, after: Unit) -> tuple[Loss, str] | None:
     """How the successor of an assertion falls short of it."""
-    if new.strength == VOID:
-        return Loss.WEAKENED, "an assertion can no longer fail"
-    if new.strength < old.strength:
-        return Loss.WEAKENED, f"an assertion proves less: {_short(old)} became {_short(new)}"
-    if new.guarded > old.guarded:
-        return Loss.WEAKENED, "an assertion is reached only on a condition"
-    if loose := new.loosening - old.loosening:
-        return Loss.WEAKENED, f"the value is passed through {_listed(loose)} before it is compared"
+    if why := _weaker(old, new):
+        return Loss.WEAKENED, why
     lost, gained = old.literals - new.literals, new.literals - old.literals
     if lost and (gained or lost - after.literals):
-        return (
-            Loss.EXPECTATION,
-            f"asserts {_listed(gained) or 'nothing'} instead of {_listed(lost)}",
-        )
+        why = f"asserts {_listed(gained) or 'nothing'} instead of {_listed(lost)}"
+        return Loss.EXPECTATION, why
     if _expects_another_error(old, new):
         return Loss.EXPECTATION, "expects another error"
-    if _is_reversed(old, new):
-        return Loss.EXPECTATION, "asserts the opposite"
-    return None
+    return (Loss.EXPECTATION, "asserts the opposite") if _is_reversed(old, new) else None
+
+
+def _weaker(old: Check, new: Check) -> str:
+    """Why an assertion accepts more than it did; empty when it does not."""
+    if new.strength == VOID:
+        return "an assertion can no longer fail"
+    if new.strength < old.strength:
+        return f"an assertion proves less: {_short(old)} became {_short(new)}"
+    if new.guarded > old.guarded:
+        return "an assertion is reached only on a condition"
+    loose = new.loosening - old.loosening
+    return f"the value is passed through {_listed(loose)} before it is compared" if loose else ""
 
 
 _ERRORS = re.compile(r"^raises \['(\w*(?:Error|Exception|Iteration|Exit))'\]")
@@ -273,7 +278,4 @@ def _holds_row(row: tuple[str, ...], unit: Unit) -> bool:
 
 def _listed(words: Iterable[str]) -> str:
     chosen = sorted(words)
-    return ", ".join(chosen[:3]) + (" ..." if len(chosen) > 3 else "")
-
-
-__all__ = ["Loss", "losses", "pychecks", "suite"]
+    return ", ".join(chosen[:_SHOWN]) + (" ..." if len(chosen) > _SHOWN else "")

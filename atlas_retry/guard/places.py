@@ -1,7 +1,9 @@
-"""What a path is to the guard, by name alone: a test, golden data, configuration, a tool's cache."""
+"""What a path is to the guard, by name alone: code, a test, golden data."""
 
 import re
 from pathlib import PurePosixPath
+
+from atlas_retry.guard.words import words
 
 _TEST_FOLDER = re.compile(
     r"(^|/)(tests?|__tests__|specs?|testing|testdata|e2e|integration[-_]tests?|checks)/",
@@ -21,57 +23,24 @@ _GOLDEN_FOLDER = re.compile(
     r"(^|/)(__snapshots__|snapshots?|goldens?|testdata|fixtures|expected|cassettes|baselines?)/"
 )
 _GOLDEN_NAME = re.compile(r"(\.snap|\.golden|\.approved\.\w+|\.expected|\.ambr|\.stdout|\.stderr)$")
-_CODE = frozenset(
-    [
-        ".py",
-        ".pyi",
-        ".js",
-        ".jsx",
-        ".mjs",
-        ".cjs",
-        ".ts",
-        ".tsx",
-        ".mts",
-        ".cts",
-        ".go",
-        ".rs",
-        ".java",
-        ".kt",
-        ".scala",
-        ".rb",
-        ".php",
-        ".c",
-        ".h",
-        ".cc",
-        ".cpp",
-        ".hpp",
-        ".cs",
-        ".swift",
-        ".sh",
-        ".bash",
-        ".bats",
-        ".vue",
-        ".svelte",
-        ".lua",
-        ".pl",
-        ".ex",
-        ".exs",
-        ".dart",
-        ".m",
-        ".zig",
-    ]
+_CODE = words(
+    ".py .pyi .js .jsx .mjs .cjs .ts .tsx .mts .cts .go .rs .java .kt .scala .rb .php .c .h"
+    " .cc .cpp .hpp .cs .swift .sh .bash .bats .vue .svelte .lua .pl .ex .exs .dart .m .zig"
 )
 
 
 def suffix(path: str) -> str:
+    """The last suffix, in small letters, with its dot."""
     return PurePosixPath(path).suffix.lower()
 
 
 def name(path: str) -> str:
+    """The last part."""
     return PurePosixPath(path).name
 
 
 def is_code(path: str) -> bool:
+    """Whether a file is source of a programming language."""
     return suffix(path) in _CODE
 
 
@@ -81,6 +50,7 @@ def is_test(path: str) -> bool:
 
 
 def is_test_code(path: str) -> bool:
+    """Whether a file is source that takes part in tests."""
     return is_test(path) and is_code(path)
 
 

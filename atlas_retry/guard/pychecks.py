@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
+from atlas_retry.guard.words import words
 
 _UNITTEST = {
     "assertEqual": "==", "assertEquals": "==", "assertListEqual": "==", "assertDictEqual": "==",
@@ -26,40 +27,17 @@ _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is", ast.IsNot: "is not", ast.In: "in",
     ast.NotIn: "not in", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
+OF_UNITTEST = frozenset({*_UNITTEST, *_UNARY, "assertRaises", "assertRaisesRegex"})
+"""Assertions that `unittest.TestCase` defines."""
 _NEGATED = {"==": "!=", "!=": "==", "is": "is not", "is not": "is", "in": "not in",
             "not in": "in", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "true": "false",
             "false": "true", "none": "not none", "not none": "none"}  # fmt: skip
 _STRENGTH = {"==": STRONG, "is": STRONG, "~": FIRM, "elements": FIRM, "in": PARTIAL,
              "matches": PARTIAL, "isinstance": 2, "not in": 2, "<": 2, "<=": 2, ">": 2, ">=": 2,
              "none": STRONG, "true": PARTIAL, "false": PARTIAL}  # fmt: skip
-_LOOSE = frozenset(
-    [
-        "round",
-        "int",
-        "len",
-        "str",
-        "bool",
-        "abs",
-        "set",
-        "sorted",
-        "type",
-        "lower",
-        "upper",
-        "casefold",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "replace",
-        "startswith",
-        "endswith",
-        "split",
-        "approx",
-        "isclose",
-        "any",
-        "normalize",
-        "Counter",
-        "frozenset",
-    ]
+_LOOSE = words(
+    "round int len str bool abs set sorted type lower upper casefold strip lstrip rstrip"
+    " replace startswith endswith split approx isclose any normalize Counter frozenset"
 )
 _BROAD = frozenset({"Exception", "BaseException", "ArithmeticError", "object"})
 
@@ -214,26 +192,32 @@ def _against_constant(op: str, left: ast.expr, right: ast.Constant, line: int) -
 def of_call(call: ast.Call, line: int, scope: Scope) -> Check | None:
     """The check that a call statement makes: unittest, mock, or a helper called assert_*."""
     called = last(call.func)
-    args = call.args
-    if called in _UNITTEST and len(args) >= 2:  # noqa: PLR2004 - left and right
-        check = comparison(_UNITTEST[called], args[0], args[1], line)
-        extra = [keyword.value for keyword in call.keywords if keyword.arg in ("places", "delta")]
-        wide = FIRM if extra else STRONG
-        strength = wide if check.text.startswith("~") else check.strength
-        return replace(check, literals=check.literals | literals_in(*extra), strength=strength)
-    if called in _UNARY and args:
-        if called in ("assertTrue", "assert_"):
-            return next(of_assert(args[0], line, scope))
-        if called == "assertFalse":
-            return _single(args[0], line, scope, negated=True)
-        return _check(_UNARY[called], (args[0],), line)
-    if called in _MOCK:
-        return _check(called, (call,), line, strength=_MOCK[called])
+    if called in _UNITTEST and len(call.args) >= 2:  # noqa: PLR2004 - left and right
+        return _compared(_UNITTEST[called], call, line)
+    if called in _UNARY and call.args:
+        return _unary(called, call.args[0], line, scope)
     if called == "fail":
         return _check("fail", (call.func,), line, strength=PARTIAL)
-    if called.startswith(("assert", "verify", "expect")):
-        return _check(called, (call,), line, strength=FIRM)
+    if called in _MOCK or called.startswith(("assert", "verify", "expect")):
+        return _check(called, (call,), line, strength=_MOCK.get(called, FIRM))
     return None
+
+
+def _compared(op: str, call: ast.Call, line: int) -> Check:
+    """`assertEqual(a, b)` and its kin; a tolerance of its own weighs less."""
+    check = comparison(op, call.args[0], call.args[1], line)
+    extra = [keyword.value for keyword in call.keywords if keyword.arg in ("places", "delta")]
+    about = FIRM if extra else STRONG
+    strength = about if check.text.startswith("~") else check.strength
+    return replace(check, literals=check.literals | literals_in(*extra), strength=strength)
+
+
+def _unary(called: str, said: ast.expr, line: int, scope: Scope) -> Check:
+    if called in ("assertTrue", "assert_"):
+        return next(of_assert(said, line, scope))
+    if called == "assertFalse":
+        return _single(said, line, scope, negated=True)
+    return _check(_UNARY[called], (said,), line)
 
 
 RAISES = {"raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns",

@@ -344,10 +344,14 @@ def _aliases(tree: ast.Module) -> frozenset[str]:
             found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
         elif isinstance(node, ast.ImportFrom):
             found |= {a.asname for a in node.names if a.asname and a.name in SKIPS}
-        elif isinstance(node, Function) and not node.name.startswith("test"):
-            if names_in(*node.body) & SKIPS and not _is_fixture(node):
-                found.add(node.name)
+        elif isinstance(node, Function) and _skips_for_others(node):
+            found.add(node.name)
     return frozenset(found - {"pytestmark"})
+
+
+def _skips_for_others(node: Function) -> bool:
+    plain = not node.name.startswith("test") and not _is_fixture(node)
+    return plain and bool(names_in(*node.body) & SKIPS)
 
 
 def _asserting(tree: ast.Module) -> frozenset[str]:

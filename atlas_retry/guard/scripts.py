@@ -11,13 +11,6 @@ from atlas_retry.guard.documents import flat, parse
 _MAKE = re.compile(
     r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$"
 )
-_CI = re.compile(
-    r"^\.github/(workflows|actions)/|^\.gitlab-ci|^\.circleci/|^\.travis\.yml$|^azure-pipelines|^Jenkinsfile"
-    r"|^bitbucket-pipelines|^\.buildkite/|^\.woodpecker|^\.drone\.yml$|^appveyor\.yml$|^cloudbuild\.yaml$"
-)
-_HOOKS = re.compile(
-    r"^\.husky/|^\.githooks/|^\.?lefthook(-local)?\.ya?ml$|^\.claude/settings|^\.overcommit"
-)
 _RUNNERS = re.compile(
     r"(^|/)(noxfile|tasks|dodo|fabfile|setup|build)\.py$|(^|/)Rakefile$|\.gradle(\.kts)?$"
 )
@@ -41,7 +34,7 @@ def make_rules(scene: Scene) -> Iterator[Finding]:
         if delta.is_added and _outranks(delta, scene):
             detail = "a new makefile takes precedence over the one that was there"
             yield Finding(path=delta.path, line=1, detail=detail)
-        yield from _lines_kept(delta, _recipe(delta.old_text), _recipe(delta.new_text))
+        yield from lines_kept(delta, _recipe(delta.old_text), _recipe(delta.new_text))
         old = Counter(map(str.strip, delta.old_text.splitlines()))
         for number, line in enumerate(delta.new_text.splitlines(), 1):
             if old[line.strip()] == 0 and _MAKE_VARIABLES.match(line):
@@ -60,7 +53,7 @@ def _recipe(text: str) -> list[tuple[int, str]]:
     found, target = [], ""
     for number, line in enumerate(text.replace("\\\n", " ").splitlines(), 1):
         bare = line.strip()
-        if not bare or bare.startswith("#") or bare.startswith(".PHONY"):
+        if not bare or bare.startswith(("#", ".PHONY")):
             continue
         if re.match(r"^[^\s=]+[^=]*:(?!=)", line):
             target, _, needs = line.partition(":")
@@ -72,7 +65,7 @@ def _recipe(text: str) -> list[tuple[int, str]]:
     return found
 
 
-def _lines_kept(
+def lines_kept(
     delta: Delta, old: Iterable[tuple[int, str]], new: Iterable[tuple[int, str]]
 ) -> Iterator[Finding]:
     """Every line there was is still there, and none that came gives up."""
@@ -106,13 +99,13 @@ def package_scripts(scene: Scene) -> Iterator[Finding]:
         for key, command in old.items():
             if new.get(key) != command and not _does_more(str(command), str(new.get(key, ""))):
                 detail = f"script `{key}` was `{command}` and is `{new.get(key, 'gone')}`"
-                yield Finding(path=delta.path, line=_line(delta.new_text, key), detail=detail)
+                yield Finding(path=delta.path, line=line_of(delta.new_text, key), detail=detail)
         for key in new.keys() - old.keys():
             runs = str(new[key])
             hooks = re.match(r"^(pre|post)(test|lint|format|check|build|install|typecheck)", key)
             if hooks or _GIVES_UP.search(runs):
                 detail = f"script `{key}` was added: `{runs}`"
-                yield Finding(path=delta.path, line=_line(delta.new_text, key), detail=detail)
+                yield Finding(path=delta.path, line=line_of(delta.new_text, key), detail=detail)
 
 
 def _does_more(old: str, new: str) -> bool:
@@ -134,7 +127,8 @@ def _scripts(path: str, content: bytes | None) -> dict[str, object]:
     }
 
 
-def _line(text: str, word: str) -> int:
+def line_of(text: str, word: str) -> int:
+    """The first line that holds a word; 1 where none does."""
     for number, line in enumerate(text.splitlines(), 1):
         if word in line:
             return number
@@ -146,7 +140,7 @@ def shell_scripts(scene: Scene) -> Iterator[Finding]:
     for delta in scene.files:
         if not _is_shell(delta) or not _is_run_by_gates(delta.path, scene):
             continue
-        yield from _lines_kept(delta, _commands(delta.old_text), _commands(delta.new_text))
+        yield from lines_kept(delta, _commands(delta.old_text), _commands(delta.new_text))
         for number, line in _functions(delta):
             yield Finding(path=delta.path, line=number, detail=f"redefines a command: `{line}`")
 
@@ -184,99 +178,11 @@ def _functions(delta: Delta) -> Iterator[tuple[int, str]]:
             name
             and line.strip() not in delta.old_text
             and (
-                len(re.findall(rf"^\s*{re.escape(name)}\s*\(\)", delta.new_text, re.M)) > 1
-                or re.search(rf"(^|[\s;|&]){re.escape(name)}\s", delta.old_text, re.M)
+                len(re.findall(rf"^\s*{re.escape(name)}\s*\(\)", delta.new_text, re.MULTILINE)) > 1
+                or re.search(rf"(^|[\s;|&]){re.escape(name)}\s", delta.old_text, re.MULTILINE)
             )
         ):
             yield number, line.strip()
-
-
-_CI_STEERS = re.compile(
-    r"^(continue-on-error|if|allow_failure|when|only|except|rules|branches-ignore|paths-ignore|"
-    r"tags-ignore|fail-fast|skip|env|defaults|shell|timeout-minutes|strategy|exclude)$"
-)
-
-
-def ci_and_hooks(scene: Scene) -> Iterator[Finding]:
-    """Pipelines and hooks: no step gone, none that may fail, none on a condition."""
-    for delta in scene.files:
-        if not (_CI.match(delta.path) or _HOOKS.match(delta.path)):
-            continue
-        if delta.is_deleted:
-            yield Finding(path=delta.path, detail="a pipeline or hook was deleted")
-        elif not delta.is_added:
-            yield from _steps_kept(delta)
-
-
-def _steps_kept(delta: Delta) -> Iterator[Finding]:
-    old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
-    yield from _lines_kept(delta, [(n, line) for n, line in old if not _VERSION.search(line)], new)
-    before = Counter(line for _, line in old)
-    for number, line in new:
-        before[line] -= 1
-        key = re.match(r"-?\s*([\w-]+)\s*:", line)
-        if before[line] < 0 and key and _CI_STEERS.match(key[1]):
-            yield Finding(path=delta.path, line=number, detail=f"puts a step on terms: `{line}`")
-
-
-_VERSION = re.compile(r"^-?\s*(uses|image|\w*-version|name|key|restore-keys|with|runs-on)\s*:")
-
-
-def _numbered(text: str) -> list[tuple[int, str]]:
-    lines = enumerate(text.splitlines(), 1)
-    return [
-        (n, " ".join(s.split())) for n, s in lines if s.strip() and not s.strip().startswith("#")
-    ]
-
-
-def pre_commit(scene: Scene) -> Iterator[Finding]:
-    """Hooks removed, narrowed, softened or pinned to something older."""
-    for delta in scene.files:
-        if not re.search(r"(^|/)\.?pre-commit-(config|hooks)\.yaml$", delta.path):
-            continue
-        if delta.is_added:
-            continue
-        old = flat(parse(delta.path, delta.before or b""))
-        new = flat(parse(delta.path, delta.after or b""))
-        for key in dict.fromkeys((*old, *new)):
-            if old.get(key) != new.get(key) and not _hook_as_strict(key, old.get(key), new, old):
-                told = f"{'.'.join(key)}: {old.get(key, 'unset')} became {new.get(key, 'unset')}"
-                word = str(new.get(key, key[-1]))
-                yield Finding(path=delta.path, line=_line(delta.new_text, word), detail=told)
-
-
-def _hook_as_strict(
-    key: tuple[str, ...], before: object, new: dict[tuple[str, ...], object], old: object
-) -> bool:
-    after, last = new.get(key), key[-1]
-    if last == "rev":
-        return before is None or _version(after) >= _version(before)
-    if last in ("name", "description", "verbose", "minimum_pre_commit_version", "default_stages"):
-        return last != "default_stages"
-    if key[0] in ("ci", "default_language_version"):
-        return True
-    if last in (
-        "exclude",
-        "files",
-        "stages",
-        "args",
-        "entry",
-        "types",
-        "types_or",
-        "exclude_types",
-        "always_run",
-        "pass_filenames",
-        "fail_fast",
-        "language",
-        "additional_dependencies",
-    ):
-        fresh = isinstance(old, dict) and not any(k[: len(key) - 1] == key[:-1] for k in old)
-        return fresh or last in ("additional_dependencies", "fail_fast")
-    return before is None
-
-
-def _version(value: object) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", str(value))[:4])
 
 
 def runners(scene: Scene) -> Iterator[Finding]:
@@ -285,7 +191,7 @@ def runners(scene: Scene) -> Iterator[Finding]:
         if not _RUNNERS.search(delta.path) or places.name(delta.path) == "setup.py":
             continue
         if not delta.is_added:
-            yield from _lines_kept(delta, _sessions(delta.old_text), _sessions(delta.new_text))
+            yield from lines_kept(delta, _sessions(delta.old_text), _sessions(delta.new_text))
 
 
 def _sessions(text: str) -> list[tuple[int, str]]:
@@ -298,13 +204,3 @@ def _sessions(text: str) -> list[tuple[int, str]]:
         for number, line in enumerate(text.splitlines(), 1)
         if wanted.search(line) and not line.strip().startswith(("#", "//", '"""'))
     ]
-
-
-__all__ = [
-    "ci_and_hooks",
-    "make_rules",
-    "package_scripts",
-    "pre_commit",
-    "runners",
-    "shell_scripts",
-]

@@ -53,13 +53,16 @@ def special_cased(scene: Scene) -> Iterator[Finding]:
                 yield Finding(path=delta.path, line=line, detail=detail)
 
 
+_TELLING_DIGITS = 2
+
+
 def _is_telling(literal: str) -> bool:
     """Whether a value is unlikely to be met by chance: no word, no flag, no round number."""
     bare = literal.strip("\"'`")
     if re.fullmatch(r"-?[\d_.]+", bare) and not literal.startswith(("'", '"')):
         digits = bare.replace("_", "").strip("-")
-        return len(digits.rstrip("0").replace(".", "")) >= 2
-    return len(bare) > 2 and not re.fullmatch(r"[A-Za-z_][\w]*|[A-Za-z]+", bare)
+        return len(digits.rstrip("0").replace(".", "")) >= _TELLING_DIGITS
+    return len(bare) > _TELLING_DIGITS and not re.fullmatch(r"[A-Za-z_][\w]*|[A-Za-z]+", bare)
 
 
 def _test_literals(scene: Scene) -> frozenset[str]:
@@ -162,11 +165,9 @@ def swallowed(scene: Scene) -> Iterator[Finding]:
             if isinstance(node, ast.ExceptHandler) and _is_broad(node) and not _speaks(node):
                 detail = "every error is caught and forgotten"
                 yield Finding(path=delta.path, line=node.lineno, detail=detail)
-            elif isinstance(node, ast.Call) and last(node.func) == "suppress":
-                if names_in(*node.args) & {"Exception", "BaseException"}:
-                    yield Finding(
-                        path=delta.path, line=node.lineno, detail="every error is suppressed"
-                    )
+            elif isinstance(node, ast.Call) and _suppresses_all(node):
+                detail = "every error is suppressed"
+                yield Finding(path=delta.path, line=node.lineno, detail=detail)
     for delta in scene.files:
         if places.suffix(delta.path) in (
             ".js",
@@ -183,6 +184,11 @@ def swallowed(scene: Scene) -> Iterator[Finding]:
                 yield Finding(path=delta.path, line=1, detail="every error is caught and forgotten")
 
 
+def _suppresses_all(node: ast.Call) -> bool:
+    return last(node.func) == "suppress" and bool(names_in(*node.args) & _EVERYTHING)
+
+
+_EVERYTHING = frozenset({"Exception", "BaseException"})
 _EMPTY_CATCH = re.compile(r"catch\s*(\([^)]*\))?\s*\{\s*(//[^\n]*\s*|return[^;]*;?\s*)?\}")
 
 
@@ -256,7 +262,7 @@ def _agrees(function: Function) -> bool:
 
 
 def features_removed(scene: Scene) -> Iterator[Finding]:
-    """Public functions and refusals dropped where only style, types or coverage had to be mended."""
+    """Public functions and refusals dropped where style, types or coverage failed."""
     if scene.failing & {"test", "build", "custom"} and "coverage" not in scene.failing:
         return
     if not scene.failing:

@@ -66,7 +66,7 @@ def _told(delta: Delta, key: tuple[str, ...], detail: str) -> Finding:
 
 
 def _older(new: str, old: str) -> bool:
-    return 0 < len(_numbers(new)) and _numbers(new) < _numbers(old)
+    return len(_numbers(new)) > 0 and _numbers(new) < _numbers(old)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

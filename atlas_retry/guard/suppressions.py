@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.treechecks import text_of, walk
 from atlas_retry.syntax import language_of, parse
 
@@ -27,18 +28,19 @@ _COMMENTS: tuple[tuple[str, str], ...] = (
                       r"|isort:\s*(?:skip(?:_file)?|off)|@formatter:off|biome-ignore)\b" + _CODES),
     ("security off", r"\b(?:nosec|nosemgrep|noqa-secret|gitleaks:allow|trufflehog:ignore|lgtm"
                      r"|pragma:\s*allowlist[ -]secret|checkov:skip|tfsec:ignore)\b" + _CODES),
-    ("eslint-disable", r"\b(?:eslint|oxlint|tslint:|stylelint|jshint|jslint|standard|biome|deno-lint)"
-                       r"-?(?:disable|ignore)(?:-next-line|-line|-file)?\b" + _CODES),
+    ("eslint-disable", r"\b(?:eslint|tslint:|oxlint|stylelint|jslint|jshint|standard|biome"
+                       r"|deno-lint)-?(?:disable|ignore)(?:-next-line|-line|-file)?\b" + _CODES),
     ("eslint rule", r"^\W*eslint\s+([\w@/\-]+\s*:\s*(?:0|\"?off\"?|1|\"?warn\"?))"),
     ("ts-ignore", r"@ts-(?:ignore|expect-error|nocheck)\b()"),
     ("coverage ignore", r"\b(?:istanbul|c8|v8|node:coverage)\s+(?:ignore|disable)\b" + _CODES),
-    ("nolint", r"(?:^|\W)(?:nolint|NOLINT(?:NEXTLINE|BEGIN)?|lint:(?:file-)?ignore|#nosec)" + _CODES),
+    ("nolint", r"(?:^|\W)(?:nolint|NOLINT(?:NEXTLINE|BEGIN)?|lint:(?:file-)?ignore|#nosec)"
+               + _CODES),
     ("NOSONAR", r"\b(?:NOSONAR|NOPMD|CHECKSTYLE[: ](?:OFF|SUPPRESS)|noinspection|NOCHECKSTYLE)\b"
                 + _CODES),
     ("shellcheck disable", r"\bshellcheck\s+(?:disable|source=/dev/null)" + _CODES),
     ("rubocop", r"\b(?:rubocop|standard|reek):(?:disable|todo)" + _CODES),
-    ("php ignore", r"@?(?:phpstan-ignore|psalm-suppress|phpcs:(?:ignore|disable)|codingStandardsIgnore|"
-                   r"codeCoverageIgnore)[\w\-]*" + _CODES),
+    ("php ignore", r"@?(?:phpstan-ignore|psalm-suppress|phpcs:(?:ignore|disable)|codingStandards"
+                   r"Ignore|codeCoverageIgnore)[\w\-]*" + _CODES),
     ("other linter", r"\b(?:hadolint\s+ignore|yamllint\s+disable|markdownlint-disable|luacheck:\s*"
                      r"ignore|swiftlint:disable|ktlint-disable|detekt|vale\s+off|cspell:\s*(?:disable|"
                      r"ignore)|codespell:ignore|spell-checker:\s*ignore|sourcery\s+skip|vulture:|"
@@ -184,29 +186,26 @@ def _escapes(path: str, source: bytes | None) -> list[tuple[str, int]]:
 
 def _python_escapes(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-            "cast",
-            "typing.cast",
-            "t.cast",
-        ):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in _CASTS:
             yield "cast", node.lineno
         elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
             yield from _any_in(node.annotation)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
             yield from _any_in(node.returns)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            if node.orelse or any(
-                not isinstance(n, ast.Import | ast.ImportFrom) for n in node.body
-            ):
-                yield "if TYPE_CHECKING", node.lineno
+        elif isinstance(node, ast.If) and _hides_code(node):
+            yield "if TYPE_CHECKING", node.lineno
+
+
+_CASTS = ("cast", "typing.cast", "t.cast")
+
+
+def _hides_code(node: ast.If) -> bool:
+    """Whether the checker is shown something else than what runs; imports alone are usual."""
+    only_imports = all(isinstance(part, ast.Import | ast.ImportFrom) for part in node.body)
+    return "TYPE_CHECKING" in ast.unparse(node.test) and (bool(node.orelse) or not only_imports)
 
 
 def _any_in(annotation: ast.expr) -> Iterator[tuple[str, int]]:
     for part in ast.walk(annotation):
-        if isinstance(part, ast.Name) and part.id == "Any":
+        if isinstance(part, ast.Name | ast.Attribute) and last(part) == "Any":
             yield "Any", part.lineno
-        elif isinstance(part, ast.Attribute) and part.attr == "Any":
-            yield "Any", part.lineno
-
-
-__all__ = ["Delta", "suppressions", "type_escapes"]

@@ -45,8 +45,8 @@ _GO_STRENGTH = {
     "NotEmpty": WEAK, "Greater": 2, "Less": 2, "InDelta": FIRM, "JSONEq": STRONG, "Panics": 2,
 }  # fmt: skip
 _RUST_STRENGTH = {"assert_eq": STRONG, "assert_ne": WEAK, "assert": PARTIAL, "panic": PARTIAL,
-                  "assert_matches": PARTIAL, "unreachable": PARTIAL, "assert_debug_snapshot": STRONG,
-                  "assert_snapshot": STRONG}  # fmt: skip
+                  "assert_matches": PARTIAL, "unreachable": PARTIAL, "assert_snapshot": STRONG,
+                  "assert_debug_snapshot": STRONG}  # fmt: skip
 
 
 def text_of(node: "Node") -> str:
@@ -144,35 +144,35 @@ def _guards(node: "Node") -> int:
     return count
 
 
+_JS_ROOT = re.compile(
+    r"(expect|assert|should|chai\.expect|test\.expect)\b"
+    r"|t\.(is|deepEqual|equal|true|false|throws|same)\b"
+)
+_JS_SETTINGS = frozenset({"assertions", "hasAssertions", "extend", "addSnapshotSerializer"})
+
+
 def _javascript(node: "Node") -> Check | None:
-    if node.type != "call_expression" or _continues(node):
+    function, arguments = (node.child_by_field_name(f) for f in ("function", "arguments"))
+    if node.type != "call_expression" or function is None or arguments is None:
         return None
-    function = node.child_by_field_name("function")
-    arguments = node.child_by_field_name("arguments")
-    if function is None or arguments is None:
+    said = text_of(function)
+    matcher = said.split(".")[-1] if function.type == "member_expression" else ""
+    if not _JS_ROOT.match(said) or matcher in _JS_SETTINGS or _continues(node):
         return None
-    root = re.match(r"(expect|assert|should|chai\.expect|t|test\.expect)\b", text_of(function))
-    if not root:
-        return None
-    if root[1] == "t" and not re.match(
-        r"t\.(is|deepEqual|equal|true|false|throws|same)\b", text_of(function)
-    ):
-        return None
-    matcher = text_of(function).split(".")[-1] if function.type == "member_expression" else ""
-    if root[1] == "expect" and function.type == "identifier":
+    if said == "expect":
         return _check(node, "expect", VOID)
-    if matcher in ("assertions", "hasAssertions", "extend", "addSnapshotSerializer"):
-        return None
+    return _check(node, matcher, _js_strength(matcher, said, text_of(arguments), text_of(node)))
+
+
+def _js_strength(matcher: str, said: str, arguments: str, whole: str) -> int:
+    if _says_nothing(whole):
+        return VOID
     strength = _JS_STRENGTH.get(matcher, PARTIAL)
     if matcher in ("toThrow", "toThrowError"):
-        strength = FIRM if arguments.named_children else 2
-    if re.search(r"\bexpect\.(any|anything)\b", text_of(arguments)):
+        strength = 2 if arguments == "()" else FIRM
+    if re.search(r"\bexpect\.(any|anything)\b", arguments):
         strength = WEAK
-    if re.search(r"\.not\.\w+$", text_of(function)):
-        strength = min(strength, 2)
-    if _says_nothing(text_of(node)):
-        strength = VOID
-    return _check(node, matcher, strength)
+    return min(strength, 2) if re.search(r"\.not\.\w+$", said) else strength
 
 
 def _says_nothing(text: str) -> bool:

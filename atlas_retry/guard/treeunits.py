@@ -100,8 +100,8 @@ def _only_returns(node: "Node") -> bool:
     consequence = node.child_by_field_name("consequence")
     if consequence is None:
         return False
-    inner = consequence.named_children if consequence.named_children else [consequence]
-    if inner and inner[0].type in ("statement_list",):
+    inner = consequence.named_children or [consequence]
+    if inner and inner[0].type == "statement_list":
         inner = inner[0].named_children
     kinds = {child.type for child in inner} | {consequence.type}
     return "return_statement" in kinds and not list(treechecks.checks(consequence, "go"))
@@ -251,7 +251,7 @@ _FINDERS: dict[str, Finder] = {
     "rust": _rust,
 }
 _ASSERTING = re.compile(
-    r"\b(assert\w*|expect\w*|should\w*|verify\w*|check\w*|REQUIRE|CHECK)\b", re.I
+    r"\b(assert\w*|expect\w*|should\w*|verify\w*|check\w*|REQUIRE|CHECK)\b", re.IGNORECASE
 )
 _SKIPPING = re.compile(
     r"\b(skip\w*|pending|markTestSkipped|markTestIncomplete|GTEST_SKIP|DISABLED_\w+|xit|xdescribe|"

@@ -76,7 +76,9 @@ def _case(asked: Asked, environ: Mapping[str, str]) -> Case:
         raise UsageError(f"{root} is no folder", remedy="Name the workspace that was changed.")
     outside = [c for before, after in asked.outside for c in folders.differences(before, after)]
     case = Case(
-        before=directory_tree(base, environ=environ) if base.is_dir() else _revision(asked, environ),
+        before=directory_tree(base, environ=environ)
+        if base.is_dir()
+        else _revision(asked, environ),
         after=directory_tree(root, environ=environ),
         gates=asked.gates,
         failing=asked.failing,
@@ -126,7 +128,11 @@ def judge_attempt(
     case = Case(
         before=folders.Overlay(
             tree(ws, before, ignored=True),
-            {path: seal.executed[path] for path in moved if path in seal.executed and path not in paths},
+            {
+                path: seal.executed[path]
+                for path in moved
+                if path in seal.executed and path not in paths
+            },
         ),
         after=folders.Overlay(tree(ws, after, ignored=True), planted),
         changed=tuple(sorted(paths | {path for path in moved if path not in paths})),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from atlas_retry.guard import OutsideChange
+from atlas_retry.model import Tree
 from atlas_retry.workspace import directory_tree
 
 _EXECUTED = re.compile(
@@ -48,20 +49,20 @@ class Folder:
 class Overlay:
     """A tree with a few more files, held in memory."""
 
-    def __init__(self, base: "Folder | object", more: Mapping[str, tuple[str, bytes]]) -> None:
+    def __init__(self, base: Tree, more: Mapping[str, tuple[str, bytes]]) -> None:
         self._base = base
         self._more = more
 
     def paths(self) -> Iterable[str]:
-        return sorted({*self._base.paths(), *self._more})  # type: ignore[attr-defined]
+        return sorted({*self._base.paths(), *self._more})
 
     def read(self, path: str) -> bytes | None:
         held = self._more.get(path)
-        return held[1] if held else self._base.read(path)  # type: ignore[attr-defined,no-any-return]
+        return held[1] if held else self._base.read(path)
 
     def mode(self, path: str) -> str | None:
         held = self._more.get(path)
-        return held[0] if held else self._base.mode(path)  # type: ignore[attr-defined,no-any-return]
+        return held[0] if held else self._base.mode(path)
 
 
 def executed(root: Path) -> Iterator[str]:
@@ -70,9 +71,7 @@ def executed(root: Path) -> Iterator[str]:
         here = Path(folder)
         inside = here.name in _DEPENDENCIES
         folders[:] = [
-            name
-            for name in folders
-            if name not in _PASSED_OVER and (not inside or name in (".bin",))
+            name for name in folders if name not in _PASSED_OVER and (not inside or name == ".bin")
         ]
         for name in files:
             path = (here / name).relative_to(root).as_posix()
@@ -141,9 +140,7 @@ def from_the_future(before: Path, after: Path) -> tuple[str, ...]:
     limit_s = time.time() + _DAY_S
     paths = directory_tree(after).paths()
     return tuple(
-        path
-        for path in paths
-        if _modified_s(after / path) > limit_s >= _modified_s(before / path)
+        path for path in paths if _modified_s(after / path) > limit_s >= _modified_s(before / path)
     )
 
 

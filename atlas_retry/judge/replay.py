@@ -11,7 +11,7 @@ from pathlib import Path
 
 from atlas_retry import process
 from atlas_retry.guard import places
-from atlas_retry.guard.configuration import is_configuration
+from atlas_retry.guard.settingfiles import is_configuration
 from atlas_retry.model import GateResult, Tree
 
 TIMEOUT_S = 300.0
@@ -114,6 +114,10 @@ def _verdict(command: str, done: process.Completed) -> Replay:
         return Replay.PASSES
     if "pytest" in command and code != _PYTEST_FAILED:
         return Replay.UNDECIDED
-    missing = re.search(r"No module named|command not found|not found$|ENOTCACHED|ENOVERSIONS|could not determine "
-                        r"executable", done.stderr.text + done.stdout.text, re.MULTILINE)
+    missing = re.search(
+        r"No module named|command not found|not found$|ENOTCACHED|ENOVERSIONS|could not determine "
+        r"executable",
+        done.stderr.text + done.stdout.text,
+        re.MULTILINE,
+    )
     return Replay.UNDECIDED if missing else Replay.FAILS

@@ -1,7 +1,6 @@
 """What is taken at the start of a run, kept in memory, and compared at its end. Judges nothing."""
 
 import hashlib
-import os
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,21 +16,23 @@ from atlas_retry.workspace import git_facts
 _OF_HOME = (
     ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
     ".zprofile", ".gitconfig", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".pip/pip.conf",
-    ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".config/pip/pip.conf",
-    ".config/ruff/ruff.toml", ".config/ruff/.ruff.toml", ".config/ruff/pyproject.toml",
-    ".config/mypy/config", ".mypy.ini", ".config/flake8", ".config/pycodestyle", ".pylintrc",
-    ".config/pylintrc", ".config/black", ".isort.cfg", ".coveragerc", ".pdbrc", ".eslintrc",
-    ".eslintrc.json", ".prettierrc", ".golangci.yml", ".config/go/env", ".cargo/config.toml",
-    ".cargo/config", ".m2/settings.xml", ".mavenrc", ".gradle/gradle.properties", ".gradle/init.gradle",
-    ".shellcheckrc", ".config/shellcheckrc", ".config/fish/config.fish", ".config/atlas/config.yaml",
-    ".ssh/authorized_keys", ".ssh/config", ".config/pre-commit", ".envrc", ".tool-versions",
+    ".config/git/config", ".config/git/ignore", ".config/git/attributes",
+    ".config/pip/pip.conf", ".config/ruff/ruff.toml", ".config/ruff/.ruff.toml",
+    ".config/ruff/pyproject.toml", ".config/mypy/config", ".mypy.ini", ".config/flake8",
+    ".config/pycodestyle", ".pylintrc", ".config/pylintrc", ".config/black", ".isort.cfg",
+    ".coveragerc", ".pdbrc", ".eslintrc", ".eslintrc.json", ".prettierrc", ".golangci.yml",
+    ".config/go/env", ".cargo/config.toml", ".cargo/config", ".m2/settings.xml", ".mavenrc",
+    ".gradle/gradle.properties", ".gradle/init.gradle", ".shellcheckrc", ".config/shellcheckrc",
+    ".config/fish/config.fish", ".config/atlas/config.yaml", ".ssh/authorized_keys",
+    ".ssh/config", ".config/pre-commit", ".envrc", ".tool-versions",
 )  # fmt: skip
 _OF_HOME_FOLDERS = (".local/bin", "bin", ".config/git/hooks", ".cargo/bin")
 _OF_PARENTS = (
-    "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "ruff.toml", ".ruff.toml",
-    "mypy.ini", ".eslintrc.json", ".eslintrc.js", "eslint.config.js", "package.json", "tsconfig.json",
-    ".prettierrc", ".editorconfig", "go.work", "Cargo.toml", ".cargo/config.toml", "sitecustomize.py",
-    ".shellcheckrc", ".golangci.yml", "Makefile", ".npmrc", ".env", ".envrc", "node_modules/.bin",
+    "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "ruff.toml",
+    ".ruff.toml", "mypy.ini", ".eslintrc.json", ".eslintrc.js", "eslint.config.js",
+    "package.json", "tsconfig.json", ".prettierrc", ".editorconfig", "go.work", "Cargo.toml",
+    ".cargo/config.toml", "sitecustomize.py", ".shellcheckrc", ".golangci.yml", "Makefile",
+    ".npmrc", ".env", ".envrc", "node_modules/.bin",
 )  # fmt: skip
 _MAX_BYTES = 64 << 20
 
@@ -133,7 +134,9 @@ def _watched(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [home / name for name in _OF_HOME]
     paths += [p for name in _OF_HOME_FOLDERS for p in (home / name).glob("*")]
-    paths += [p for p in home.glob(".local/lib/python*/site-packages/*") if p.suffix in (".pth", ".py")]
+    paths += [
+        p for p in home.glob(".local/lib/python*/site-packages/*") if p.suffix in (".pth", ".py")
+    ]
     paths += [parent / name for parent in list(root.parents)[:-1] for name in _OF_PARENTS]
     return {
         str(path): _digest(path)
@@ -144,7 +147,7 @@ def _watched(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 def _digest(path: Path) -> str:
     try:
-        link = os.readlink(path) if path.is_symlink() else ""
+        link = str(path.readlink()) if path.is_symlink() else ""
         status = path.stat()
         if status.st_size > _MAX_BYTES:
             return f"{link} {status.st_size} {status.st_mtime_ns}"

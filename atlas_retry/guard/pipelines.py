@@ -1,0 +1,104 @@
+"""Rules on pipelines, git hooks and pre-commit. Reads, runs nothing."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.scripts import line_of, lines_kept
+
+_CI = re.compile(
+    r"^\.github/(workflows|actions)/|^\.gitlab-ci|^\.circleci/|^\.travis\.yml$|^azure-pipelines|^Jenkinsfile"
+    r"|^bitbucket-pipelines|^\.buildkite/|^\.woodpecker|^\.drone\.yml$|^appveyor\.yml$|^cloudbuild\.yaml$"
+)
+_HOOKS = re.compile(
+    r"^\.husky/|^\.githooks/|^\.?lefthook(-local)?\.ya?ml$|^\.claude/settings|^\.overcommit"
+)
+
+_CI_STEERS = re.compile(
+    r"^(continue-on-error|if|allow_failure|when|only|except|rules|branches-ignore|paths-ignore|"
+    r"tags-ignore|fail-fast|skip|env|defaults|shell|timeout-minutes|strategy|exclude)$"
+)
+
+
+def ci_and_hooks(scene: Scene) -> Iterator[Finding]:
+    """Pipelines and hooks: no step gone, none that may fail, none on a condition."""
+    for delta in scene.files:
+        if not (_CI.match(delta.path) or _HOOKS.match(delta.path)):
+            continue
+        if delta.is_deleted:
+            yield Finding(path=delta.path, detail="a pipeline or hook was deleted")
+        elif not delta.is_added:
+            yield from _steps_kept(delta)
+
+
+def _steps_kept(delta: Delta) -> Iterator[Finding]:
+    old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
+    yield from lines_kept(delta, [(n, line) for n, line in old if not _VERSION.search(line)], new)
+    before = Counter(line for _, line in old)
+    for number, line in new:
+        before[line] -= 1
+        key = re.match(r"-?\s*([\w-]+)\s*:", line)
+        if before[line] < 0 and key and _CI_STEERS.match(key[1]):
+            yield Finding(path=delta.path, line=number, detail=f"puts a step on terms: `{line}`")
+
+
+_VERSION = re.compile(r"^-?\s*(uses|image|\w*-version|name|key|restore-keys|with|runs-on)\s*:")
+
+
+def _numbered(text: str) -> list[tuple[int, str]]:
+    lines = enumerate(text.splitlines(), 1)
+    return [
+        (n, " ".join(s.split())) for n, s in lines if s.strip() and not s.strip().startswith("#")
+    ]
+
+
+def pre_commit(scene: Scene) -> Iterator[Finding]:
+    """Hooks removed, narrowed, softened or pinned to something older."""
+    for delta in scene.files:
+        if not re.search(r"(^|/)\.?pre-commit-(config|hooks)\.yaml$", delta.path):
+            continue
+        if delta.is_added:
+            continue
+        old = flat(parse(delta.path, delta.before or b""))
+        new = flat(parse(delta.path, delta.after or b""))
+        for key in dict.fromkeys((*old, *new)):
+            if old.get(key) != new.get(key) and not _hook_as_strict(key, old.get(key), new, old):
+                told = f"{'.'.join(key)}: {old.get(key, 'unset')} became {new.get(key, 'unset')}"
+                word = str(new.get(key, key[-1]))
+                yield Finding(path=delta.path, line=line_of(delta.new_text, word), detail=told)
+
+
+def _hook_as_strict(
+    key: tuple[str, ...], before: object, new: dict[tuple[str, ...], object], old: object
+) -> bool:
+    after, last = new.get(key), key[-1]
+    if last == "rev":
+        return before is None or _version(after) >= _version(before)
+    if last in ("name", "description", "verbose", "minimum_pre_commit_version", "default_stages"):
+        return last != "default_stages"
+    if key[0] in ("ci", "default_language_version"):
+        return True
+    if last in (
+        "exclude",
+        "files",
+        "stages",
+        "args",
+        "entry",
+        "types",
+        "types_or",
+        "exclude_types",
+        "always_run",
+        "pass_filenames",
+        "fail_fast",
+        "language",
+        "additional_dependencies",
+    ):
+        fresh = isinstance(old, dict) and not any(k[: len(key) - 1] == key[:-1] for k in old)
+        return fresh or last in ("additional_dependencies", "fail_fast")
+    return before is None
+
+
+def _version(value: object) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", str(value))[:4])

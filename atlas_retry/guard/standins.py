@@ -1,0 +1,145 @@
+"""Rules on stand-ins for the code under test, and on tricks with other languages' frameworks."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.fresh import (
+    Function,
+    fresh,
+    functions,
+    imports,
+    own_modules,
+    python,
+    root_of,
+)
+
+
+def mocks(scene: Scene) -> Iterator[Finding]:
+    """The code under test replaced by a stand-in within a test that was there before."""
+    for delta, old, new in python(scene):
+        if not places.is_test(delta.path):
+            continue
+        known, own = imports(new), own_modules(scene)
+        existing = functions(old)
+        for name, function in functions(new).items():
+            if name not in existing or ast.dump(existing[name]) == ast.dump(function):
+                continue
+            for node in fresh(existing[name], function):
+                target = patched(node, known, own) if isinstance(node, ast.Call) else None
+                if target:
+                    detail = f"`{target}`, which the test is about, is replaced"
+                    yield Finding(path=delta.path, line=_line(node), detail=detail)
+        yield from _replaced_imports(delta.path, old, new, own)
+
+
+def _line(node: ast.AST) -> int | None:
+    return getattr(node, "lineno", None)
+
+
+def patched(node: ast.Call, known: dict[str, str], own: frozenset[str]) -> str | None:
+    """What of the project's own a patching call replaces; calls of the outside world are fine."""
+    called = ast.unparse(node.func)
+    if (
+        not re.search(r"(^|\.)(patch(\.object|\.multiple|\.dict)?|setattr|setitem)$", called)
+        or not node.args
+    ):
+        return None
+    first = node.args[0]
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        parts = first.value.split(".")
+    else:
+        origin = known.get(root_of(first), root_of(first)).lstrip(".")
+        second = node.args[1] if len(node.args) > 1 else None
+        name = str(second.value) if isinstance(second, ast.Constant) else ""
+        parts = [*origin.split("."), *ast.unparse(first).split(".")[1:], name]
+    outside = set(parts[1:]) & _WORLD
+    return ".".join(parts) if parts[0] in own and not outside else None
+
+
+_WORLD = frozenset(
+    ("time", "datetime", "date", "now", "today", "random", "requests", "httpx", "urllib", "socket",
+     "subprocess", "os", "environ", "open", "sleep", "monotonic", "perf_counter", "clock", "uuid",
+     "uuid4", "getenv", "Path", "input", "print", "randint", "shutil", "smtplib", "boto3", "redis",
+     "sys", "logging", "logger", "log", "urlopen", "getpass", "platform", "locale", "tempfile")
+)  # fmt: skip
+
+
+def _replaced_imports(
+    path: str, old: ast.Module, new: ast.Module, own: frozenset[str]
+) -> Iterator[Finding]:
+    """Names that came from the code under test and now come from beside the test."""
+    before, after = imports(old), imports(new)
+    defined = {
+        node.name: node for node in new.body if isinstance(node, Function | ast.ClassDef)
+    } | {
+        target.id: node
+        for node in new.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for name, origin in before.items():
+        if origin.lstrip(".").split(".")[0] not in own:
+            continue
+        if name in defined:
+            detail = f"`{name}` is no longer the project's own"
+            yield Finding(path=path, line=defined[name].lineno, detail=detail)
+        elif (
+            name in after
+            and after[name] != origin
+            and re.search(r"(^|\.)(tests?|fakes?|stubs?)\b", after[name])
+        ):
+            yield Finding(path=path, line=1, detail=f"`{name}` now comes from {after[name]}")
+
+
+_OTHER = (
+    (
+        re.compile(
+            r"expect\.extend\(|\b(global|globalThis|window)\.(expect|test|it|describe)\s*=|\brequire\.cache\b|Module\._(load|resolve)"
+            r"|process\.exit(Code)?\s*[(=]\s*0?\s*\)?;?\s*$|process\.on\(['\"]exit|expect\.prototype|\.prototype\.toBe\b"
+        ),
+        (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts"),
+        "replaces or ends the test framework",
+    ),
+    (
+        re.compile(
+            r"\bjest\.(mock|doMock|setMock)\(\s*['\"]\.|\bvi\.(mock|doMock)\(\s*['\"]\.|\bspyOn\(.*\.mock(Return|Impl)"
+        ),
+        (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts"),
+        "replaces the code under test",
+    ),
+    (re.compile(r"\bos\.Exit\(0\)|^func TestMain\("), (".go",), "ends or takes over the test run"),
+    (
+        re.compile(
+            r"macro_rules!\s*(assert|assert_eq|assert_ne|panic)\b|process::exit\(0\)|panic::set_hook"
+        ),
+        (".rs",),
+        "replaces the assertion or ends the run",
+    ),
+    (
+        re.compile(
+            r"System\.exit\(|getRuntime\(\)\.halt|(InvocationInterceptor|ExecutionCondition|TestExecutionExceptionHandler"
+            r"|LifecycleMethodExecutionExceptionHandler)\b|static\s+\S+\s+assert(Equals|True|Throws)\s*\("
+        ),
+        (".java", ".kt"),
+        "takes over the test run",
+    ),
+)
+
+
+def other_tricks(scene: Scene) -> Iterator[Finding]:
+    """The same in JavaScript, Go, Rust and Java, by the lines that came."""
+    for delta in scene.files:
+        old = {line.strip() for line in delta.old_text.splitlines()}
+        for pattern, suffixes, detail in _OTHER:
+            if places.suffix(delta.path) not in suffixes:
+                continue
+            if "under test" in detail and delta.is_added:
+                continue
+            for number, line in enumerate(delta.new_text.splitlines(), 1):
+                bare = line.strip()
+                if bare not in old and not bare.startswith(("//", "*")) and pattern.search(bare):
+                    yield Finding(path=delta.path, line=number, detail=f"{detail}: `{bare[:80]}`")

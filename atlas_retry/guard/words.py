@@ -1,0 +1,6 @@
+"""Tables of words, written as text. Knows no meaning."""
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, white space between them."""
+    return frozenset(text.split())
