@@ -1,5 +1,6 @@
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import Workspace, changes, conflicts, put_back_git, restore, snapshot
 from atlas_retry.workspace.restore import INDEX
+from atlas_retry.workspace.scan import TEMPORARY
 from tests.repositories import (
     SHAPES,
     Shape,
@@ -195,6 +197,32 @@ def test_a_held_file_that_git_no_longer_sees_comes_back(root: Path, ws: Workspac
     write(root, ".env", bytes(2 << 20), 0o644)
     restore(ws, held.id)
     assert entries(root) == before
+
+
+def test_what_a_killed_restore_was_writing_is_no_file_and_goes(root: Path, ws: Workspace) -> None:
+    held, before = snapshot(ws), entries(root)
+    write(root, f"src/{TEMPORARY}", "half a fi")
+    assert snapshot(ws) == held
+    restore(ws, held.id)
+    assert entries(root) == before
+
+
+def test_a_work_tree_that_somebody_keeps_changing_is_told(root: Path, ws: Workspace) -> None:
+    held = snapshot(ws)
+    stop = threading.Event()
+
+    def scribble() -> None:
+        while not stop.is_set():
+            write(root, "src/a.py", "changed again\n")
+
+    writer = threading.Thread(target=scribble)
+    writer.start()
+    try:
+        with pytest.raises(WorkspaceError, match="something keeps changing"):
+            restore(ws, held.id)
+    finally:
+        stop.set()
+        writer.join()
 
 
 def test_what_is_in_the_way_is_told_and_the_rest_comes_back(root: Path, ws: Workspace) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import (
     NotARepositoryError,
@@ -363,6 +363,20 @@ def test_a_damaged_shadow_is_filled_again(root: Path, ws: Workspace) -> None:
     write(root, "src/a.py", "a = 1\n")
     assert snapshot(ws) == taken
     assert tree(ws, taken.id).read("src/b.py") == b"b = 2\n"
+
+
+def test_a_state_directory_that_cannot_be_written_is_told(ws: Workspace) -> None:
+    (ws.home / "shadow.lock").mkdir()
+    with pytest.raises(StateError, match="cannot be written") as refused:
+        snapshot(ws)
+    assert "ATLAS_HOME" in (refused.value.remedy or "")
+
+
+def test_a_work_tree_that_is_gone_is_told(root: Path, ws: Workspace) -> None:
+    snapshot(ws)
+    shutil.rmtree(root)
+    with pytest.raises(WorkspaceError):
+        snapshot(ws)
 
 
 def test_variables_of_an_outer_git_are_not_heard(root: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, shadow_environment, split
 from atlas_retry.workspace.store import BATCH_BYTES, Known
@@ -42,17 +42,24 @@ def shadow_git(ws: Workspace, *arguments: str, stdin: bytes = b"") -> bytes:
 def exclusive(ws: Workspace) -> Iterator[None]:
     """Be the only one who writes to the shadow repository; makes it where it is missing.
 
-    What a killed process left half done is cleared away first. Waits for its turn.
+    What a killed process left half done is cleared away first. Waits for its turn. Raises
+    StateError when the state directory cannot be written, or is full.
     """
-    with (ws.home / "shadow.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        busy = ws.home / "shadow.busy"
-        if busy.exists():
-            _clear(ws.shadow)
-        busy.touch()
-        _init(ws)
-        yield
-        busy.unlink()
+    busy = ws.home / "shadow.busy"
+    try:
+        with (ws.home / "shadow.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if busy.exists():
+                _clear(ws.shadow)
+            busy.touch()
+            _init(ws)
+            yield
+            busy.unlink()
+    except OSError as error:
+        raise StateError(
+            f"the state directory cannot be written: {error}",
+            remedy="make room there, or: export ATLAS_HOME=/a/folder/you/can/write",
+        ) from error
 
 
 def _init(ws: Workspace) -> None:
