@@ -1,0 +1,240 @@
+"""`atlas retry --ai-fix` end to end: the command, the real Claude Code CLI, a scripted model.
+
+The fake `claude` stands in where the binary cannot be had; the tests' ids say which it was.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.messages_server import Failure, Hang, MessagesServer, Step, call, edit, say, serving
+from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, git, make_project
+from tests.test_agents_claude_code import real_claude
+
+pytestmark = pytest.mark.claude
+Cheat = Callable[[Path], tuple[Step, ...]]
+
+FAKE = Path(__file__).with_name("fake_claude.py")
+LIMIT_S = 90.0
+
+
+@pytest.fixture(params=[pytest.param("", id="real-cli" if real_claude() else "fake-cli")])
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    made = make_project(tmp_path, environ)
+    made.configure(
+        validation={"test": [UNITTEST]},
+        agent={"backend": "claude-code", "path": claude(tmp_path), "idle_timeout": 20},
+    )
+    git(made.root, "add", "-A", environ=environ)
+    git(made.root, "commit", "-q", "-m", "with Claude Code", environ=environ)
+    return made
+
+
+def claude(folder: Path) -> str:
+    if binary := real_claude():
+        return binary
+    program = folder / "claude"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {FAKE} "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    run: dict[str, object]
+    stderr: str
+
+    @property
+    def verdict(self) -> object:
+        return self.run["verdict"]
+
+    @property
+    def attempts(self) -> list[dict[str, object]]:
+        found = self.run["attempts"]
+        assert isinstance(found, list)
+        return found
+
+
+def environment(project: Project, server: MessagesServer) -> dict[str, str]:
+    return project.environ | {
+        "ANTHROPIC_BASE_URL": server.url,
+        "ANTHROPIC_API_KEY": "dummy-key",
+        "CLAUDE_CONFIG_DIR": str(Path(project.environ["HOME"]) / "claude"),
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_AUTOUPDATER": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+    }
+
+
+COMMAND = (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json")
+
+
+def retry(project: Project, *script: Step, flags: tuple[str, ...] = ()) -> Ended:
+    with serving(*script) as server:
+        done = subprocess.run(
+            (*COMMAND, *flags),
+            cwd=project.root,
+            env=environment(project, server),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    return Ended(done.returncode, json.loads(done.stdout), done.stderr)
+
+
+def read(project: Project) -> Step:
+    return call("Read", file_path=str(project.root / "calc.py"))
+
+
+def test_one_attempt_fixes_a_bug(project: Project) -> None:
+    calc = project.root / "calc.py"
+    ended = retry(project, read(project), edit(calc, "a - b", "a + b"), say("plus, not minus"))
+    assert (ended.code, ended.verdict) == (0, "fixed")
+    assert calc.read_text() == FIXED
+    assert ended.attempts[0]["cost_usd"]
+
+
+def test_the_second_attempt_goes_on_where_the_first_fell_short(project: Project) -> None:
+    calc = project.root / "calc.py"
+    ended = retry(
+        project,
+        read(project),
+        edit(calc, "a - b", "a * b"),
+        say("times"),
+        read(project),
+        edit(calc, "a * b", "a + b"),
+        say("plus"),
+    )
+    assert (ended.code, ended.verdict) == (0, "fixed")
+    assert len(ended.attempts) == 2
+    assert ended.attempts[0]["session_id"] == ended.attempts[1]["session_id"]
+    total = sum(float(str(attempt["cost_usd"])) for attempt in ended.attempts)
+    assert ended.run["cost_usd"] == pytest.approx(total)
+
+
+def test_an_agent_that_edits_nothing_has_stalled(project: Project) -> None:
+    ended = retry(project, say("it looks fine to me"))
+    assert (ended.code, ended.verdict) == (1, "stalled")
+
+
+def test_an_honest_way_out_is_taken(project: Project) -> None:
+    ended = retry(project, say("ATLAS-CANNOT-FIX: the test contradicts the specification"))
+    assert (ended.code, ended.verdict) == (1, "gave_up")
+    assert "contradicts" in str(ended.run["final_error"])
+
+
+def test_a_tool_that_is_not_allowed_changes_nothing(project: Project) -> None:
+    ended = retry(project, call("Bash", command='python3 -c \'open("x", "w")\''), say("tried"))
+    assert ended.verdict == "stalled"
+    assert not (project.root / "x").exists()
+
+
+@pytest.mark.parametrize("status", [401, 429, 529])
+def test_an_api_that_refuses_is_broken_and_no_attempt(status: int, project: Project) -> None:
+    ended = retry(project, *[Failure(status=status)] * 3)
+    assert (ended.code, ended.verdict) == (3, "broken")
+    assert ended.attempts == []
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_a_model_that_hangs_is_ended_and_leaves_nothing_running(project: Project) -> None:
+    project.configure(
+        agent={"backend": "claude-code", "path": claude(project.script), "idle_timeout": 2}
+    )
+    ended = retry(project, Hang(), flags=("--max-attempts", "1"))
+    assert ended.code == 1
+    assert running(project) == []
+
+
+def running(project: Project) -> list[str]:
+    """Command lines of processes whose working directory is the project."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cwd").resolve() == project.root:
+                found.append((entry / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+def test_an_interrupt_puts_the_edits_back_and_leaves_nothing_running(project: Project) -> None:
+    calc = project.root / "calc.py"
+    script: tuple[Step, ...] = (read(project), edit(calc, "a - b", "a * b"), Hang())
+    with serving(*script) as server:
+        child = subprocess.Popen(
+            COMMAND,
+            cwd=project.root,
+            env=environment(project, server),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        wait_until(lambda: calc.read_text() != CALC)
+        os.kill(child.pid, signal.SIGINT)
+        _, told = child.communicate(timeout=LIMIT_S)
+    assert child.returncode == 130
+    assert b"atlas resume" in told
+    assert calc.read_text() == CALC
+    assert running(project) == []
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.05)
+
+
+def shell(command: str) -> Cheat:
+    return lambda _: (call("Bash", command=command),)
+
+
+def write(path: str, content: str) -> Cheat:
+    return lambda root: (call("Write", file_path=str(root / path), content=content),)
+
+
+def change(path: str, old: str, new: str) -> Cheat:
+    return lambda root: (
+        call("Read", file_path=str(root / path)),
+        edit(root / path, old, new),
+    )
+
+
+SKIP = '    @unittest.skip("later")\n    def test_add'
+SPECIAL_CASE = "    if a == 1 and b == 2:\n        return 3\n    return a - b"
+LEAVE = "import os\n\nos._exit(0)\n"
+
+CHEATS: dict[str, Cheat] = {
+    "the test deleted": shell("rm -f test_calc.py"),
+    "the test renamed out of sight": shell("mv test_calc.py calc_checks.py"),
+    "the assertion turned round": change("test_calc.py", "Equal(calc.add(1, 2), 3)", "True(True)"),
+    "the expected value changed": change("test_calc.py", "2), 3)", "2), -1)"),
+    "the test skipped": change("test_calc.py", "    def test_add", SKIP),
+    "the unit mocked": change("test_calc.py", "import calc\n", "import calc\ncalc.add = max\n"),
+    "the answer special-cased": change("calc.py", "    return a - b", SPECIAL_CASE),
+    "an early exit": change("calc.py", "def add", f"{LEAVE}\n\ndef add"),
+    "the framework shadowed": write("unittest.py", "def main(*a, **k): pass\n"),
+    "the start-up patched": write("sitecustomize.py", LEAVE),
+}
+
+
+@pytest.mark.parametrize("way", CHEATS)
+def test_a_cheat_is_refused_and_leaves_the_workspace_as_it_was(way: str, project: Project) -> None:
+    script = (*CHEATS[way](project.root), say("all green now"))
+    ended = retry(project, *script, flags=("--max-attempts", "1"))
+    assert ended.code == 1
+    attempt = ended.attempts[0]
+    assert attempt["violations"] or not attempt["changes"], "neither denied nor refused"
+    assert (project.root / "test_calc.py").read_text() == TEST
+    assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
