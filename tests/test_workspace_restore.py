@@ -212,7 +212,7 @@ def test_a_work_tree_that_somebody_keeps_changing_is_told(root: Path, ws: Worksp
     stop = threading.Event()
 
     def scribble() -> None:
-        while not stop.is_set():
+        while not stop.wait(0.002):
             write(root, "src/a.py", "changed again\n")
 
     writer = threading.Thread(target=scribble)

@@ -194,7 +194,7 @@ def test_files_that_are_written_meanwhile_do_no_harm(root: Path, ws: Workspace) 
 
     def scribble() -> None:
         number = 0
-        while not stop.is_set():
+        while not stop.wait(0.0005):
             number += 1
             file = write(root, f"busy/{number % 50}.txt", f"{number}\n" * 1000)
             if number % 3 == 0:
