@@ -1,11 +1,11 @@
 """What the tests of processes share: commands from nothing, and a look at what is left of them."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,26 +62,30 @@ def until(condition: Callable[[], bool], *, within_s: float = 5.0) -> None:
         time.sleep(0.01)
 
 
-def start_python(
-    code: str, *arguments: str, stdin: int = subprocess.DEVNULL
-) -> subprocess.Popen[bytes]:
-    """A Python in a group, not a session, of its own, as a shell would start it."""
-    return subprocess.Popen(
+@contextmanager
+def start_python(code: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A Python in a group, not a session, of its own, as a shell would start it; ended after."""
+    with subprocess.Popen(
         python(code, *arguments),
         env=ENV,
-        stdin=stdin,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         process_group=0,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def finish(process: subprocess.Popen[bytes], *, within_s: float = 10.0) -> tuple[int, str]:
-    """Wait for its end; exit code and output. Ends it, if it does not."""
-    try:
-        out, err = process.communicate(timeout=within_s)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        raise
-    return process.returncode, (out + err).decode()
+    """Wait for its end; exit code and output."""
+    out, _ = process.communicate(timeout=within_s)
+    return process.returncode, out.decode()
+
+
+def run_python(code: str, *arguments: str) -> tuple[int, str]:
+    """Exit code and output of a Python that ends by itself."""
+    with start_python(code, *arguments) as process:
+        return finish(process)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.process import Command, Completed, Ended, capture, run, run_all
-from tests.processes import ENV, alive, finish, python, shell, start_python, token, until
+from tests.processes import ENV, alive, python, run_python, shell, token, until
 
 
 def test_an_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_log_holds_everything_even_if_the_command_reopens_its_output(tmp_pat
 def test_signals_are_as_a_shell_would_leave_them() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     try:
-        done = run(shell("grep -E 'SigBlk|SigIgn' /proc/self/status"))
+        done = run(shell("", argv=("grep", "-E", "SigBlk|SigIgn", "/proc/self/status")))
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
     blocked, ignored = (int(line.split()[1], 16) for line in done.stdout.text.splitlines())
@@ -176,7 +176,7 @@ def test_commands_start_in_order_and_no_more_than_jobs_at_once() -> None:
 def test_side_by_side_takes_as_long_as_the_longest() -> None:
     start = time.monotonic()
     run_all([shell("sleep 0.3") for _ in range(4)], jobs=4)
-    assert time.monotonic() - start < 0.6
+    assert time.monotonic() - start < 1
 
 
 def test_after_a_failure_nothing_more_is_started() -> None:
@@ -247,7 +247,7 @@ with handle_signals():
     print(run(command).exit_code)
 """
     lost = "None its exit status was lost: somebody else waited for it"
-    assert finish(start_python(code)) == (0, f"{lost}\n0\n")
+    assert run_python(code) == (0, f"{lost}\n0\n")
 
 
 def test_closed_standard_files_do_not_become_logs(tmp_path: Path) -> None:
@@ -259,13 +259,13 @@ folder = Path(sys.argv[1])
 command = Command(argv=("sh", "-c", "echo hello; cat"), cwd=folder, env={"PATH": "/usr/bin:/bin"},
                   log_dir=folder)
 done = run(command)
-os.write(1, b"lost")
-(folder / "result").write_text(done.stdout.text)
+files = [os.readlink(f"/proc/self/fd/{n}") for n in range(3)]
+(folder / "result").write_text(f"{done.stdout.text}{files}")
 """
     line = 'exec "$@" <&- >&- 2>&-'
     closed = ["/bin/sh", "-c", line, "sh", *python(code, str(tmp_path))]
     subprocess.run(closed, env=ENV, check=True, timeout=10)
-    assert (tmp_path / "result").read_text() == "hello\n"
+    assert (tmp_path / "result").read_text() == f"hello\n{['/dev/null'] * 3}"
     assert (tmp_path / "stdout.log").read_text() == "hello\n"
 
 
@@ -279,7 +279,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
 ends = run_all([command] * 12, jobs=12)
 print({end.ended.value for end in ends}, {end.error for end in ends if end.error})
 """
-    _, out = finish(start_python(code))
+    _, out = run_python(code)
     assert "exited" in out
     assert "`sleep` cannot be started: Too many open files" in out
 

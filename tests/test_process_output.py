@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from atlas_retry.process import Ended, run
 from atlas_retry.process.output import HEAD_BYTES, TAIL_BYTES, Excerpt, seam
-from tests.processes import finish, shell, start_python
+from tests.processes import run_python, shell
 
 COLOURED = "é\x1b[1;31mred\x1b[0m€\x1b]8;;http://x/y\x1b\\link\x1b]8;;\x07😀\x1b(B\n"
 WHOLE = re.compile(r"\x1b(\[[0-9;]*m|\][^\x07\x1b]*(\x07|\x1b\\)|\(B)")
@@ -117,7 +117,7 @@ before = peak()
 size = sh("yes | head -c 200000000").stdout.size_bytes
 print(size, peak() - before, peak())
 """
-    code_, out = finish(start_python(code, str(tmp_path)))
+    code_, out = run_python(code, str(tmp_path))
     size, grown_kib, peak_kib = map(int, out.split())
     assert (code_, size) == (0, 200_000_000)
     assert grown_kib < 15 << 10

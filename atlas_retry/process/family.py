@@ -94,6 +94,11 @@ def _become_subreaper() -> bool:
     return False
 
 
+def prepare() -> None:
+    """Become ready to start commands. To be called before anything else is opened for them."""
+    _household()
+
+
 def mark() -> str:
     """The name of the variable by which everything that this process starts can be found."""
     return _household().mark

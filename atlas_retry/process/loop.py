@@ -60,6 +60,7 @@ class Loop:
 
     def run(self, jobs: int) -> tuple[Completed | None, ...]:
         """How each ended, in order; None: not started. Raises Interrupted when asked to stop."""
+        family.prepare()
         self._listen()
         try:
             self._fill(jobs)

@@ -9,7 +9,8 @@ import subprocess
 from contextlib import suppress
 
 # $1 is the name of the marker. TERM and a second of grace first: an agent's CLI then ends what it
-# started itself. 0 only asks who is left.
+# started itself; 0 only asks who is left. We may die before we have told of a leader, or before one
+# has its environment: hence the groups of whoever is marked, and a second look in any case.
 _SCRIPT = """
 groups=
 while read -r change leader; do
@@ -26,11 +27,14 @@ for signal in TERM 0 0 0 0 0 0 0 0 0 KILL KILL KILL KILL; do
     file=${file#/proc/}
     marked="$marked ${file%/environ}"
   done
+  if [ $signal = TERM ]; then
+    for leader in $marked; do groups="$groups -$leader"; done
+  fi
   left=
   for target in $groups $marked; do
     kill -s $signal -- $target && left=yes
   done
-  [ "$left" ] || exit 0
+  [ "$left" ] || [ $signal = TERM ] || exit 0
   sleep 0.1
 done
 """
