@@ -31,6 +31,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """What the runs that share this one's budget have come to, this one left out."""
+
+    cost_usd: float = 0.0
+    """Spent, and promised to attempts that are under way."""
+    dearest_usd: float = 0.0
+    """The most that one attempt has cost, in this run or another."""
+    promised_usd: float | None = None
+    """What the next attempt of this run may cost; None = unlimited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Everything a run has come to so far."""
 
@@ -52,11 +64,17 @@ class Progress:
     refused: AgentReply | None = None
     """The agent could not be had."""
     elapsed_s: float = 0.0
+    elsewhere: Elsewhere = Elsewhere()
 
     @property
     def cost_usd(self) -> float:
         refused = (self.refused.cost_usd or 0.0) if self.refused else 0.0
         return sum((attempt.cost_usd or 0.0 for attempt in self.attempts), refused)
+
+    @property
+    def dearest_usd(self) -> float:
+        """The most that one attempt has cost."""
+        return max((attempt.cost_usd or 0.0 for attempt in self.attempts), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,14 +178,16 @@ def _cost_spent(progress: Progress, limits: Limits) -> End | None:
     allowed = limits.budget.cost_usd
     if allowed is None:
         return None
-    spent = progress.cost_usd
+    others = progress.elsewhere
+    spent = progress.cost_usd + others.cost_usd
+    together = " by all workspaces together" if others.cost_usd else ""
     if spent >= allowed:
-        return _exhausted(f"the budget of ${allowed:.2f} is spent")
-    likely = max((attempt.cost_usd or 0.0 for attempt in progress.attempts), default=0.0)
+        return _exhausted(f"the budget of ${allowed:.2f} is spent{together}")
+    likely = max(progress.dearest_usd, others.dearest_usd)
     if spent + likely > allowed:
         return _exhausted(
-            f"the next attempt would exceed the budget: ${spent:.2f} of ${allowed:.2f} are spent, "
-            f"the dearest attempt cost ${likely:.2f}"
+            f"the next attempt would exceed the budget: ${spent:.2f} of ${allowed:.2f} are spent"
+            f"{together}, the dearest attempt cost ${likely:.2f}"
         )
     return None
 

@@ -80,6 +80,8 @@ class Effects:
     """What the guard says of the change between two snapshots, given what failed before it."""
     learn: Callable[[Outcome], str | None]
     """Record what a failed run teaches; the record's id."""
+    account: Callable[[Progress], Progress]
+    """The same with the time it took, and with what others have spent of a budget they share."""
     elapsed_s: Callable[[], float]
     emit: Emit
 
@@ -107,7 +109,7 @@ def retry(run: Run, do: Effects) -> Outcome:
     scope = Scope(workspace=run.workspace.name, run=run.run_id)
     do = replace(do, emit=within(do.emit, scope))
     progress = run.so_far or _begin(run, do)
-    while (end := decide(replace(progress, elapsed_s=do.elapsed_s()), run.limits)) is None:
+    while (end := decide(progress := do.account(progress), run.limits)) is None:
         progress = _attempt(progress, run, do)
     progress, final = _keep(progress, end, run, do)
     outcome = _outcome(run, progress, end, final, round(do.elapsed_s() * 1000))

@@ -3,17 +3,18 @@
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 from atlas_retry import gates, judge, state, workspace
-from atlas_retry.decision import Limits, Progress
+from atlas_retry.decision import Elsewhere, Limits, Progress, decide
 from atlas_retry.events import Emit, Notice
 from atlas_retry.loop import Effects, Judgement, Run, Taken
-from atlas_retry.model import Agent, AgentRequest, Level, Outcome, Session, Validation
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Outcome, Session, Validation
 from atlas_retry.prompt import Brief, compose
+from atlas_retry.purse import Purse
 from atlas_retry.redaction import clean, redact, secret_values
 from atlas_retry.settings import GuardMode, attempts_allowed
 from atlas_retry.site import Site, failing_gates, plan
@@ -77,6 +78,8 @@ class Journey:
     """How long each gate took before, by name."""
     emit: Emit
     started_s: float
+    purse: Purse = field(default_factory=Purse)
+    """What the runs of a batch share."""
 
 
 def effects(journey: Journey) -> Effects:
@@ -92,12 +95,29 @@ def effects(journey: Journey) -> Effects:
             journey.emit,
         ),
         request=lambda progress, number: _request(journey, progress, number),
-        ask=journey.agent,
+        ask=lambda request: _ask(journey, request),
         judge=lambda before, after, failed: _judgement(journey, before, after, failed),
         learn=journey.learn,
+        account=lambda progress: _account(journey, progress),
         elapsed_s=lambda: time.monotonic() - journey.started_s,
         emit=journey.emit,
     )
+
+
+def _account(journey: Journey, progress: Progress) -> Progress:
+    """A run that is over anyway takes nothing out of the purse, not even for a moment."""
+    own_s = time.monotonic() - journey.started_s
+    told = replace(progress, elapsed_s=max(own_s, journey.purse.elapsed_s), elsewhere=Elsewhere())
+    if decide(told, journey.run.limits):
+        return told
+    allowed = journey.run.limits.budget.cost_usd
+    return replace(told, elsewhere=journey.purse.draw(str(journey.site.root), told, allowed))
+
+
+def _ask(journey: Journey, request: AgentRequest) -> AgentReply:
+    reply = journey.agent(request)
+    journey.purse.settle(str(journey.site.root), reply.cost_usd or 0.0)
+    return reply
 
 
 def _take(journey: Journey, name: str) -> Taken:
@@ -153,7 +173,6 @@ def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRe
     prompt_file = scratch / "prompt.md"
     prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
     session_id, session_cost_usd = _conversation(journey, progress, number)
-    budget = settings.retry.budget
     request = AgentRequest(
         prompt=prompt.text,
         workspace=str(journey.site.root),
@@ -163,10 +182,10 @@ def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRe
         session=Session.RESUME if session_id else Session.NEW,
         session_id=session_id,
         session_cost_usd=session_cost_usd,
-        cost_usd=_left(budget.cost_usd, progress.cost_usd),
+        cost_usd=progress.elsewhere.promised_usd,
         timeout_s=_sooner(
             settings.agent.timeout_s,
-            _left(budget.wall_s, time.monotonic() - journey.started_s),
+            _left(settings.retry.budget.wall_s, progress.elapsed_s),
         ),
         idle_timeout_s=settings.agent.idle_timeout_s,
         commands=tuple(gate.run for gate in settings.gates if gate.run),

@@ -1,0 +1,61 @@
+"""One budget for runs side by side: what they have spent and what is promised. Decides nothing."""
+
+import threading
+import time
+
+from atlas_retry.decision import Elsewhere, Progress
+
+
+class Purse:
+    """What the runs of a batch have come to together; any thread may ask.
+
+    An attempt is promised its share of the rest before it starts, so that attempts under way at
+    once cannot spend more than the budget between them.
+    """
+
+    def __init__(self, *, runs: int = 1, jobs: int = 1) -> None:
+        self._lock = threading.Lock()
+        self._runs = runs
+        self._jobs = jobs
+        self._spent: dict[str, float] = {}
+        self._promised: dict[str, float] = {}
+        self._dearest = 0.0
+        self._started_s = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the first of the runs could begin."""
+        return time.monotonic() - self._started_s
+
+    def draw(self, key: str, progress: Progress, allowed_usd: float | None) -> Elsewhere:
+        """What all others have come to, and what this run's next attempt may cost.
+
+        `key` tells the run from the others; `allowed_usd` is the budget of all together.
+        """
+        with self._lock:
+            self._spent[key] = progress.cost_usd
+            self._promised.pop(key, None)
+            told = sum((*self._spent.values(), *self._promised.values()))
+            likely = max(self._dearest, progress.dearest_usd)
+            promised = None
+            if allowed_usd is not None:
+                rest = max(allowed_usd - told, 0.0)
+                idle = max(min(self._runs, self._jobs) - len(self._promised), 1)
+                promised = min(rest, max(rest / idle, likely))
+                self._promised[key] = promised
+            return Elsewhere(
+                cost_usd=told - progress.cost_usd, dearest_usd=likely, promised_usd=promised
+            )
+
+    def settle(self, key: str, cost_usd: float) -> None:
+        """An attempt is paid: the rest of what it was promised is free again."""
+        with self._lock:
+            self._spent[key] = self._spent.get(key, 0.0) + cost_usd
+            self._promised.pop(key, None)
+            self._dearest = max(self._dearest, cost_usd)
+
+    def leave(self, key: str) -> None:
+        """This run has ended, however it ended."""
+        with self._lock:
+            self._promised.pop(key, None)
+            self._runs -= 1
