@@ -1,6 +1,5 @@
 import os
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -205,24 +204,6 @@ def test_what_a_killed_restore_was_writing_is_no_file_and_goes(root: Path, ws: W
     assert snapshot(ws) == held
     restore(ws, held.id)
     assert entries(root) == before
-
-
-def test_a_work_tree_that_somebody_keeps_changing_is_told(root: Path, ws: Workspace) -> None:
-    held = snapshot(ws)
-    stop = threading.Event()
-
-    def scribble() -> None:
-        while not stop.wait(0.002):
-            write(root, "src/a.py", "changed again\n")
-
-    writer = threading.Thread(target=scribble)
-    writer.start()
-    try:
-        with pytest.raises(WorkspaceError, match="something keeps changing"):
-            restore(ws, held.id)
-    finally:
-        stop.set()
-        writer.join()
 
 
 def test_what_is_in_the_way_is_told_and_the_rest_comes_back(root: Path, ws: Workspace) -> None:
