@@ -31,7 +31,10 @@ def folder(*parts: str | Path) -> Path:
     """The folder of these parts, made with mode 0700 where it is missing. Raises StateError."""
     path = Path(*parts)
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for above in reversed(path.parents):
+            if not above.exists():
+                above.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise StateError(
             f"the state directory cannot be written: {error}",

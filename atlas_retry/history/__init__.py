@@ -3,7 +3,7 @@
 An observer writes it as events come; nothing here runs a gate or asks an agent.
 """
 
-from atlas_retry.history.database import connect, path_of, reading, writing
+from atlas_retry.history.database import connect, opened, path_of, reading, writing
 from atlas_retry.history.journal import Journal, journal
 from atlas_retry.history.pulse import beating, last_beat_s
 from atlas_retry.history.states import TRANSITIONS, State
@@ -30,6 +30,7 @@ __all__ = [
     "connect",
     "journal",
     "last_beat_s",
+    "opened",
     "path_of",
     "reading",
     "writing",

@@ -108,18 +108,20 @@ def _attempt(document: str, validation: str | None) -> Attempt:
 def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
     """What a run that was cut off had come to."""
     documents = connection.execute(
-        "SELECT document FROM validations WHERE run = ? AND attempt IS NULL ORDER BY number",
+        "SELECT document FROM validations WHERE run = ? AND attempt IS NULL"
+        " AND document NOT NULL ORDER BY number",
         (run_id,),
     )
     return Remains(
         order=order_of(connection, run_id),
         validations=tuple(read(document, Validation) for (document,) in documents),
         attempts=attempts(connection, run_id),
-        open_attempt=_open_attempt(connection, run_id),
+        open_attempt=open_attempt(connection, run_id),
     )
 
 
-def _open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | None:
+def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | None:
+    """The attempt of a run that was started and not finished."""
     found = connection.execute(
         "SELECT number, snapshot, session_id, reply FROM attempts"
         " WHERE run = ? AND ended_at IS NULL",

@@ -44,6 +44,13 @@ def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connecti
 
 
 @contextmanager
+def opened(home: Path) -> Iterator[sqlite3.Connection]:
+    """The journal as `connect` gives it, closed afterwards."""
+    with closing(connect(home)) as connection:
+        yield connection
+
+
+@contextmanager
 def reading(home: Path, migrations: Migrations = MIGRATIONS) -> Iterator[sqlite3.Connection]:
     """The journal, to look something up; an empty one where there is none yet.
 

@@ -8,7 +8,7 @@ from atlas_retry.workspace.changes import changes, patch
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
 from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.lock import Holder, holder, lock
-from atlas_retry.workspace.putback import put_back_git
+from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restore import Restored, conflicts, restore
 from atlas_retry.workspace.shadow import compact, drop, keep, kept
 from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
@@ -50,6 +50,7 @@ __all__ = [
     "list_worktrees",
     "load",
     "lock",
+    "moved_git",
     "open_workspace",
     "patch",
     "put_back_git",

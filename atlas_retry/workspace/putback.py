@@ -47,6 +47,37 @@ def put_back_git(
     return tuple(sorted(set(done)))
 
 
+def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
+    """What `put_back_git` would put back for this work tree: names, and the files that hold it.
+
+    Without the index, and of the refs only the branch that was checked out: the others belong to
+    other worktrees as well. The files' times tell who moved it; what is gone has none.
+    """
+    state = read_state(ws, snapshot_id)
+    found: dict[str, list[Path]] = {}
+    for name in sorted({*state.git, *(name for name, _ in git_files(ws))}):
+        base, path = _place_of(ws, name)
+        fact = _fact_of(name)
+        if fact not in _NOT_OURS and place.look(base, path) != state.git.get(name):
+            found.setdefault(fact, []).append(base / path)
+    branch = _branch(ws, state)
+    if branch and _held_refs(ws, state).get(branch) != dict(refs_of(ws.root, ws.environ)).get(
+        branch
+    ):
+        found[branch] = [ws.common_dir / branch]
+    return {name: tuple(path for path in paths if path.exists()) for name, paths in found.items()}
+
+
+_NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD"})
+
+
+def _branch(ws: Workspace, state: State) -> str | None:
+    """The branch that was checked out."""
+    head = state.git.get("own/HEAD")
+    text = read_blobs(ws, [head.oid])[head.oid].decode().strip() if head else ""
+    return text.removeprefix(_SYMBOLIC) if text.startswith(_SYMBOLIC) else None
+
+
 class _Wanted:
     """Which facts are asked for."""
 

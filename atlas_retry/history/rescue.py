@@ -1,0 +1,183 @@
+"""Put back what was there before a run, or take what one of its attempts made; loses nothing.
+
+Whatever goes is held first. What somebody edited since the run is told and stays.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from atlas_retry import process, workspace
+from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.history.pulse import last_beat_s
+from atlas_retry.history.states import State
+from atlas_retry.history.values import OpenAttempt, RunRow
+
+START, ORIGIN, END, HELD = "start", "origin", "end", "undone"
+AFTERMATH_S = 4.0
+"""So long what a killed run had started may still have written, until the watchdog ended it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutBack:
+    """What was done to a workspace."""
+
+    changed: tuple[str, ...] = ()
+    """Paths, relative to the root; `.git/index` for the index."""
+    git: tuple[str, ...] = ()
+    """What of git's own state was put back, as in `workspace.git_facts`."""
+    left_alone: tuple[str, ...] = ()
+    """What somebody edited since: told, not touched."""
+    ended: tuple[str, ...] = ()
+    """Processes of the run that were still there."""
+    now: str = ""
+    """Snapshot that the workspace was brought to."""
+
+
+def held_under(run: RunRow, name: str) -> str:
+    """The name by which a snapshot of a run is kept."""
+    return f"runs/{run.id}/{name}"
+
+
+def snapshots(ws: workspace.Workspace, run: RunRow) -> dict[str, str]:
+    """The snapshots of a run by their short names."""
+    prefix = held_under(run, "")
+    return {
+        name.removeprefix(prefix): snapshot_id
+        for name, snapshot_id in workspace.kept(ws).items()
+        if name.startswith(prefix)
+    }
+
+
+def undo(
+    ws: workspace.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
+) -> PutBack:
+    """Put back what was there before a run. The workspace's lock is held by the caller.
+
+    `attempt` is the one that was under way when the run was cut off. Raises WorkspaceError.
+    """
+    ended = process.end_marked(run.mark) if run.is_open else ()
+    held = snapshots(ws, run)
+    if START not in held:
+        raise _gone(run, START)
+    alive_s = last_sign_of_life_s(run, folder)
+    known = _known(run, held, attempt)
+    there = workspace.snapshot(ws)
+    if there.work != workspace.load(ws, run.start).work:
+        workspace.keep(ws, held_under(run, HELD), there.id)
+    if run.state is not State.UNDONE:
+        workspace.keep(ws, held_under(run, END), known or there.id)
+    done = (
+        workspace.restore(ws, run.start, since=known)
+        if known
+        else _restore_but_edited(ws, run, alive_s)
+    )
+    moved = workspace.moved_git(ws, run.start)
+    theirs = {name for name, files in moved.items() if _is_later(files, alive_s)}
+    git = workspace.put_back_git(ws, run.start, moved.keys() - theirs) if moved else ()
+    return PutBack(
+        changed=done.changed,
+        git=git,
+        left_alone=(*done.conflicts, *sorted(theirs)),
+        ended=ended,
+        now=run.start,
+    )
+
+
+def pick(ws: workspace.Workspace, run: RunRow, name: str) -> PutBack:
+    """Bring the files to another snapshot of a run; the index stays as it is.
+
+    Raises UsageError for a snapshot that there is not, WorkspaceError.
+    """
+    held = snapshots(ws, run)
+    if name not in held:
+        raise UsageError(
+            f"run {run.id} holds no {name!r}", remedy=f"one of: {', '.join(sorted(held))}"
+        )
+    since = run.left_behind or held.get(ORIGIN)
+    if run.is_open or since is None:
+        raise WorkspaceError(
+            f"run {run.id} was cut off, so nobody knows what in the workspace is its doing",
+            remedy=f"atlas resume, or atlas undo {run.id}",
+        )
+    workspace.keep(ws, held_under(run, HELD), workspace.snapshot(ws).id)
+    wanted = [c.path for c in workspace.changes(ws, since, held[name], ignored=True)]
+    if not wanted:
+        return PutBack(now=held[name])
+    done = workspace.restore(ws, held[name], wanted, since=since)
+    return PutBack(changed=done.changed, left_alone=done.conflicts, now=held[name])
+
+
+def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, str]:
+    """The snapshots before and after an attempt, as its agent left them; or of the whole run.
+
+    Raises UsageError for an attempt that there is not.
+    """
+    held = snapshots(ws, run)
+    if name is None:
+        after = held.get(END) or run.left_behind or held.get(ORIGIN)
+        return run.start, workspace.snapshot(ws).id if run.is_open or not after else after
+    if name not in held or f"{name}-before" not in held:
+        known = ", ".join(sorted(other for other in held if other.isdecimal())) or "none"
+        raise UsageError(f"run {run.id} holds no attempt {name!r}", remedy=f"it holds: {known}")
+    return held[f"{name}-before"], held[name]
+
+
+def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
+    """When a run was last known to be alive, in seconds since the epoch."""
+    told = datetime.fromisoformat(run.ended_at or run.last_at).timestamp()
+    return max(told, last_beat_s(folder) or told)
+
+
+def edited_since(ws: workspace.Workspace, paths: Iterable[str], alive_s: float) -> tuple[str, ...]:
+    """Those of these files that somebody changed after the run and all of its had ended."""
+    return tuple(path for path in paths if _is_later((ws.root / path,), alive_s))
+
+
+def _is_later(files: Iterable[Path], alive_s: float) -> bool:
+    """By the time of the inode's last change, which nobody can set back."""
+    for file in files:
+        try:
+            if file.lstat().st_ctime > alive_s + AFTERMATH_S:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) -> str | None:
+    """The snapshot of what the run left behind; None when it died without putting it in order."""
+    if run.left_behind:
+        return run.left_behind
+    if run.verdict is not None:
+        return held.get(ORIGIN)
+    return attempt.snapshot if attempt and was_put_in_order(run, held, attempt) else None
+
+
+def was_put_in_order(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt) -> bool:
+    """Whether the unfinished attempt's edits were put back before the run ended."""
+    return run.state is State.INTERRUPTED and unfinished(attempt) in held
+
+
+def unfinished(attempt: OpenAttempt) -> str:
+    """The name of the snapshot that holds what an attempt had done when it was cut off."""
+    return f"{attempt.number}-unfinished"
+
+
+def _restore_but_edited(ws: workspace.Workspace, run: RunRow, alive_s: float) -> workspace.Restored:
+    """All of it, but for what was edited long after the run was last alive."""
+    now = workspace.snapshot(ws)
+    paths = {c.path for c in workspace.changes(ws, run.start, now.id, ignored=True)}
+    theirs = set(edited_since(ws, paths, alive_s))
+    if not theirs and not _is_later((ws.git_dir / "index",), alive_s):
+        return workspace.restore(ws, run.start)
+    done = workspace.restore(ws, run.start, paths - theirs)
+    return workspace.Restored(changed=done.changed, conflicts=tuple(sorted(theirs)))
+
+
+def _gone(run: RunRow, name: str) -> WorkspaceError:
+    return WorkspaceError(
+        f"run {run.id} no longer holds {name!r}: it has been pruned",
+        remedy="atlas log lists the runs that are still held",
+    )

@@ -1,0 +1,121 @@
+"""Runs, timelines and what was put back, as text and JSON. Looks nothing up but the event log."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from atlas_retry.history.rescue import HELD, PutBack
+from atlas_retry.history.values import RunRow, Transition
+from atlas_retry.reports.documents import encode
+from atlas_retry.units import seconds, usd
+
+MAX_SHOWN = 12
+
+
+class Line(msgspec.Struct, frozen=True):
+    """What the event log says of one event."""
+
+    time: str
+    event: str
+    message: str
+    level: str = "note"
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One line of a timeline."""
+
+    at: str
+    what: str
+    text: str
+
+
+def as_json(values: object) -> str:
+    """Any values of ours."""
+    return encode(values)
+
+
+def list_of(rows: Sequence[RunRow]) -> str:
+    """One line a run, the newest first."""
+    if not rows:
+        return "no run is recorded here; atlas retry makes one\n"
+    return "".join(f"{_row(row)}\n" for row in rows)
+
+
+def _row(row: RunRow) -> str:
+    attempts = f"{row.attempts} attempt{'' if row.attempts == 1 else 's'}"
+    took = seconds(row.duration_ms) if row.duration_ms is not None else ""
+    tail = f"  {row.reason}" if row.reason else ""
+    ended = state_of(row)
+    return (
+        f"{row.id}  {_minute(row.started_at)}  {ended:<17}  {attempts:<10}  "
+        f"{usd(row.cost_usd):>8}  {took:>8}{tail}"
+    ).rstrip()
+
+
+def state_of(row: RunRow) -> str:
+    """How a run ended, else where it is."""
+    if row.state in ("abandoned", "undone") or row.verdict is None:
+        return row.state.value.replace("_", " ")
+    return row.verdict.value.replace("_", " ")
+
+
+def _minute(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[Step, ...]:
+    """What happened in a run: from its event log, else from its states."""
+    steps = tuple(_logged(folder / "events.jsonl"))
+    if steps:
+        return steps
+    return tuple(Step(at=m.at, what=m.to_state, text=m.reason) for m in moves)
+
+
+def _logged(path: Path) -> Iterator[Step]:
+    """A line that a sudden death tore is left out."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return
+    for raw in content.splitlines():
+        try:
+            line = msgspec.json.decode(raw, type=Line)
+        except msgspec.DecodeError:
+            continue
+        yield Step(at=line.time, what=line.event, text=line.message)
+
+
+def timeline_text(row: RunRow, steps: Sequence[Step]) -> str:
+    """The timeline for a person, with the time of day."""
+    head = f"run {row.id} in {row.root}: {state_of(row)}\n"
+    return head + "".join(f"{step.at[11:23]}  {step.text}\n" for step in steps)
+
+
+def put_back(row: RunRow, done: PutBack, headline: str) -> str:
+    """What an undo or a pick did."""
+    lines = [headline]
+    for names, what in (
+        (done.ended, "ended"),
+        (done.changed, "put back"),
+        (done.git, "put back in git"),
+        (done.left_alone, "edited since, so left as it is"),
+    ):
+        if names:
+            lines.append(f"  {what}: {_some(names)}")
+    if not done.changed and not done.git:
+        lines.append("  nothing had to be put back")
+    else:
+        lines.append(f"  what was there is held: atlas pick {row.id} {HELD}")
+    return "\n".join(lines) + "\n"
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(
+        "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+        for name in names[:MAX_SHOWN]
+    )
+    return shown + (f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else "")

@@ -1,0 +1,227 @@
+"""Continue a run that was cut off: rebuild what it had come to, and pay for nothing twice.
+
+Refuses where the workspace has moved on since.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from atlas_retry import batch, history, process, state, wiring, workspace
+from atlas_retry.decision import Progress
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.events import Emit, Notice, now
+from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Outcome, Session
+from atlas_retry.site import Site
+
+MAX_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """A run that was cut off, and the workspace as it is now."""
+
+    site: Site
+    run: RunRow
+    remains: Remains
+    folder: Path
+    held: Mapping[str, str]
+    emit: Emit
+
+    @property
+    def git(self) -> workspace.Workspace:
+        return self.site.git
+
+    @property
+    def expected(self) -> str:
+        """The snapshot that the next attempt starts from."""
+        attempt, done = self.remains.open_attempt, self.remains.attempts
+        if attempt:
+            return attempt.snapshot
+        return (done[-1].result if done else None) or self.held[rescue.ORIGIN]
+
+
+def resume(
+    run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool
+) -> tuple[Site, Outcome]:
+    """Let a run that was cut off go on with what is left of its budget.
+
+    Where nothing had been asked of an agent yet it starts over, as a run of its own. Raises
+    WorkspaceError, with the difference, where the workspace or its gates are not as it knew them.
+    """
+    with history.reading(state.home(environ)) as connection:
+        remains = archive.remains(connection, run.id)
+    order = remains.order
+    asked = batch.Asked(
+        ai_fix=ai_fix,
+        overrides=order.overrides,
+        attempts_flag=order.attempts_flag,
+        allow=order.allow,
+    )
+    site = batch.site_of(Path(run.root), asked, environ)
+    with workspace.lock(site.git):
+        folder = wiring.run_folder(site, run.id).path
+        scene = _Scene(
+            site=site,
+            run=run,
+            remains=remains,
+            folder=folder,
+            held=rescue.snapshots(site.git, run),
+            emit=emit,
+        )
+        process.end_marked(run.mark)
+        if not remains.validations or rescue.ORIGIN not in scene.held:
+            emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
+            return site, batch.run_locked(site, asked, emit)
+        return site, batch.run_locked(site, asked, emit, _put_in_order(scene))
+
+
+def _put_in_order(scene: _Scene) -> batch.GoingOn:
+    """Put the workspace back to where the next attempt starts; how the run goes on from there."""
+    _same_gates(scene)
+    alive_s = rescue.last_sign_of_life_s(scene.run, scene.folder)
+    there = workspace.snapshot(scene.git)
+    ours = _difference(scene, there.id, alive_s)
+    with history.beating(scene.folder):
+        replayed = _hold(scene, there.id) if ours else _held_turn(scene)
+        if ours:
+            workspace.restore(scene.git, scene.expected)
+            text = f"what was unfinished is put back (it is held): {_some(ours)}"
+            scene.emit(Notice(level=Level.WARNING, text=text))
+    elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - _seconds(scene.run.segment_at))
+    with history.opened(scene.site.state) as connection:
+        keeping.interrupted(connection, scene.run, "it was cut off, and goes on")
+        keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
+    return batch.GoingOn(
+        run_id=scene.run.id,
+        so_far=_progress(scene),
+        elapsed_s=elapsed_s,
+        with_agent=lambda agent: _taking_up(scene, replayed, agent),
+    )
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
+
+
+def _same_gates(scene: _Scene) -> None:
+    """A run's counts are of its gates, so they have to be the same ones."""
+    was = [result.name for result in scene.remains.validations[0].results]
+    are = [gate.name for gate in scene.site.settings.gates]
+    if was != are:
+        raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
+
+
+def _difference(scene: _Scene, there: str, alive_s: float) -> tuple[str, ...]:
+    """What the run itself had left unfinished.
+
+    Raises WorkspaceError where something differs that is somebody else's doing.
+    """
+    moved = workspace.moved_git(scene.git, scene.run.start)
+    if moved:
+        raise _refusal(scene, f"git has moved on: {_some(sorted(moved))}")
+    paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
+    attempt = scene.remains.open_attempt
+    in_order = attempt and rescue.was_put_in_order(scene.run, scene.held, attempt)
+    theirs = paths if in_order else rescue.edited_since(scene.git, paths, alive_s)
+    if theirs:
+        raise _refusal(scene, f"edited since: {_some(sorted(theirs))}")
+    return tuple(paths)
+
+
+def _refusal(scene: _Scene, why: str) -> WorkspaceError:
+    run = scene.run
+    return WorkspaceError(
+        f"run {run.id} cannot go on: {why}",
+        remedy=f"atlas retry {run.root} --ai-fix starts anew; atlas undo {run.id} puts back what "
+        "was there before the run",
+    )
+
+
+def _some(names: Iterable[str]) -> str:
+    every = [*names]
+    more = f" and {len(every) - MAX_SHOWN} more" if len(every) > MAX_SHOWN else ""
+    return ", ".join(every[:MAX_SHOWN]) + more
+
+
+def _hold(scene: _Scene, there: str) -> str | None:
+    """Hold what is unfinished; the snapshot that the attempt's turn is taken up from."""
+    attempt = scene.remains.open_attempt
+    if attempt is None:
+        return None
+    workspace.keep(scene.git, rescue.held_under(scene.run, rescue.unfinished(attempt)), there)
+    if attempt.reply and str(attempt.number) in scene.held:
+        return scene.held[str(attempt.number)]
+    if attempt.reply:
+        workspace.keep(scene.git, rescue.held_under(scene.run, str(attempt.number)), there)
+    return there
+
+
+def _held_turn(scene: _Scene) -> str | None:
+    """The same, where the unfinished edits have been put back before."""
+    attempt = scene.remains.open_attempt
+    if attempt is None:
+        return None
+    turn = scene.held.get(str(attempt.number)) if attempt.reply else None
+    return turn or scene.held.get(rescue.unfinished(attempt))
+
+
+def _progress(scene: _Scene) -> Progress:
+    """What the run had come to."""
+    remains, origin = scene.remains, scene.held[rescue.ORIGIN]
+    baseline, settled = remains.validations[0], remains.validations[-1]
+    results = [attempt.result or origin for attempt in remains.attempts]
+    validated = [a.validation for a in remains.attempts if a.validation]
+    fixed = workspace.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
+    return Progress(
+        baseline=baseline,
+        settled=settled,
+        latest=validated[-1] if validated else settled,
+        start=scene.run.start,
+        origin=origin,
+        current=results[-1] if results else origin,
+        trees=tuple(workspace.load(scene.git, name).work for name in (origin, *results)),
+        fixers_changed=tuple(change.path for change in fixed),
+        attempts=remains.attempts,
+    )
+
+
+def _taking_up(scene: _Scene, turn: str | None, agent: Agent) -> Agent:
+    """An agent that takes up the attempt that was cut off, and asks as usual afterwards.
+
+    A turn that had come to its end is not paid again: its edits and its reply are used. A
+    conversation that was under way goes on with its edits in place. Anything else starts over.
+    """
+    begun = scene.remains.open_attempt
+    if begun is None:
+        return agent
+
+    def ask(request: AgentRequest) -> AgentReply:
+        if request.attempt != begun.number or not (begun.reply or begun.session_id):
+            return agent(request)
+        _bring(scene, begun, turn)
+        if begun.reply:
+            return begun.reply
+        return agent(_continued(request, begun, scene.remains.attempts))
+
+    return ask
+
+
+def _bring(scene: _Scene, begun: OpenAttempt, turn: str | None) -> None:
+    if turn is None:
+        return
+    paths = [c.path for c in workspace.changes(scene.git, begun.snapshot, turn, ignored=True)]
+    if paths:
+        workspace.restore(scene.git, turn, paths, since=begun.snapshot)
+
+
+def _continued(request: AgentRequest, begun: OpenAttempt, done: Iterable[Attempt]) -> AgentRequest:
+    earlier = [a.cost_usd or 0.0 for a in done if a.session_id == begun.session_id]
+    return replace(
+        request,
+        session=Session.RESUME,
+        session_id=begun.session_id,
+        session_cost_usd=sum(earlier),
+    )
