@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from atlas_retry.diagnostics import fingerprint
 from atlas_retry.model import Diagnostic
-from atlas_retry.syntax import ScopeKind, comment_of, definitions, enclosing
+from atlas_retry.syntax import Scope, ScopeKind, comment_of, definitions, enclosing
 
 Read = Callable[[str], bytes | None]
 """Content of a file by its path relative to the root; None where there is nothing."""
@@ -96,12 +96,27 @@ def passage_at(path: str, source: bytes, line: int) -> Passage:
             def_line=scope.def_line,
             symbol=scope.qualified_name,
         )
+    return _plain(path, source, line, scope)
+
+
+def _plain(path: str, source: bytes, line: int, scope: Scope | None) -> Passage:
+    """The lines around, up to the functions and classes before and after."""
     count = len(source.splitlines())
-    start = min(max(1, line - PLAIN_LINES), max(1, count))
+    taken = {
+        number
+        for other in definitions(path, source)
+        if other.kind in (ScopeKind.FUNCTION, ScopeKind.CLASS) and not other.holds(line)
+        for number in range(other.start_line, other.end_line + 1)
+    }
+    start = end = max(1, min(line, count))
+    while start > max(1, line - PLAIN_LINES) and start - 1 not in taken:
+        start -= 1
+    while end < min(count, line + PLAIN_LINES) and end + 1 not in taken:
+        end += 1
     return Passage(
         path=path,
         start_line=start,
-        end_line=max(start, min(count, line + PLAIN_LINES)),
+        end_line=end,
         def_line=start,
         symbol=scope.qualified_name if scope else None,
     )
@@ -117,7 +132,10 @@ def marked(passage: Passage, marks: Iterable[Mark]) -> Passage:
                 told.append(mark.note)
     return replace(
         passage,
-        marks=tuple(Mark(line=line, note="; ".join(told)) for line, told in sorted(notes.items())),
+        marks=tuple(
+            Mark(line=line, note=_short("; ".join(filter(None, told)), MAX_NOTE_CHARS))
+            for line, told in sorted(notes.items())
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from atlas_retry.excerpt import Mark, Passage, marked, note_of, passage_at
 from atlas_retry.model import Diagnostic, Frame, GateResult, Kind
-from atlas_retry.prompt.complaints import UNDEFINED, named_at_fault
+from atlas_retry.prompt.complaints import NO_NAME, named_at_fault
 from atlas_retry.prompt.failing import FailingTest, involved_files, known_path, locate
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project
@@ -143,7 +143,7 @@ def _plain_places(diagnostics: tuple[Diagnostic, ...], project: Project) -> list
             continue
         passage = passage_at(path, source, diagnostic.region.start_line)
         found.setdefault(passage, 0.9 / (1 + len(found)) ** 0.5)
-    return [Candidate(passage=p, score=s, why="complained about") for p, s in found.items()]
+    return [Candidate(passage=p, score=s, why="complaint") for p, s in found.items()]
 
 
 def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
@@ -151,7 +151,7 @@ def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> lis
     paths = dict.fromkeys(
         path
         for diagnostic in diagnostics[:MAX_MARKS]
-        if UNDEFINED.search(diagnostic.message)
+        if NO_NAME.search(diagnostic.message)
         and diagnostic.path
         and (path := known_path(diagnostic.path, project.paths))
     )
@@ -164,7 +164,7 @@ def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> lis
             passage = Passage(
                 path=path, start_line=start, end_line=end, def_line=start, symbol="imports"
             )
-            found.append(Candidate(passage=passage, score=0.6, why="a name is undefined"))
+            found.append(Candidate(passage=passage, score=0.6, why="where names come from"))
     return found
 
 

@@ -1,7 +1,8 @@
-"""Fills the code part of a prompt: as much of the likeliest passages as fits. Ranks nothing anew."""
+"""Fills the code part of a prompt with as much of the likeliest passages as fits."""
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from atlas_retry.excerpt import Excerpt, Passage, excerpt
 from atlas_retry.prompt.candidates import Candidate
@@ -11,18 +12,14 @@ from atlas_retry.prompt.untrusted import harmless_code
 SIZE_AVERSION = 0.5
 """How much a long passage must be likelier than a short one to go first."""
 MIN_PASSAGE_CHARS = 150
-TEST_SHARE = 0.2
+TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE = 0.4
+ALMOST_WHOLE = 0.75
 MAX_CONSIDERED = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """The code part, and what it is made of."""
-
-    text: str
-    passages: tuple[Passage, ...]
+MANY_CHARS = 8_000
+"""Room in which more than one failing test is shown."""
+MAX_ELSEWHERE = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,23 +29,47 @@ class Cutting:
     project: Project
     room: int
     redact: Callable[[str], str]
+    quoted: str = ""
+    """The errors, which may show a failing test's source already."""
 
 
-def code(found: tuple[Candidate, ...], cutting: Cutting) -> Shown:
-    """The best passages, whole where they fit, each under a line that says where it is from."""
-    tests = [candidate for candidate in found if candidate.is_test]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One passage in the prompt."""
+
+    candidate: Candidate
+    text: str
+    """Of the passage, below the line that names it."""
+
+    @property
+    def passage(self) -> Passage:
+        return self.candidate.passage
+
+
+def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
+    """The best passages, whole where they fit, likeliest first."""
     others = [candidate for candidate in found if not candidate.is_test][:MAX_CONSIDERED]
-    blocks: list[tuple[Candidate, str]] = []
+    blocks: list[Block] = []
     room = cutting.room
-    for candidate in tests[: 1 if room < 8_000 else 3]:  # noqa: PLR2004 - a second test explains less than code
+    for candidate in _tests(found, cutting):
         room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
     for candidate in sorted(others, key=lambda c: -_value(c, cutting.project)):
         room -= _take(candidate, blocks, cutting, room)
-    shown = sorted(blocks, key=lambda block: -block[0].score)
-    return Shown(
-        text="\n".join(text for _, text in shown),
-        passages=tuple(candidate.passage for candidate, _ in shown),
-    )
+    return tuple(sorted(blocks, key=lambda block: -block.candidate.score))
+
+
+def _tests(found: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
+    """Failing tests whose source the output does not show."""
+    unseen = [c for c in found if c.is_test and not _is_quoted(c.passage, cutting)]
+    return unseen[: 3 if cutting.room > MANY_CHARS else 1]
+
+
+def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
+    source = (cutting.project.source(passage.path) or b"").decode("utf-8", "replace")
+    lines = source.splitlines()[passage.start_line - 1 : passage.end_line]
+    long = [line.strip() for line in lines if len(line.strip()) > MAX_ELSEWHERE]
+    told = sum(line in cutting.quoted for line in long)
+    return bool(long) and told * 2 > len(long)
 
 
 def _value(candidate: Candidate, project: Project) -> float:
@@ -58,45 +79,50 @@ def _value(candidate: Candidate, project: Project) -> float:
     return float(candidate.score / max(size, MIN_PASSAGE_CHARS) ** SIZE_AVERSION)
 
 
-def _take(
-    candidate: Candidate, blocks: list[tuple[Candidate, str]], cutting: Cutting, room: int
-) -> int:
-    """Add one passage if it fits and is not there yet; the characters that it took."""
-    if any(_covers(block[0].passage, candidate.passage) for block in blocks):
+def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int) -> int:
+    """Add one passage if it fits and is not there yet; the characters that it takes."""
+    if any(_covers(block.passage, candidate.passage) for block in blocks):
         return 0
-    cut = _cut(candidate, cutting, room)
+    known = any(block.passage.path == candidate.passage.path for block in blocks)
+    head = len(_file_line(candidate.passage.path)) + 1 if not known else 0
+    head += len(_line(candidate, whole=False)) + 1
+    cut = _cut(candidate, cutting, room - head - 1)
     if cut is None:
         return 0
-    text = f"{_header(candidate, cut)}\n{_safe(cut, cutting)}"
-    if len(text) + 1 > room:
+    safe = cutting.redact(harmless_code(cut.text, cutting.project.paths))
+    text = f"{_line(candidate, whole=not cut.omitted_lines)}\n{safe}"
+    if head + len(safe) + 1 > room:
         return 0
-    blocks.append((candidate, text))
-    return len(text) + 1
+    blocks.append(Block(candidate=candidate, text=text))
+    return head + len(safe) + 1
 
 
-def _cut(candidate: Candidate, cutting: Cutting, room: int) -> Excerpt | None:
+def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | None:
+    """The whole passage; else nearly all of it; else windows around what is marked."""
     source = cutting.project.source(candidate.passage.path)
-    if source is None:
+    if source is None or available <= 0:
         return None
-    available = room - len(_header(candidate, None)) - 12
-    whole = excerpt(candidate.passage, source, max_chars=available)
-    if whole is None or not whole.omitted_lines:
-        return whole
-    if not (candidate.passage.marks or candidate.is_test):
+    cut = excerpt(candidate.passage, source, max_chars=available)
+    if cut is None or not cut.omitted_lines or candidate.is_test:
+        return cut
+    lines = candidate.passage.end_line - candidate.passage.start_line + 1
+    if cut.omitted_lines <= lines * (1 - ALMOST_WHOLE):
+        return cut
+    if not candidate.passage.marks:
         return None
-    limit = available if candidate.is_test else int(max(available * WINDOW_SHARE, 500))
-    return excerpt(candidate.passage, source, max_chars=min(available, limit))
+    limit = min(available, int(max(available * WINDOW_SHARE, 500)))
+    return excerpt(candidate.passage, source, max_chars=limit)
 
 
-def _safe(cut: Excerpt, cutting: Cutting) -> str:
-    return cutting.redact(harmless_code(cut.text, cutting.project.paths))
+def _file_line(path: str) -> str:
+    return f"#### {path}"
 
 
-def _header(candidate: Candidate, cut: Excerpt | None) -> str:
+def _line(candidate: Candidate, *, whole: bool) -> str:
     passage = candidate.passage
     symbol = f" {passage.symbol}" if passage.symbol else ""
-    part = ", in part" if cut is not None and cut.omitted_lines else ""
-    return f"#### {passage.path}:{passage.start_line}-{passage.end_line}{symbol} ({candidate.why}{part})"
+    part = "" if whole else ", in part"
+    return f"lines {passage.start_line}-{passage.end_line}:{symbol} ({candidate.why}{part})"
 
 
 def _covers(one: Passage, other: Passage) -> bool:
@@ -107,6 +133,31 @@ def _covers(one: Passage, other: Passage) -> bool:
     )
 
 
-def without_last(shown: Shown) -> Shown:
-    """The code part without its least likely passage."""
-    return replace(shown, passages=shown.passages[:-1])
+def shown(blocks: tuple[Block, ...]) -> str:
+    """The blocks by file, the file of the likeliest first, in the order of their lines."""
+    parts: list[str] = []
+    for path in dict.fromkeys(block.passage.path for block in blocks):
+        parts.append(_file_line(path))
+        own = [block for block in blocks if block.passage.path == path]
+        parts += [b.text for b in sorted(own, key=lambda b: b.passage.start_line)]
+    return "\n".join(parts)
+
+
+def elsewhere(found: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int) -> str:
+    """Where else to look: the next likeliest, by file, one line."""
+    seen = {block.passage for block in blocks}
+    rest = [c for c in found if c.passage not in seen and not c.is_test]
+    files = dict.fromkeys(c.passage.path for c in rest[:MAX_CONSIDERED])
+    known = {block.passage.path for block in blocks}
+    parts: list[str] = []
+    for path in sorted(files, key=lambda path: path in known):
+        names = [c.passage.symbol for c in rest if c.passage.path == path and c.passage.symbol]
+        told = f"{path} ({', '.join(dict.fromkeys(filter(_is_name, names[:4])))})"
+        if sum(map(len, parts)) + 2 * len(parts) + len(told) + 30 > room:
+            continue
+        parts.append(told)
+    return f"Less likely, not shown: {'; '.join(parts[:MAX_ELSEWHERE])}" if parts else ""
+
+
+def _is_name(symbol: str) -> bool:
+    return re.fullmatch(r"[\w.]+", symbol) is not None

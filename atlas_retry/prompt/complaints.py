@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from atlas_retry.model import Diagnostic
+from atlas_retry.model import Diagnostic, Level
 from atlas_retry.prompt.failing import known_path
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.suspects import Suspect
@@ -20,6 +20,13 @@ _QUOTED = re.compile(r"[`\"'‘“«]([\w$.]+(?:::\w+)*)(?:\[[^\]]*\]\*?|\*)?[`\
 _OF_CLASS = re.compile(
     r"(?:of|class|for class|supertype|type|in) [`\"'‘“]([\w.]+)|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
 )
+_RUN_TIME = re.compile(
+    r"undefined|not defined|unbound|syntax|cannot find|no attribute|no member|undeclared"
+    r"|missing (positional|return|required)|too many arg|not a known|does not exist|unexpected",
+    re.IGNORECASE,
+)
+_COSMETIC = re.compile(r"unused|redundant|style|format|deprecated|docstring|overlap", re.IGNORECASE)
+NO_NAME = re.compile(r"undefined|not defined|cannot find|undeclared|unresolved|not in scope", re.I)
 UNDEFINED = re.compile(
     r"undefined|not defined|unbound|unresolved|cannot find|can't find|undeclared|not declared"
     r"|unknown|no attribute|has no|cannot access|does not exist|unimported|not found|no member",
@@ -43,10 +50,20 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
         path = known_path(diagnostic.path, graph.project.paths) if diagnostic.path else None
         if path is None:
             continue
-        weight = 1.0 / sizes[family(diagnostic)] ** 0.7
+        weight = gravity(diagnostic) / sizes[family(diagnostic)] ** 0.7
         for spot, share, why, line in _involved(diagnostic, path, graph):
             _add(found, Suspect(spot=spot, score=weight * share, why=why, lines=line))
     return tuple(sorted(found.values(), key=lambda s: -s.score))
+
+
+def gravity(diagnostic: Diagnostic) -> float:
+    """More for what breaks the program when it runs, less for what only displeases."""
+    if diagnostic.level is not Level.ERROR:
+        return 0.4
+    told = f"{diagnostic.rule_id} {diagnostic.message}"
+    if _RUN_TIME.search(told):
+        return 2.0
+    return 0.5 if _COSMETIC.search(told) else 1.0
 
 
 def _add(found: dict[Spot, Suspect], new: Suspect) -> None:
@@ -72,16 +89,16 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     if line is not None:
         here = graph.at(path, line)
         if here:
-            yield here, 1.0, "complained about", (line,)
+            yield here, 1.0, "complaint", (line,)
         for spot in _on_the_line(path, line, graph):
-            yield spot, ON_THE_LINE, "used on that line", ()
+            yield spot, ON_THE_LINE, "used there", ()
     names = _names(diagnostic)
     for name in names:
         for spot in _defined(path, name, graph):
-            yield spot, NAMED, "named by the message", ()
+            yield spot, NAMED, "named", ()
     if UNDEFINED.search(diagnostic.message):
         for spot in _close(path, names, diagnostic.message, graph):
-            yield spot, CLOSE, "has a similar name", ()
+            yield spot, CLOSE, "similar name", ()
 
 
 def _names(diagnostic: Diagnostic) -> list[str]:

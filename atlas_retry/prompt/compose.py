@@ -1,37 +1,24 @@
 """Composes the prompt: stable text first, volatile text last, never over the budget. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from atlas_retry.model import GateResult
 from atlas_retry.prompt import wording
 from atlas_retry.prompt.brief import Brief, Prompt
 from atlas_retry.prompt.candidates import Candidate, candidates
-from atlas_retry.prompt.code import Cutting, Shown, code
+from atlas_retry.prompt.code import Block, Cutting, code, elsewhere, shown
 from atlas_retry.prompt.entries import Quoted, Quoting, named_logs, quoted
 from atlas_retry.prompt.ledger import ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 
-ERROR_SHARE = 0.3
-LATER_ERROR_SHARE = 0.4
+ERROR_SHARE = 0.25
+LATER_ERROR_SHARE = 0.35
 """Later attempts are told more of what remains."""
 HISTORY_SHARE = 0.15
 OWN_WORDS_SHARE = 0.15
 MAX_RANKING = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """The pieces of a prompt, in their order."""
-
-    opening: str
-    own_words: str
-    learnings: str
-    history: str
-    errors: Quoted
-    code: Shown
-    closing: str
+ELSEWHERE_SHARE, MAX_ELSEWHERE_CHARS = 0.06, 500
 
 
 def compose(brief: Brief) -> Prompt:
@@ -46,12 +33,19 @@ def compose(brief: Brief) -> Prompt:
     room = max(0, budget - taken - overhead)
     share = LATER_ERROR_SHARE if brief.history else ERROR_SHARE
     errors = quoted(results, _quoting(brief, min(room, max(int(budget * share), 300))))
-    left = Cutting(project=project, room=room - len(errors.text), redact=brief.redact)
-    shown = code(found, left)
-    text = _joined(brief, fixed, errors, shown)
+    aside = min(int(budget * ELSEWHERE_SHARE), MAX_ELSEWHERE_CHARS)
+    left = Cutting(
+        project=project,
+        room=room - len(errors.text) - aside,
+        redact=brief.redact,
+        quoted=errors.text,
+    )
+    blocks = code(found, left)
+    pointers = elsewhere(found, blocks, aside)
+    text = _joined(brief, fixed, errors, (shown(blocks), pointers))
     return Prompt(
         text=_valid(text, budget),
-        left_out=_left_out(errors, found, shown),
+        left_out=_left_out(errors, found, blocks),
         ranking=tuple(_ranked(found)),
     )
 
@@ -110,12 +104,15 @@ def _closing(brief: Brief, results: tuple[GateResult, ...]) -> str:
     return "\n".join((*logs, of, *((wording.CLOSING,) if brief.history else ())))
 
 
-def _joined(brief: Brief, fixed: dict[str, str], errors: Quoted, shown: Shown) -> str:
+def _joined(
+    brief: Brief, fixed: dict[str, str], errors: Quoted, shown_code: tuple[str, str]
+) -> str:
     parts = [fixed[name] for name in ("opening", "own", "learnings", "history", "previous")]
     parts.append(fenced(errors.text, brief.marker))
     parts.append(wording.PLEASE)
-    if shown.text:
-        parts += ["", wording.CODE, fenced(shown.text, brief.marker)]
+    if shown_code[0]:
+        parts += [wording.CODE, fenced(shown_code[0], brief.marker)]
+    parts.append(shown_code[1])
     if errors.left_out:
         parts.append(f"Left out: {', '.join(errors.left_out)}.")
     parts.append(fixed["closing"])
@@ -127,8 +124,10 @@ def _valid(text: str, budget: int) -> str:
     return elided(text.encode("utf-8", "replace").decode("utf-8"), budget)
 
 
-def _left_out(errors: Quoted, found: tuple[Candidate, ...], shown: Shown) -> tuple[str, ...]:
-    hidden = len(found) - len(shown.passages)
+def _left_out(
+    errors: Quoted, found: tuple[Candidate, ...], blocks: tuple[Block, ...]
+) -> tuple[str, ...]:
+    hidden = len(found) - len(blocks)
     return (*errors.left_out, f"{hidden} passages of code") if hidden > 0 else errors.left_out
 
 

@@ -13,8 +13,6 @@ MAX_DECISIVE = 8
 
 def condensed(text: str, limit: int) -> str:
     """The lines of a complaint that say most, in their order, at most `limit` characters."""
-    if len(text) <= limit:
-        return text
     lines = [line.rstrip() for line in text.splitlines()]
     ranks = _ranks(lines)
     kept = set[int]()
@@ -28,7 +26,7 @@ def condensed(text: str, limit: int) -> str:
     return _joined(lines, kept, limit)
 
 
-_DROPPED = 9
+_DROPPED, SOURCE, NEAR = 9, 3, 2
 
 
 def _ranks(lines: list[str]) -> list[int]:
@@ -42,7 +40,14 @@ def _ranks(lines: list[str]) -> list[int]:
             ranks.append(0 if decisive <= MAX_DECISIVE else 2)
         else:
             ranks.append(1 if _NEXT.match(line) else 3)
-    return ranks
+    return [
+        rank if rank < SOURCE or _is_near(ranks, i) else _DROPPED for i, rank in enumerate(ranks)
+    ]
+
+
+def _is_near(ranks: list[int], index: int) -> bool:
+    """Whether a decisive line stands within two lines: what is further away is source."""
+    return 0 in ranks[max(0, index - NEAR) : index + NEAR + 1]
 
 
 def _centre(ranks: list[int]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from atlas_retry.model import Attempt, Diagnostic, GateResult
-from atlas_retry.prompt.complaints import family
+from atlas_retry.prompt.complaints import family, gravity
 from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.noise import quiet
 from atlas_retry.prompt.untrusted import elided, harmless_output
@@ -15,9 +15,11 @@ MIN_ENTRY_CHARS = 120
 MAX_SUMMARY_CHARS = 300
 MAX_PLACES = 12
 MAX_ENTRIES = 60
+WHOLE_SHARE = 0.5
+"""What takes less of the room is quoted as it is; what takes more is condensed."""
 _SUMMARY = re.compile(
     r"^=+ .*\b(passed|failed|errors?|no tests ran)\b.* =+$|^\d+ (passed|failed)\b.*|^Found \d+ .*"
-    r"|^(Tests?|Test Suites|Ran|FAILED|FAIL|OK|Total|TOTAL)\b.*\d.*|^\d+ errors?\b.*|^test result: .*"
+    r"|^(Tests?|Test Suites|Ran|FAILED \(|OK \(|Total|TOTAL)\b.*\d.*|^\d+ errors?\b.*|^test result: .*"
     r"|^.*\bproblems? \(\d+ errors?.*|^ERROR: Coverage .*|^FAIL Required test coverage.*"
     r"|^error: could not compile.*|^BUILD FAILED.*|^\[ERROR\] Tests run: .*|^# (pass|fail) \d+"
 )
@@ -100,7 +102,7 @@ def _body(result: GateResult, room: int, quoting: Quoting) -> Quoted:
         return _raw(result, room, quoting)
     entries = grouped(result.diagnostics, quoting.last)
     whole = [_whole(entry, quoting) for entry in entries[:MAX_ENTRIES]]
-    if len(entries) <= MAX_ENTRIES and sum(len(text) + 1 for text in whole) <= room:
+    if len(entries) <= MAX_ENTRIES and sum(len(text) + 1 for text in whole) <= room * WHOLE_SHARE:
         return Quoted(text="\n".join(whole))
     return _filled(entries, room, quoting)
 
@@ -163,12 +165,13 @@ def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) ->
         families[kind] += 1
     introduced = frozenset(last.introduced) if last else frozenset[str]()
     turn: dict[tuple[str, ...], int] = defaultdict(int)
-    ranked: list[tuple[tuple[int, int, int, int], Entry]] = []
+    ranked: list[tuple[tuple[int, int, float, int], Entry]] = []
     for order, (key, members) in enumerate(same.items()):
         kind = key[:3]
+        weight = round(families[kind] / gravity(members[0]) ** 2, 2)
         new = not any(d.fingerprint in introduced for d in members)
         entry = Entry(members[0], tuple(members[1:]))
-        ranked.append(((int(new), turn[kind], families[kind], order), entry))
+        ranked.append(((int(new), turn[kind], weight, order), entry))
         turn[kind] += 1
     return [entry for _, entry in sorted(ranked, key=lambda pair: pair[0])]
 

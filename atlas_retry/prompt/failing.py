@@ -19,6 +19,8 @@ _PLACES = (
     re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?'),
     re.compile(r"(?:^|[\s(\[])((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)", re.MULTILINE),
 )
+MAX_PASSING = 60
+"""More say no more; of more, every second or third is taken."""
 _SETUP = frozenset(
     {"setUp", "setup", "setup_method", "setUpClass", "setup_class", "asyncSetUp", "beforeEach"}
 )
@@ -142,12 +144,13 @@ def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:
     """The other tests in the files of the failed ones: they ran, and did not complain."""
     broken = {test.spot for test in failed if test.spot}
     names = {spot.scope.qualified_name for spot in broken}
-    return tuple(
+    found = tuple(
         Spot(path, scope)
         for path in dict.fromkeys(spot.path for spot in broken)
         for scope in graph.project.definitions(path)
         if scope.qualified_name not in names and _is_test(scope.kind, scope.name)
     )
+    return found[:: 1 + len(found) // MAX_PASSING]
 
 
 def _is_test(kind: ScopeKind, name: str) -> bool:

@@ -44,6 +44,13 @@ class Graph:
         self.starts = tuple(dict.fromkeys(starts))
         self.edges = lru_cache(maxsize=None)(self._edges)
         self._exported = lru_cache(maxsize=None)(self._find_exported)
+        self.overriding = lru_cache(maxsize=None)(self._overriding)
+        self._lines = lru_cache(maxsize=None)(self._split)
+        self.bare = lru_cache(maxsize=None)(self._bare)
+        self.bases = lru_cache(maxsize=None)(self._bases)
+        self.method = lru_cache(maxsize=None)(self._method)
+        self.through = lru_cache(maxsize=None)(self._through)
+        self.members = lru_cache(maxsize=None)(self._members)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -78,6 +85,31 @@ class Graph:
                 found[spot.scope.name].append(spot)
         return found
 
+    @cached_property
+    def _subclasses(self) -> dict[Spot, list[Spot]]:
+        found: dict[Spot, list[Spot]] = defaultdict(list)
+        for spot in self.spots:
+            if spot.scope.kind is ScopeKind.CLASS:
+                for base in self.bases(spot):
+                    found[base].append(spot)
+        return found
+
+    def _overriding(self, method: Spot) -> tuple[Spot, ...]:
+        """The methods of the same name in the subclasses of a method's class."""
+        owner = self.named(method.path, method.scope.owner) if method.scope.owner else None
+        queue = [owner] if owner else []
+        found = dict[Spot, None]()
+        seen = set[Spot]()
+        while queue:
+            for below in self._subclasses.get(queue.pop(), ()):
+                if below not in seen:
+                    seen.add(below)
+                    queue.append(below)
+                    found |= {
+                        m: None for m in self.members(below) if m.scope.name == method.scope.name
+                    }
+        return tuple(found)
+
     def at(self, path: str, line: int) -> Spot | None:
         """The innermost function, test or class around a line."""
         around = [
@@ -95,22 +127,36 @@ class Graph:
                 return Spot(path, scope)
         return None
 
-    def members(self, owner: Spot) -> Iterator[Spot]:
+    def _members(self, owner: Spot) -> tuple[Spot, ...]:
         """What a class defines itself."""
-        for scope in self.project.definitions(owner.path):
-            if scope.owner == owner.scope.qualified_name:
-                yield Spot(owner.path, scope)
+        return tuple(
+            Spot(owner.path, scope)
+            for scope in self.project.definitions(owner.path)
+            if scope.owner == owner.scope.qualified_name
+        )
 
-    def bases(self, spot: Spot) -> Iterator[Spot]:
+    def _bases(self, spot: Spot) -> tuple[Spot, ...]:
         """Classes that are named in a class's own signature."""
         line = spot.scope.def_line
-        for use in self._uses(spot.path, line, line):
-            if use.name != spot.scope.name:
-                yield from (
-                    found
-                    for found in self.lookup(spot.path, use)
-                    if found.scope.kind is ScopeKind.CLASS
-                )
+        return tuple(
+            found
+            for use in self._uses(spot.path, line, line)
+            if use.name != spot.scope.name
+            for found in self.lookup(spot.path, use)
+            if found.scope.kind is ScopeKind.CLASS
+        )
+
+    def _split(self, path: str) -> list[bytes]:
+        return (self.project.source(path) or b"").splitlines()
+
+    def text(self, path: str, start: int, end: int) -> str:
+        """Lines of a file, 1-based and inclusive."""
+        lines = self._lines(path)[start - 1 : end]
+        return b"\n".join(lines).decode("utf-8", "replace")
+
+    def body(self, spot: Spot) -> str:
+        """The source of a definition."""
+        return self.text(spot.path, spot.scope.start_line, spot.scope.end_line)
 
     def _uses(self, path: str, start: int, end: int) -> tuple[Use, ...]:
         source = self.project.source(path)
@@ -164,7 +210,7 @@ class Graph:
             if spot.scope.owner and language_of(spot.path) == language_of(path)
         ]
 
-    def bare(self, path: str, name: str) -> list[Spot]:
+    def _bare(self, path: str, name: str) -> list[Spot]:
         here = [
             Spot(path, scope)
             for scope in self.project.definitions(path)
@@ -205,7 +251,7 @@ class Graph:
                         return found
         return None
 
-    def method(self, path: str, owner: str | None, name: str) -> list[Spot]:
+    def _method(self, path: str, owner: str | None, name: str) -> list[Spot]:
         """A method of a class, or of one of its bases."""
         seen = set[Spot]()
         queue = [self.named(path, owner)] if owner else []
@@ -220,7 +266,7 @@ class Graph:
             queue.extend(self.bases(current))
         return []
 
-    def through(self, path: str, receiver: str, name: str) -> list[Spot]:
+    def _through(self, path: str, receiver: str, name: str) -> list[Spot]:
         """`module.name`, `Class.name` or `Class().name`."""
         first = receiver.partition(".")[0].partition("(")[0]
         for wanted in self.project.imports(path):

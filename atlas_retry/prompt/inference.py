@@ -16,8 +16,12 @@ from atlas_retry.syntax import ScopeKind
 
 MAX_DEPTH = 7
 MAX_VALUES = 6
+SURE_DEPTH = 3
+"""What was inferred deeper may have been cut short and is not remembered."""
 RESOLVED, MENTIONED, OPERATOR, BY_NAME, UNKNOWN_OPERATOR = 1.0, 0.5, 0.8, 0.5, 0.15
-MAX_BY_NAME = 12
+OVERRIDDEN = 0.7
+DUCK_TYPED = 0.2
+MAX_BY_NAME = 40
 
 
 class Form(StrEnum):
@@ -61,6 +65,7 @@ class Inference:
         self._names = lru_cache(maxsize=None)(self._assignments)
         self._attributes = lru_cache(maxsize=None)(self._attribute_assignments)
         self._returned: dict[Spot, Values] = {}
+        self._known: dict[tuple[int, Spot], Values] = {}
 
     def _module(self, path: str) -> ast.Module | None:
         source = self.graph.project.source(path) if path.endswith(".py") else None
@@ -110,10 +115,14 @@ class Inference:
             case ast.Attribute(value=value, attr=name):
                 for target in self._member(self.infer(value, spot), name):
                     yield MENTIONED, (target,)
-            case ast.Name(ctx=ast.Load()):
+                    yield from self._dispatched(target, MENTIONED)
+            case ast.Name(id=name, ctx=ast.Load()):
                 for meant in self.infer(part, spot):
                     if meant.form is Form.ITSELF:
                         yield MENTIONED, (meant.spot,)
+                for variable in self.graph.bare(spot.path, name):
+                    if variable.scope.kind is ScopeKind.VARIABLE:
+                        yield MENTIONED, (variable,)
             case _:
                 pass
         for operand, names in implied(part):
@@ -129,9 +138,13 @@ class Inference:
                 yield RESOLVED, (value.spot,)
         if isinstance(func, ast.Attribute):
             owners = self.infer(func.value, spot)
-            for target in self._member(owners, func.attr):
+            members = self._member(owners, func.attr)
+            for target in members:
                 yield RESOLVED, (target,)
-            if not values and not self._member(owners, func.attr):
+                yield from self._dispatched(target, RESOLVED)
+            if members and not _is_self(func.value):
+                yield from self._by_name(spot, func.attr, DUCK_TYPED)
+            if not values and not members:
                 forwarded = [t for v in owners for t in self._method(v.spot, "__getattr__")]
                 yield from ((RESOLVED, (target,)) for target in forwarded)
                 yield from self._by_name(spot, func.attr, BY_NAME)
@@ -150,6 +163,12 @@ class Inference:
                     yield OPERATOR, (target,)
         if not known:
             yield from self._by_name(spot, names[0], UNKNOWN_OPERATOR)
+
+    def _dispatched(self, target: Spot, weight: float) -> Iterator[tuple[float, tuple[Spot, ...]]]:
+        """Methods of subclasses that may run instead."""
+        others = self.graph.overriding(target)
+        if others:
+            yield weight * OVERRIDDEN, others
 
     def _by_name(
         self, spot: Spot, name: str, weight: float
@@ -178,7 +197,17 @@ class Inference:
         """The classes that an expression in a definition may have."""
         if depth > MAX_DEPTH:
             return NOTHING
-        deeper = depth + 1
+        place = (id(expr), spot)
+        if place not in self._known:
+            self._known[place] = NOTHING
+            found = self._inferred(expr, spot, depth + 1)
+            self._known[place] = found
+            if depth > SURE_DEPTH:
+                del self._known[place]
+                return found
+        return self._known[place]
+
+    def _inferred(self, expr: ast.expr, spot: Spot, deeper: int) -> Values:
         match expr:
             case ast.Name(id=name):
                 return self._named(name, spot, deeper)
@@ -383,6 +412,10 @@ class Inference:
                 for name, given in _binding(part, prefix="self.").items():
                     found[name].append((member, given))
         return found
+
+
+def _is_self(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Name) and expr.id in ("self", "cls")
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:

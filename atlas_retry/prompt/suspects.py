@@ -1,16 +1,20 @@
-"""Ranks the definitions that may be at fault for failing tests. Guesses; explains each guess."""
+"""Ranks the definitions that may be at fault for failing tests. Guesses; says what each rests on.
+
+The weights were fitted on seeded faults of ten Python projects, leaving out one project at a time.
+"""
 
 import math
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from atlas_retry.model import Frame
-from atlas_retry.prompt.failing import FailingTest, is_test_path, passing, supporting
-from atlas_retry.prompt.graph import Edge, Graph, Spot
+from atlas_retry.prompt.failing import FailingTest, is_test_path, passing
+from atlas_retry.prompt.flow import Edges, Weights, all_lines, led_to, mean, spread
+from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.inference import resolved
-from atlas_retry.syntax import ScopeKind, uses
+from atlas_retry.prompt.words import Topic, name_share, overlap, quoted_share, stem_share, topic
+from atlas_retry.syntax import ScopeKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,75 +23,120 @@ class Suspect:
 
     spot: Spot
     score: float
+    """Likelihoods of all suspects add up to 1."""
     why: str
     lines: tuple[int, ...] = ()
     """Lines of it that a traceback names."""
 
 
-HOPS = 4
-DECAY = 0.6
-SPREAD = 0.5
-BLAME = 1.5
-LEXICAL = 0.35
-FRAME = 1.2
-FRAME_FADE = 0.8
-PASSED_LINE = 0.35
-SLICED_LINE = 0.8
-SUPPORT = 0.5
-IN_TESTS = 0.1
-Weights = dict[Spot, float]
-Edges = Callable[[Spot], tuple[Edge, ...]]
-Weigh = Callable[[Spot, Edge], float]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What speaks for a definition; each figure grows with the likelihood or falls with it."""
+
+    reach: float
+    """Logarithm of how strongly the failing tests lead to it."""
+    blame: float
+    """Share of the failing tests in all that lead to it."""
+    words: float
+    name: float
+    stem: float
+    frame: float
+    """In a traceback, 1 for the innermost."""
+    owner: float
+    """Its class is named by the test."""
+    size: float
+    """Logarithm of its lines: long ones hold more faults."""
+    special: float
+    """A method that Python calls by itself."""
+    used: float
+    """Logarithm of how many use it: what all use is seldom broken for one."""
+    is_class: float
+    in_tests: float
+    traced: float
+    quoted: float
+    """It mentions the names that the messages quote."""
+
+
+WEIGHTS = Evidence(
+    reach=0.45,
+    blame=1.0,
+    words=1.4,
+    name=0.7,
+    stem=0.2,
+    frame=1.2,
+    owner=0.45,
+    size=0.5,
+    special=-0.2,
+    used=-0.3,
+    is_class=-1.5,
+    in_tests=-2.0,
+    traced=6.0,
+    quoted=0.2,
+)
+FLOOR = 1e-4
+FRAME_FADE = 0.85
 Framed = dict[Spot, tuple[tuple[int, ...], float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scene:
+    """All that the evidence is taken from."""
+
+    graph: Graph
+    failing: Weights
+    healthy: Weights
+    framed: Framed
+    about: Topic
+    spoken: Weights
+    traced: Weights
+    callers: Counter[Spot]
 
 
 def suspects(
     tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Frame, ...] = ()
 ) -> tuple[Suspect, ...]:
     """Candidates, likeliest first."""
-    edges = resolved(graph)
-    frames = _framed(tests, graph)
-    failing = _mean([_activation(test, graph, edges) for test in tests])
-    healthy = _mean([_spread({spot: 1.0}, edges, _all_lines) for spot in passing(tests, graph)])
-    words = _overlap(tests, graph)
-    traced = _traced(trace, graph)
-    found: list[Suspect] = []
-    for spot in {*failing, *frames, *words, *traced}:
-        if _worth(spot, tests):
-            reach = failing.get(spot, 0.0)
-            blame = (reach / (reach + healthy.get(spot, 0.0) + 1e-9)) ** BLAME
-            score = reach * (0.25 + blame) + LEXICAL * words.get(spot, 0.0)
-            lines, weight = frames.get(spot, ((), 0.0))
-            score += FRAME * weight + traced.get(spot, 0.0)
-            if is_test_path(spot.path):
-                score *= IN_TESTS
-            found.append(
-                Suspect(
-                    spot=spot, score=score, why=_why(spot, frames, failing, traced), lines=lines
-                )
-            )
+    scene = _scene(tests, graph, trace)
+    rated = {spot: _rating(gathered) for spot, gathered in evidence(tests, scene)}
+    top = max(rated.values(), default=0.0)
+    chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
+    whole = sum(chances.values()) or 1.0
+    found = [
+        Suspect(
+            spot=spot,
+            score=chance / whole,
+            why=_why(spot, scene),
+            lines=scene.framed.get(spot, ((), 0.0))[0],
+        )
+        for spot, chance in chances.items()
+    ]
     return tuple(sorted(found, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
 
 
-def _worth(spot: Spot, tests: tuple[FailingTest, ...]) -> bool:
-    kinds = (ScopeKind.FUNCTION, ScopeKind.CLASS)
-    return spot.scope.kind in kinds and all(test.spot != spot for test in tests)
+def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Frame, ...]) -> _Scene:
+    edges = resolved(graph)
+    others = passing(tests, graph)
+    about = topic(tests, others, graph)
+    failing = mean(led_to(test, graph, edges) for test in tests)
+    healthy = mean(spread({spot: 1.0}, edges, all_lines) for spot in others)
+    return _Scene(
+        graph=graph,
+        failing=failing,
+        healthy=healthy,
+        framed=_framed(tests, graph),
+        about=about,
+        spoken=overlap(about, graph),
+        traced=_traced(trace, graph),
+        callers=_callers({*failing, *healthy}, edges),
+    )
 
 
-def _why(spot: Spot, frames: Framed, failing: Weights, traced: Weights) -> str:
-    if spot in traced:
-        return "run by the failing tests only"
-    if spot in frames:
-        return "in the traceback"
-    return "reached from the failing test" if spot in failing else "speaks of the same things"
-
-
-def _traced(trace: tuple[Frame, ...], graph: Graph) -> Weights:
-    found: Weights = {}
-    for rank, frame in enumerate(trace):
-        spot = graph.at(frame.path, frame.line)
-        if spot and spot not in found:
-            found[spot] = 3.0 * 0.9**rank
+def _callers(spots: set[Spot], edges: Edges) -> Counter[Spot]:
+    found = Counter[Spot]()
+    for spot in spots:
+        found.update(
+            {target for edge in edges(spot) if len(edge.targets) == 1 for target in edge.targets}
+        )
     return found
 
 
@@ -104,147 +153,53 @@ def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> Framed:
     return found
 
 
-def _all_lines(_spot: Spot, _edge: Edge) -> float:
-    return 1.0
-
-
-def _activation(test: FailingTest, graph: Graph, edges: Edges) -> Weights:
-    """How strongly a failing test leads to each definition."""
-    seeds: Weights = {test.spot: 1.0} if test.spot else {}
-    for spot in supporting(test, graph):
-        seeds[spot] = SUPPORT
-    stops: dict[Spot, int] = {}
-    for depth, frame in enumerate(reversed(test.frames)):
-        framed = graph.at(frame.path, frame.line)
-        if framed:
-            seeds[framed] = max(seeds.get(framed, 0.0), 0.9 * FRAME_FADE**depth)
-            stops[framed] = max(stops.get(framed, 0), frame.line)
-    slices = _slice(test, graph)
-
-    def weigh(spot: Spot, edge: Edge) -> float:
-        if spot == test.spot:
-            return slices.get(edge.line, 0.0) if slices else 1.0
-        if spot in stops:
-            return 1.0 if edge.line == stops[spot] else 0.5 if edge.line < stops[spot] else 0.2
-        return 1.0
-
-    return _spread(seeds, edges, weigh)
-
-
-def _slice(test: FailingTest, graph: Graph) -> dict[int, float]:
-    """Weight of each line of the test: the failing one, what it depends on, what ran before."""
-    if test.spot is None or test.line is None:
-        return {}
-    source = graph.project.source(test.spot.path) or b""
-    scope = test.spot.scope
-    by_line: dict[int, set[str]] = defaultdict(set)
-    for use in uses(test.spot.path, source, scope.start_line, scope.end_line):
-        by_line[use.line].add(use.name)
-    wanted = set(by_line[test.line])
-    weights = {test.line: 1.0, test.line + 1: 0.5, test.line + 2: 0.3}
-    for line in range(test.line - 1, scope.start_line - 1, -1):
-        related = bool(by_line[line] & wanted)
-        weights[line] = SLICED_LINE if related else PASSED_LINE
-        if related:
-            wanted |= by_line[line]
-    return weights
-
-
-def _spread(seeds: Weights, edges_of: Edges, weigh: Weigh) -> Weights:
-    """Activation that flows from the seeds along what they use, fading with every hop."""
-    total: Weights = dict(seeds)
-    front = seeds
-    for _ in range(HOPS):
-        flow: Weights = defaultdict(float)
-        for spot, amount in front.items():
-            if amount < 0.003:
-                continue
-            edges = edges_of(spot)
-            mass = sum(edge.weight for edge in edges) or 1.0
-            for edge in edges:
-                part = amount * DECAY * edge.weight * weigh(spot, edge) / mass**SPREAD
-                for target, share in _shares(edge, total):
-                    flow[target] = max(flow[target], part * share)
-        front = {spot: amount for spot, amount in flow.items() if amount > total.get(spot, 0.0)}
-        for spot, amount in front.items():
-            total[spot] = amount
-    return total
-
-
-def _shares(edge: Edge, known: Mapping[Spot, float]) -> Iterator[tuple[Spot, float]]:
-    """One target gets all; of several, those whose class is in play get more."""
-    if len(edge.targets) == 1:
-        yield edge.targets[0], 1.0
-        return
-    owners = {(s.path, s.scope.qualified_name): w for s, w in known.items()}
-    weights = [0.05 + owners.get((t.path, t.scope.owner or ""), 0.0) for t in edge.targets]
-    whole = sum(weights)
-    for target, weight in zip(edge.targets, weights, strict=True):
-        yield target, weight / whole
-
-
-def _mean(parts: list[Weights]) -> Weights:
-    found: Weights = defaultdict(float)
-    for part in parts:
-        for spot, amount in part.items():
-            found[spot] += amount / len(parts)
+def _traced(trace: tuple[Frame, ...], graph: Graph) -> Weights:
+    found: Weights = {}
+    for rank, frame in enumerate(trace):
+        spot = graph.at(frame.path, frame.line)
+        if spot:
+            found.setdefault(spot, FRAME_FADE**rank)
     return found
 
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+def evidence(tests: tuple[FailingTest, ...], scene: _Scene) -> Iterator[tuple[Spot, Evidence]]:
+    """What speaks for each definition that anything speaks for."""
+    own = {test.spot for test in tests}
+    for spot in {*scene.failing, *scene.framed, *scene.spoken, *scene.traced} - own:
+        if spot and spot.scope.kind in (ScopeKind.FUNCTION, ScopeKind.CLASS):
+            yield spot, _evidence(spot, scene)
 
 
-def _words(text: str) -> Iterator[str]:
-    for word in _WORD.findall(text):
-        yield word
-        parts = re.findall(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}", word)
-        if len(parts) > 1:
-            yield from (part.lower() for part in parts)
-
-
-def _overlap(tests: tuple[FailingTest, ...], graph: Graph) -> Weights:
-    """How much each definition speaks of what the failing tests speak of; at most 1."""
-    asked = Counter[str]()
-    for test in tests:
-        asked.update(set(_words(_question(test, graph))))
-    if not asked:
-        return {}
-    bodies = {
-        spot: Counter(_words(_text(spot, graph)))
-        for spot in graph.spots
-        if spot.scope.kind is ScopeKind.FUNCTION and not is_test_path(spot.path)
-    }
-    spread = Counter(word for body in bodies.values() for word in body)
-    scored: Weights = {}
-    for spot, body in bodies.items():
-        common = asked.keys() & body.keys()
-        named = set(_words(spot.scope.name))
-        value = sum(
-            math.log(1 + len(bodies) / spread[word])
-            * (2.0 if word in named else 1.0)
-            * min(1.0, asked[word] / len(tests))
-            for word in common
-        )
-        scored[spot] = value / (10 + len(body)) ** 0.5
-    top = max(scored.values(), default=0.0)
-    return {spot: value / top for spot, value in scored.items() if value} if top else {}
-
-
-def _question(test: FailingTest, graph: Graph) -> str:
-    told = "\n".join(
-        line for line in test.diagnostic.text.splitlines() if line.startswith(("E ", ">"))
+def _evidence(spot: Spot, scene: _Scene) -> Evidence:
+    reach = scene.failing.get(spot, 0.0)
+    name, owner = spot.scope.name, (spot.scope.owner or "").rpartition(".")[2]
+    return Evidence(
+        reach=math.log(reach + FLOOR) - math.log(FLOOR),
+        blame=reach / (reach + scene.healthy.get(spot, 0.0) + FLOOR),
+        words=scene.spoken.get(spot, 0.0),
+        name=name_share(spot, scene.about),
+        stem=stem_share(spot, scene.about),
+        frame=scene.framed.get(spot, ((), 0.0))[1],
+        owner=float(owner in scene.about.asked),
+        size=math.log(spot.scope.end_line - spot.scope.def_line + 1),
+        special=float(name.startswith("__")),
+        used=math.log(1 + scene.callers[spot]),
+        is_class=float(spot.scope.kind is ScopeKind.CLASS),
+        in_tests=float(is_test_path(spot.path)),
+        traced=scene.traced.get(spot, 0.0),
+        quoted=quoted_share(spot, scene.about, scene.graph),
     )
-    own = ""
-    if test.spot:
-        last = (test.line or test.spot.scope.end_line) + 1
-        own = _lines(test.spot.path, test.spot.scope.start_line, last, graph)
-    return f"{test.diagnostic.message}\n{told}\n{own}"
 
 
-def _text(spot: Spot, graph: Graph) -> str:
-    return _lines(spot.path, spot.scope.start_line, spot.scope.end_line, graph)
+def _rating(gathered: Evidence) -> float:
+    return sum(
+        float(getattr(gathered, name) * getattr(WEIGHTS, name)) for name in Evidence.__slots__
+    )
 
 
-def _lines(path: str, start: int, end: int, graph: Graph) -> str:
-    source = graph.project.source(path) or b""
-    return b"\n".join(source.splitlines()[start - 1 : end]).decode("utf-8", "replace")
+def _why(spot: Spot, scene: _Scene) -> str:
+    if spot in scene.traced:
+        return "run by failing tests only"
+    if spot in scene.framed:
+        return "traceback"
+    return "called" if spot in scene.failing else "same words"

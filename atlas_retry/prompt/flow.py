@@ -1,0 +1,131 @@
+"""How strongly tests lead to definitions, along what these use. Knows nothing of failures' texts."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from atlas_retry.prompt.failing import FailingTest, supporting
+from atlas_retry.prompt.graph import Edge, Graph, Spot
+from atlas_retry.syntax import uses
+
+HOPS = 10
+DECAY = 0.8
+SPREAD = 0.4
+"""0: every use gets all of the flow; 1: they divide it."""
+MIN_FLOW = 0.0003
+SUPPORT = 0.5
+FRAME, FRAME_FADE = 0.9, 0.85
+PASSED_LINE, SLICED_LINE = 0.35, 0.8
+NEXT_LINES = (0.5, 0.3)
+"""A failing statement may go on."""
+BEFORE_FRAME, AFTER_FRAME = 0.5, 0.2
+UNSEEN = 0.05
+"""Of a class that nothing has led to yet, beside those that something has."""
+
+Weights = dict[Spot, float]
+InPlay = dict[tuple[str, str], float]
+"""By path and qualified name."""
+Edges = Callable[[Spot], tuple[Edge, ...]]
+Weigh = Callable[[Spot, Edge], float]
+
+
+def all_lines(_spot: Spot, _edge: Edge) -> float:
+    """The weight of an edge in what ran to its end."""
+    return 1.0
+
+
+def led_to(test: FailingTest, graph: Graph, edges: Edges) -> Weights:
+    """What one failing test leads to: itself, what prepares it, the frames of its traceback."""
+    seeds: Weights = {test.spot: 1.0} if test.spot else {}
+    for spot in supporting(test, graph):
+        seeds[spot] = SUPPORT
+    stops: dict[Spot, int] = {}
+    for depth, frame in enumerate(reversed(test.frames)):
+        framed = graph.at(frame.path, frame.line)
+        if framed:
+            seeds[framed] = max(seeds.get(framed, 0.0), FRAME * FRAME_FADE**depth)
+            stops[framed] = max(stops.get(framed, 0), frame.line)
+    slices = _slice(test, graph)
+
+    def weigh(spot: Spot, edge: Edge) -> float:
+        if spot == test.spot and slices:
+            return slices.get(edge.line, 0.0)
+        if spot in stops and edge.line != stops[spot]:
+            return BEFORE_FRAME if edge.line < stops[spot] else AFTER_FRAME
+        return 1.0
+
+    return spread(seeds, edges, weigh)
+
+
+def _slice(test: FailingTest, graph: Graph) -> dict[int, float]:
+    """Weight of each line of the test: the failing one, what it depends on, what ran before."""
+    if test.spot is None or test.line is None:
+        return {}
+    source = graph.project.source(test.spot.path) or b""
+    scope = test.spot.scope
+    by_line: dict[int, set[str]] = defaultdict(set)
+    for use in uses(test.spot.path, source, scope.start_line, scope.end_line):
+        by_line[use.line].add(use.name)
+    wanted = set(by_line[test.line])
+    weights = {test.line: 1.0}
+    weights |= {test.line + n: weight for n, weight in enumerate(NEXT_LINES, start=1)}
+    for line in range(test.line - 1, scope.start_line - 1, -1):
+        related = bool(by_line[line] & wanted)
+        weights[line] = SLICED_LINE if related else PASSED_LINE
+        if related:
+            wanted |= by_line[line]
+    return weights
+
+
+def spread(seeds: Weights, edges: Edges, weigh: Weigh) -> Weights:
+    """Flow from the seeds along what they use, fading with every hop; the strongest way counts."""
+    total: Weights = dict(seeds)
+    in_play: InPlay = {}
+    front: Mapping[Spot, float] = seeds
+    for _ in range(HOPS):
+        in_play |= {(s.path, s.scope.qualified_name): part for s, part in front.items()}
+        reached: Weights = defaultdict(float)
+        for spot, amount in front.items():
+            for target, part in _passed_on(spot, amount, edges(spot), weigh, in_play):
+                reached[target] = max(reached[target], part)
+        front = {
+            spot: part
+            for spot, part in reached.items()
+            if part > max(total.get(spot, 0.0), MIN_FLOW)
+        }
+        total |= front
+    return total
+
+
+def _passed_on(  # noqa: PLR0913 - what flows, from where, along what, how strongly
+    spot: Spot, amount: float, used: tuple[Edge, ...], weigh: Weigh, in_play: InPlay
+) -> Iterator[tuple[Spot, float]]:
+    mass = sum(edge.weight for edge in used) or 1.0
+    for edge in used:
+        part = amount * DECAY * edge.weight * weigh(spot, edge) / mass**SPREAD
+        for target, share in _shares(edge, in_play):
+            yield target, part * share
+
+
+def _shares(edge: Edge, in_play: InPlay) -> Iterator[tuple[Spot, float]]:
+    """One target gets all; of several, those whose class is in play get more."""
+    if len(edge.targets) == 1:
+        yield edge.targets[0], 1.0
+        return
+    weights = [
+        UNSEEN + in_play.get((target.path, target.scope.owner or ""), 0.0)
+        for target in edge.targets
+    ]
+    whole = sum(weights)
+    for target, weight in zip(edge.targets, weights, strict=True):
+        yield target, weight / whole
+
+
+def mean(parts: Iterable[Weights]) -> Weights:
+    """The average over several tests."""
+    found: Weights = defaultdict(float)
+    count = 0
+    for part in parts:
+        count += 1
+        for spot, amount in part.items():
+            found[spot] += amount
+    return {spot: amount / count for spot, amount in found.items()}

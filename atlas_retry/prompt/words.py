@@ -1,0 +1,126 @@
+"""How much a definition speaks of what the failing tests speak of. Compares words, not meanings."""
+
+import math
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from atlas_retry.prompt.failing import FailingTest, is_test_path
+from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.syntax import ScopeKind
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+_QUOTED = re.compile(r"['`\"‘]([A-Za-z_]\w+)['`\"’]")
+_PART = re.compile(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}")
+_TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
+MIN_BODY_WORDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What the failing tests speak of."""
+
+    asked: dict[str, float]
+    """Words of their lines and messages; heavier where most speak of them and passing tests not."""
+    quoted: frozenset[str]
+    """Names in quotation marks in the messages."""
+    names: frozenset[str]
+    """Parts of the tests' own names."""
+    stems: frozenset[str]
+    """Parts of the names of the test files."""
+
+
+def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Graph) -> Topic:
+    """The words of the failing tests, up to the line that failed."""
+    asked = Counter[str]()
+    usual = Counter(word for spot in healthy for word in set(words(graph.body(spot))))
+    quoted = set[str]()
+    for test in tests:
+        told = _messages(test)
+        asked.update(set(words(f"{told}\n{_ran(test, graph)}")))
+        quoted |= set(_QUOTED.findall(told))
+    spots = [test.spot for test in tests if test.spot]
+    return Topic(
+        asked={
+            word: count / len(tests) * math.log(2 + len(healthy) / (1 + usual[word]))
+            for word, count in asked.items()
+        },
+        quoted=frozenset(quoted),
+        names=frozenset(w for spot in spots for w in words(spot.scope.qualified_name)),
+        stems=frozenset(w for spot in spots for w in _stem_words(spot.path)),
+    )
+
+
+def _messages(test: FailingTest) -> str:
+    lines = test.diagnostic.text.splitlines()
+    told = [line for line in lines if line.startswith(("E ", ">"))]
+    return "\n".join((test.diagnostic.message, *told))
+
+
+def _ran(test: FailingTest, graph: Graph) -> str:
+    if test.spot is None:
+        return ""
+    last = (test.line or test.spot.scope.end_line) + 1
+    return graph.text(test.spot.path, test.spot.scope.start_line, last)
+
+
+def words(text: str) -> Iterator[str]:
+    """Identifiers, and the parts of those that are composed, in lower case."""
+    for word in _WORD.findall(text):
+        yield word
+        parts = _PART.findall(word)
+        if len(parts) > 1:
+            yield from (part.lower() for part in parts)
+
+
+def _stem_words(path: str) -> frozenset[str]:
+    stem = posixpath.basename(path).partition(".")[0].lower()
+    return frozenset(re.findall(r"[a-z0-9]{2,}", stem)) - _TEST_WORDS
+
+
+def overlap(about: Topic, graph: Graph) -> dict[Spot, float]:
+    """For every function outside the tests: rare common words by its length; at most 1."""
+    bodies = {
+        spot: Counter(words(graph.body(spot)))
+        for spot in graph.spots
+        if spot.scope.kind is ScopeKind.FUNCTION and not is_test_path(spot.path)
+    }
+    spread = Counter(word for body in bodies.values() for word in body)
+    scored = {
+        spot: sum(
+            math.log(1 + len(bodies) / spread[word]) * about.asked[word]
+            for word in about.asked.keys() & body.keys()
+        )
+        / math.sqrt(MIN_BODY_WORDS + len(body))
+        for spot, body in bodies.items()
+    }
+    top = max(scored.values(), default=0.0) or 1.0
+    return {spot: value / top for spot, value in scored.items()}
+
+
+def name_share(spot: Spot, about: Topic) -> float:
+    """How much of a definition's name, or of its class's, is in the names of the failing tests."""
+    asked = {word.lower() for word in about.names} - _TEST_WORDS
+    owner = (spot.scope.owner or "").rpartition(".")[2]
+    return max(_named_share(spot.scope.name, asked), _named_share(owner, asked))
+
+
+def _named_share(name: str, asked: set[str]) -> float:
+    own = {part.lower() for part in _PART.findall(name)} or {name.strip("_").lower()}
+    return len(own & asked) / len(own)
+
+
+def stem_share(spot: Spot, about: Topic) -> float:
+    """1 when the file is named like a test file: `utils` beside `test_utils`."""
+    own = _stem_words(spot.path)
+    return len(own & about.stems) / len(own | about.stems) if own else 0.0
+
+
+def quoted_share(spot: Spot, about: Topic, graph: Graph) -> float:
+    """How many of the names that the messages quote a definition mentions."""
+    if not about.quoted:
+        return 0.0
+    body = set(_WORD.findall(graph.body(spot)))
+    return len(about.quoted & body) / len(about.quoted)
