@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 
@@ -260,6 +261,9 @@ class _Watch:
     def started(self, index: int) -> None:
         job = self.jobs[index]
         self.emit(GateStarted(gate=job.gate.name, command=job.line))
+        if job.gate.kind is Kind.TEST:
+            # Its end is read whatever it is; to import the readers now costs nobody any time.
+            import_module("atlas_retry.diagnostics")
 
     def progress(self, index: int, last_line: str, elapsed_s: float) -> None:
         name = self.jobs[index].gate.name

@@ -97,8 +97,8 @@ keyword, Artifactory and IBM detectors would take hashes and ordinary code as we
 LONG_TOKEN = re.compile(
     r"hooks\.slack\.com|AccountKey=|(?i:aws)|(?<![\w-])(?=[A-Za-z_-]{0,256}+\d)[\w-]{14,}"
 )
-"""Every plugin's pattern needs one of these. Importing detect-secrets takes 110 ms (it pulls requests),
-which the output of a passing gate should not cost."""
+"""Every plugin's pattern needs one of these. Importing detect-secrets takes 110 ms (it pulls
+requests), which the output of a passing gate should not cost."""
 
 Shapes = tuple[tuple[str, re.Pattern[str]], ...]
 

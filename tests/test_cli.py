@@ -1,0 +1,277 @@
+"""The command as a person or a CI job calls it: a process, its streams and its exit code."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.projects import FIXED, UNITTEST, Project, make_project
+
+LIMIT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def atlas(project: Project, *arguments: str, **variables: str) -> Ended:
+    done = subprocess.run(
+        (sys.executable, "-m", "atlas_retry", *arguments),
+        cwd=project.root,
+        env=project.environ | variables,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def gates(project: Project, *lines: str) -> None:
+    project.configure(validation={"lint": list(lines)})
+
+
+@pytest.mark.parametrize(
+    ("line", "code"), [("true", 0), ("exit 1", 1), ("no-such-tool-anywhere", 3)]
+)
+@pytest.mark.parametrize("form", [(), ("--json",), ("-q",), ("-v",), ("--plain",)])
+def test_the_exit_code_is_the_same_in_every_form(
+    line: str, code: int, form: tuple[str, ...], project: Project
+) -> None:
+    gates(project, line)
+    assert atlas(project, "validate", *form).code == code
+
+
+def test_json_is_one_document_alone_on_stdout(project: Project) -> None:
+    gates(project, "echo loud; exit 1")
+    ended = atlas(project, "validate", "--json")
+    report = json.loads(ended.out)
+    assert report["schema"] == "atlas.report/1"
+    assert report["success"] is False
+    assert report["failed_step"] == "lint"
+    assert report["lint_results"][0]["stdout"] == "loud\n"
+    assert "FAILED" in ended.err
+
+
+def test_a_person_sees_what_failed_where_and_what_to_type_next(project: Project) -> None:
+    gates(project, "echo calc.py:2:5: E1 bad minus; echo cause >&2; exit 1")
+    ended = atlas(project, "validate")
+    assert "calc.py:2:5: " in ended.out
+    assert "cause" in ended.out
+    assert "next: atlas retry . --ai-fix" in ended.out
+
+
+def test_the_end_of_a_long_output_is_shown_and_the_cut_is_told(project: Project) -> None:
+    gates(project, "seq 1000; echo the summary; exit 1")
+    ended = atlas(project, "validate")
+    assert "the summary" in ended.out
+    assert "lines left out" in ended.out
+    assert "\n    500\n" not in ended.out
+
+
+def test_a_pipe_gets_no_control_codes(project: Project) -> None:
+    gates(project, "printf '\\033[31mred\\033[0m\\n'; exit 1")
+    ended = atlas(project, "validate")
+    assert "\x1b" not in ended.out
+    assert "\r" not in ended.out
+
+
+def test_a_terminal_gets_a_live_view_and_the_same_verdict(project: Project) -> None:
+    gates(project, "sleep 0.5; exit 1")
+    primary, secondary = pty.openpty()
+    child = subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", "validate"),
+        cwd=project.root,
+        env=project.environ | {"TERM": "xterm-256color"},
+        stdin=subprocess.DEVNULL,
+        stdout=secondary,
+        stderr=secondary,
+    )
+    os.close(secondary)
+    shown = b""
+    try:
+        while chunk := os.read(primary, 4096):
+            shown += chunk
+    except OSError:
+        pass  # Linux: EIO is how the end of a terminal is told
+    os.close(primary)
+    assert child.wait(LIMIT_S) == 1
+    assert b"\x1b[" in shown
+    assert b"failed: sleep" in shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("nope",), ("validate", "--nope"), ("validate", "--only", "nope"), ("retry", "a/b/c")],
+)
+def test_a_wrong_command_line_is_2_and_leaves_stdout_clean(
+    arguments: tuple[str, ...], project: Project
+) -> None:
+    ended = atlas(project, *arguments)
+    assert ended.code == 2
+    assert ended.out == ""
+    assert "Traceback" not in ended.err
+
+
+def test_no_configuration_is_2_and_says_what_was_searched(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").unlink()
+    ended = atlas(project, "validate")
+    assert ended.code == 2
+    assert ".atlas/config.yaml" in ended.err
+    assert "atlas init" in ended.err
+
+
+def test_a_typo_in_the_configuration_is_told_with_its_place(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").write_text("version: 1\nvalidation:\n  lnt: [x]\n")
+    ended = atlas(project, "validate")
+    assert ended.code == 2
+    assert "config.yaml:3:3" in ended.err
+    assert "lint" in ended.err
+
+
+def test_ai_fix_that_the_configuration_forbids_is_refused_with_its_place(project: Project) -> None:
+    project.configure(retry={"ai_retry_enabled": False})
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 2
+    assert "config.yaml" in ended.err
+
+
+def test_retry_fixes_and_says_how_to_put_it_back(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 0
+    assert "fixed in 1 attempt" in ended.out
+    assert "atlas undo" in ended.out
+    assert (project.root / "calc.py").read_text() == FIXED
+
+
+def test_retry_without_ai_fix_names_the_command_that_asks(project: Project) -> None:
+    ended = atlas(project, "retry", ".")
+    assert ended.code == 1
+    assert "--ai-fix" in ended.out
+
+
+def test_a_run_is_one_document(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, cost_usd=0.5)
+    run = json.loads(atlas(project, "retry", ".", "--ai-fix", "--json").out)
+    assert run["schema"] == "atlas.run/1"
+    assert run["verdict"] == "fixed"
+    assert run["attempts"][0]["changes"][0]["path"] == "calc.py"
+    assert run["final"]["success"] is True
+
+
+def test_without_a_key_the_failures_come_first_and_then_that_no_agent_is_had(
+    project: Project,
+) -> None:
+    project.configure(agent={"backend": "claude-code", "path": "/nonexistent/claude"})
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 3
+    assert ended.out.index("FAILED") < ended.out.index("/nonexistent/claude")
+
+
+def test_a_recorded_failure_starts_the_run(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    report = atlas(project, "validate", "--json").out
+    (project.root.parent / "report.json").write_text(report)
+    ended = atlas(project, "retry", ".", "--ai-fix", "--from", "../report.json")
+    assert ended.code == 0
+
+
+def test_a_prompt_needs_neither_git_nor_configuration(project: Project, tmp_path: Path) -> None:
+    folder = tmp_path / "anywhere"
+    folder.mkdir()
+    (folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    result = {
+        "command": "ruff check .",
+        "kind": "lint",
+        "exit_code": 1,
+        "stdout": "calc.py:2:5: E1 bad minus\n",
+        "stderr": "",
+    }
+    (folder / "report.json").write_text(json.dumps({"results": [result]}))
+    ended = atlas(project, "prompt", str(folder), "--from", str(folder / "report.json"))
+    assert ended.code == 0
+    assert "Previous validation failed with these errors:" in ended.out
+    assert "return a - b" in ended.out
+
+
+def test_dry_run_shows_the_prompt_and_asks_nobody(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    ended = atlas(project, "retry", ".", "--ai-fix", "--dry-run")
+    assert "Previous validation failed" in ended.out
+    assert (project.root / "calc.py").read_text() != FIXED
+
+
+def test_only_one_kind_or_name_runs(project: Project) -> None:
+    project.configure(validation={"lint": ["exit 1"], "test": [UNITTEST, {"run": "true"}]})
+    assert atlas(project, "validate", "--only", "true").code == 0
+    assert atlas(project, "lint").code == 1
+
+
+def test_a_directory_that_is_not_under_git_can_be_validated_but_not_retried(
+    project: Project, tmp_path: Path
+) -> None:
+    folder = tmp_path / "plain"
+    (folder / ".atlas").mkdir(parents=True)
+    config = "version: 1\nvalidation: {format: ['true'], lint: ['true']}\n"
+    (folder / ".atlas" / "config.yaml").write_text(config)
+    assert atlas(project, "validate", str(folder)).code == 0
+    ended = atlas(project, "retry", str(folder))
+    assert ended.code == 3
+    assert "git init" in ended.err
+
+
+def test_a_run_in_a_workspace_that_is_locked_is_refused_at_once(project: Project) -> None:
+    project.configure(validation={"test": ["touch started; sleep 30"]})
+    first = subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", "retry", "."),
+        cwd=project.root,
+        env=project.environ,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not (project.root / "started").exists():
+            assert first.poll() is None
+        ended = atlas(project, "retry", ".")
+        assert ended.code == 3
+        assert str(first.pid) in ended.err
+    finally:
+        first.terminate()
+        first.wait(LIMIT_S)
+
+
+def test_reports_are_written_beside_the_run(project: Project) -> None:
+    gates(project, "exit 1")
+    atlas(project, "validate", "--report", "junit=out/j.xml", "--report", "sarif=out/s.json")
+    assert (project.root / "out" / "j.xml").read_text().startswith("<?xml")
+    assert json.loads((project.root / "out" / "s.json").read_text())["version"] == "2.1.0"
+
+
+def test_github_gets_annotations_and_a_step_summary(project: Project, tmp_path: Path) -> None:
+    gates(project, "echo calc.py:2:5: E1 bad minus; exit 1")
+    summary = tmp_path / "summary.md"
+    ended = atlas(project, "validate", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
+    assert "::error file=calc.py,line=2" in ended.out
+    assert "echo" in summary.read_text()
+
+
+def test_ascii_terminals_do_not_break_the_verdict(project: Project) -> None:
+    gates(project, "printf 'gr\\303\\274n\\n'; exit 1")
+    ended = atlas(project, "validate", PYTHONIOENCODING="ascii", LANG="C", LC_ALL="C")
+    assert ended.code == 1
+    assert "gr\\xfcn" in ended.out
