@@ -20,6 +20,7 @@ _SAID = re.compile(r"^( +)([\w./-]+\.go):(\d{1,9}): ?(.*)$")
 _PACKAGE = re.compile(r"^(?:FAIL|ok  )\t(\S+)(?:\t| \[)(.*)$")
 _EMPTY = re.compile(r"^\?   \t\S+\t\[no test files\]$|^ok  \t.*\[no tests to run\]$")
 _PANIC = re.compile(r"^(?:panic|fatal error): (.*)$")
+_JSON = '"Action":"output"'
 _HOSTS = ("github.com/", "gitlab.com/", "bitbucket.org/", "codeberg.org/")
 
 
@@ -66,7 +67,7 @@ def _read(log: Log) -> Reading:
 
 def _plain(lines: Sequence[str]) -> tuple[list[str], list[int]]:
     """The text behind `-json`, package after package, and where each line of it came from."""
-    events = [(i, _event(line)) for i, line in enumerate(lines) if line.startswith('{"')]
+    events = [(i, _event(line)) for i, line in enumerate(lines) if _JSON in line]
     told = [(i, e) for i, e in events if e is not None and e.Output and e.Package]
     if not told:
         return list(lines), list(range(len(lines)))

@@ -22,6 +22,9 @@ def relative(path: str, root: str | None, cwd: str = ".") -> str:
 
 def settled(diagnostic: Diagnostic, root: str | None, cwd: str) -> Diagnostic:
     """The diagnostic with paths relative to the root, and without the frames outside of it."""
+    if not diagnostic.frames and diagnostic.test_id is None and diagnostic.path:
+        plain = relative(diagnostic.path, root, cwd)
+        return diagnostic if plain == diagnostic.path else replace(diagnostic, path=plain)
     frames = tuple(
         replace(frame, path=path)
         for frame in diagnostic.frames

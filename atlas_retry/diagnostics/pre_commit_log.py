@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from atlas_retry.diagnostics.traceback import shortened
 from atlas_retry.diagnostics.values import Log, Parser, Reading, Section, started_as
@@ -12,6 +12,7 @@ from atlas_retry.model import Diagnostic
 _HOOK = re.compile(r"^- hook id: (\S+)$")
 _FACT = re.compile(r"^- (?:hook id|exit code|duration|files were modified by this hook)\b")
 _MODIFIED = "- files were modified by this hook"
+_MAX_SECTIONS = 500
 _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 
@@ -19,7 +20,7 @@ def _read(log: Log) -> Reading:
     lines = log.lines
     titles = [i for i, line in enumerate(lines) if line.endswith(_OUTCOMES) and "..." in line]
     return Reading(
-        sections=tuple(_sections(lines, [*titles, len(lines)])),
+        sections=tuple(islice(_sections(lines, [*titles, len(lines)]), _MAX_SECTIONS)),
         summary=tuple(i for i in titles if lines[i].endswith("Failed")),
     )
 

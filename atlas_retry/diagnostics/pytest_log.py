@@ -1,6 +1,7 @@
 """Reads what pytest prints: failures in every traceback style, errors, counts. Knows no plugin."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics import traceback
@@ -13,11 +14,13 @@ from atlas_retry.diagnostics.pytest_failure import (
 )
 from atlas_retry.diagnostics.pytest_summary import (
     Entry,
+    Titled,
     closing_lines,
     entries_of,
     entry_for,
     runs,
     tests_run,
+    titled,
 )
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
@@ -31,14 +34,17 @@ _CONFTEST = "ImportError while loading conftest '"
 _USAGE = re.compile(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
 _INTERNAL = "INTERNALERROR> "
 _VACUOUS_EXIT = 5
+_NEAR = 50
+"""Places among which an entry looks for its own: `--tb=line` keeps the order of the summary."""
 
 
 def _read(log: Log) -> Reading:
     lines = log.lines
     entries = entries_of(lines)
-    found = [_failure(lines, first, last, entries) for first, last in _blocks(lines, entries)]
+    known = titled(entries)
+    found = [_failure(lines, first, last, known) for first, last in _blocks(lines, known)]
     found += _outside_tests(lines)
-    found += _only_listed(lines, found, entries)
+    found += list(_only_listed(lines, found, entries))
     ran = tests_run(lines)
     nothing = ran == 0 and not found and log.exit_code in (0, _VACUOUS_EXIT)
     return Reading(
@@ -49,7 +55,7 @@ def _read(log: Log) -> Reading:
     )
 
 
-def _blocks(lines: Sequence[str], entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+def _blocks(lines: Sequence[str], entries: Titled) -> Iterator[tuple[int, int]]:
     """First and last line of each failure.
 
     What a test has captured may be pytest's output in turn: below such a line a heading must be
@@ -72,7 +78,7 @@ def _blocks(lines: Sequence[str], entries: Sequence[Entry]) -> Iterator[tuple[in
         yield start, len(lines) - 1
 
 
-def _known(title: str, entries: Sequence[Entry]) -> bool:
+def _known(title: str, entries: Titled) -> bool:
     return bool(_STAGE.match(title)) or entry_for(title, entries, frozenset()) is not None
 
 
@@ -83,7 +89,7 @@ def _ends(line: str, *, captured: bool) -> bool:
     return not captured or banner[1] in ("warnings summary", "short test summary info")
 
 
-def _failure(lines: Sequence[str], first: int, last: int, entries: Sequence[Entry]) -> Found:
+def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Found:
     title = _TITLE.match(lines[first])
     name = title[1] if title else ""
     stage = _STAGE.match(name)
@@ -111,7 +117,7 @@ def _failure(lines: Sequence[str], first: int, last: int, entries: Sequence[Entr
 
 
 def _test_id(
-    name: str, entries: Sequence[Entry], paths: frozenset[str], diagnostic: Diagnostic
+    name: str, entries: Titled, paths: frozenset[str], diagnostic: Diagnostic
 ) -> str | None:
     entry = entry_for(name, entries, paths)
     if entry is not None:
@@ -166,36 +172,32 @@ def _internal(lines: Sequence[str]) -> list[Found]:
 
 def _only_listed(
     lines: Sequence[str], found: Sequence[Found], entries: Sequence[Entry]
-) -> list[Found]:
+) -> Iterator[Found]:
     """Failures that only the summary names: `--tb=no`, `--tb=line`, a log cut in the middle."""
-    told = [f.diagnostic.test_id for f in found]
-    places = (
-        [m for line in lines if (m := ONE_LINE.match(line))] if len(told) < len(entries) else []
-    )
-    listed = []
+    told = Counter(f.diagnostic.test_id for f in found)
+    places = [m for line in lines if (m := ONE_LINE.match(line))] if entries else []
     for entry in entries:
-        if entry.node in told:
-            told.remove(entry.node)
+        if told[entry.node]:
+            told[entry.node] -= 1
             continue
-        listed.append(Found(_of_entry(entry, places), entry.number, entry.number))
-    return listed
+        said = entry.said.removesuffix("...")
+        near = places[:_NEAR] if said else []
+        place = next((m for m in near if m[3].startswith(said)), None)
+        if place:
+            places.remove(place)
+        yield Found(_of_entry(entry, place), entry.number, entry.number)
 
 
-def _of_entry(entry: Entry, places: Sequence[re.Match[str]]) -> Diagnostic:
-    said = entry.said.removesuffix("...")
-    place = next((m for m in places if said and m[3].startswith(said)), None)
+def _of_entry(entry: Entry, place: re.Match[str] | None) -> Diagnostic:
     message = place[3] if place else entry.said
     raised = RAISED.match(message)
+    failed = "AssertionError" if message.startswith("assert ") else None
     parts = {"path": entry.node.partition("::")[0]}
     if place and traceback.inside(place[1]):
         parts = {"path": place[1], "line": place[2]}
     return Diagnostic(
         tool="pytest",
-        rule_id=raised[1]
-        if raised
-        else "AssertionError"
-        if message.startswith("assert ")
-        else None,
+        rule_id=raised[1] if raised else failed,
         message=message or entry.word.lower(),
         path=parts["path"],
         region=region_of(parts),

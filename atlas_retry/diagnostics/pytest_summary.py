@@ -1,7 +1,7 @@
 """Reads the end of pytest's output: the short summary and the counts."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 # https://docs.pytest.org/en/stable/how-to/output.html#producing-a-detailed-summary-report
@@ -61,10 +61,24 @@ def _split(text: str) -> tuple[str, str]:
     return (text, "") if cut < 0 else (text[:cut], text[cut + 3 :])
 
 
-def entry_for(title: str, entries: Sequence[Entry], paths: frozenset[str]) -> Entry | None:
+Titled = Mapping[str, Sequence[Entry]]
+"""Entries by their title; files may hold tests of the same name."""
+
+
+def titled(entries: Sequence[Entry]) -> Titled:
+    """The entries, to be found by the heading of a failure."""
+    by_title: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_title.setdefault(entry.title, []).append(entry)
+    return by_title
+
+
+def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> Entry | None:
     """The entry that a failure's heading belongs to, in the file of one of its frames if known."""
     name = title.removeprefix("[doctest] ")
-    matching = [e for e in entries if name == e.title or name.startswith(f"{e.title} ")]
+    # A subtest's heading goes on with its message or its parameters.
+    names = (name, name.partition(" (")[0], name.partition(" [")[0])
+    matching = next((entries[n] for n in names if n in entries), ())
     if not matching:
         return None
     return next((e for e in matching if e.node.partition("::")[0] in paths), matching[0])

@@ -1,8 +1,9 @@
 """From the output of one command to what it says. Reads no file and starts nothing."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from atlas_retry.diagnostics.environment import blame
 from atlas_retry.diagnostics.places import settled
@@ -23,6 +24,8 @@ from atlas_retry.model import Diagnostic, Kind, Level
 
 # GitHub puts the time before every line of a log that is downloaded.
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ", re.MULTILINE)
+MAX_DIAGNOSTICS = 10_000
+"""Distinct ones kept of one output; whoever has more has a misconfigured tool."""
 _TEXT_LINES = 400
 """Of one diagnostic: what a test captured can be endless."""
 
@@ -125,15 +128,15 @@ def _claimed(log: Log, readings: Sequence[Reading]) -> Iterator[Diagnostic]:
         yield replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))
 
 
-def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+def _distinct(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
     """Each complaint once, with its count, where it came first."""
-    counts: dict[Diagnostic, int] = {}
-    texts: dict[Diagnostic, str] = {}
-    for diagnostic in diagnostics:
-        key = replace(diagnostic, text="")
-        counts[key] = counts.get(key, 0) + 1
-        texts.setdefault(key, diagnostic.text)
-    return [replace(key, text=texts[key], count=count) for key, count in counts.items()]
+    alike: dict[Hashable, list[Diagnostic]] = {}
+    for told in diagnostics:
+        said = (told.tool, told.rule_id, told.level, told.message)
+        key = (*said, told.path, told.region, told.test_id, told.frames)
+        alike.setdefault(key, []).append(told)
+    for group in islice(alike.values(), MAX_DIAGNOSTICS):
+        yield group[0] if len(group) == 1 else replace(group[0], count=len(group))
 
 
 def _total(readings: Iterable[Reading]) -> int | None:

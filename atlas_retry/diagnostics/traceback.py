@@ -11,6 +11,7 @@ from atlas_retry.model import Diagnostic, Frame
 _FRAME = re.compile(r'^\s*(?:[|+] )?\s*File "([^"]+)", line (\d{1,9})(?:, in (.+))?$')
 _EXCEPTION = re.compile(r"^(?:[| ]+ )?([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
 _START = "Traceback (most recent call last):"
+_CHAINED = ("During handling of", "The above exception")
 # A module that does not compile has no traceback above it.
 _SYNTAX = re.compile(r'^  File "[^"]+", line \d{1,9}$')
 MESSAGE_LINES = 40
@@ -63,7 +64,7 @@ def _said(lines: Sequence[str]) -> list[str]:
     """The lines of a message: up to the next traceback, without the blank ones at the end."""
     kept: list[str] = []
     for line in lines:
-        if line.startswith((_START, "During handling of", "The above exception")):
+        if line.startswith((_START, *_CHAINED)):
             break
         kept.append(line)
     while kept and not kept[-1].strip():
@@ -95,28 +96,31 @@ def crash(tool: str, lines: Sequence[str], *, test_id: str | None = None) -> Dia
 
 
 def _read(log: Log) -> Reading:
+    lines = log.lines
     found: list[Found] = []
-    for number, line in enumerate(log.lines):
-        if found and number <= found[-1].last:
+    number = 0
+    while number < len(lines):
+        if not lines[number].startswith(_START) and not _SYNTAX.match(lines[number]):
+            number += 1
             continue
-        if line.startswith(_START) or _SYNTAX.match(line):
-            crashed = _crash_at(log.lines, number)
-            found += [crashed] if crashed else []
+        last = _end(lines, number)
+        diagnostic = crash("python", lines[number : last + 1])
+        found += [Found(diagnostic, number, last)] if diagnostic else []
+        number = last + 1
     return Reading(found=tuple(found))
 
 
-def _crash_at(lines: Sequence[str], start: int) -> Found | None:
-    """The traceback that starts here, up to the line that its exception is on."""
+def _end(lines: Sequence[str], start: int) -> int:
+    """The line with the exception of the traceback that starts here, chained ones included."""
     last = start
     for number in range(start + 1, len(lines)):
         line = lines[number]
-        if line.startswith((" ", "During handling of", "The above exception", _START)) or not line:
+        if line.startswith((" ", *_CHAINED, _START)) or not line:
             continue
         last = number
         if not any(x.startswith(_START) for x in lines[number + 1 : number + 5]):
             break
-    diagnostic = crash("python", lines[start : last + 1])
-    return Found(diagnostic, start, last) if diagnostic else None
+    return last
 
 
 PYTHON = Parser(
