@@ -1,5 +1,6 @@
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -367,3 +368,25 @@ def test_survivors_of_an_earlier_run_can_be_ended_by_their_marker() -> None:
     assert name.startswith(f"sleep {number} (pid ")
     until(lambda: alive(number) == [])
     assert end_marked("PATH") == ()
+
+
+def test_without_proc_and_pidfd_the_group_is_ended() -> None:
+    number = token()
+    code = f"""
+import os
+del os.pidfd_open
+from pathlib import Path
+from atlas_retry.process import Command, run
+assert not os.path.exists("/proc/self")
+line = "sleep {number} & trap '' TERM; sleep {number}; sleep {number}"
+print(run(Command(argv=("/bin/sh", "-c", line), cwd=Path("/"), env={{"PATH": "/usr/bin:/bin"}},
+                  timeout_s=0.3, grace_s=0.2)).ended)
+print(run(Command(argv=("/bin/sh", "-c", "exit 4"), cwd=Path("/"), env={{}})).exit_code)
+"""
+    hide = 'mount -t tmpfs none /proc && exec "$@"'
+    hidden = ["/usr/bin/unshare", "-rm", "/bin/sh", "-c", hide, "sh"]
+    if subprocess.run([*hidden, "true"], env=ENV, check=False, capture_output=True).returncode:
+        pytest.skip("a mount namespace of our own is not allowed here")
+    done = subprocess.run([*hidden, *python(code)], env=ENV, check=True, stdout=subprocess.PIPE)
+    assert done.stdout == b"timed_out\n4\n"
+    assert alive(number) == []

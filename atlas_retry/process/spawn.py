@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from contextlib import ExitStack
+from typing import IO
 
 from atlas_retry.process.family import Family
 from atlas_retry.process.output import Stream
@@ -136,11 +137,15 @@ def _spawn(command: Command, family: Family, undo: ExitStack) -> Child:
 
 
 def _stdin(command: Command, theirs: ExitStack) -> int:
+    """A file that has no name; of memory where there is such a thing, for TMPDIR may be full."""
     if not command.stdin:
         return subprocess.DEVNULL
-    import tempfile  # noqa: PLC0415 - start-up: no gate has a standard input
+    if hasattr(os, "memfd_create"):
+        file: IO[bytes] = os.fdopen(os.memfd_create("stdin"), "w+b", buffering=0)
+    else:
+        import tempfile  # noqa: PLC0415 - start-up
 
-    file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `theirs` closes it
+        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `theirs` closes it
     theirs.callback(file.close)
     file.write(command.stdin)
     file.seek(0)
