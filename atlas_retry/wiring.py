@@ -131,13 +131,13 @@ def _restore(journey: Journey, target: str, expected: str, paths: Collection[str
 
     A whole restore puts git's own state back as well, where it moved since the run began.
     """
+    if paths is None and (moved := _moved(journey)):
+        workspace.put_back_git(journey.git, target, moved)
     done = workspace.restore(journey.git, target, paths, since=expected)
     if done.conflicts:
         names = ", ".join(done.conflicts)
         text = f"edited meanwhile by somebody else, and left as it is: {names}"
         journey.emit(Notice(level=Level.WARNING, text=text))
-    if paths is None and (moved := _moved(journey)):
-        workspace.put_back_git(journey.git, target, moved)
 
 
 def _moved(journey: Journey) -> frozenset[str]:
