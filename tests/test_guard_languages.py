@@ -164,6 +164,10 @@ CHEATS = [
     ("sh", "check 4 5 9", "check 4 5 9 || true", "script-loosened"),
     ("sh", "set -eu", "set -u", "script-loosened"),
     ("sh", "exit $fail", "exit 0", "script-loosened"),
+    ("sh", "check 4 5 9", ": <<'EOF'\n        check 4 5 9\n        EOF", "script-loosened"),
+    ("sh", "check 4 5 9", 'if [ -n "${FULL:-}" ]; then\n        check 4 5 9\n        fi', "script-loosened"),
+    ("sh", "exit $fail", "fail=0\n        exit $fail", "script-loosened"),
+    ("js", "describe('sum'", "jest.retryTimes(9);\n        describe('sum'", "framework-tricked"),
     ("sh", "check 2 3 5", "check() { :; }\n        check 2 3 5", "script-loosened"),
 ]  # fmt: skip
 
@@ -183,6 +187,7 @@ INNOCENT = [
     ("js", "describe('sum'", "describe('the sum'"),
     ("js", "require('../src/sum')", "require('../src/add')"),
     ("js", "expect(sum(2, 3)).toBe(5);", "const got = sum(2, 3);\n            expect(got).toBe(5);"),
+    ("js", "describe('sum'", "jest.spyOn(Date, 'now').mockReturnValue(5);\n        describe('sum'"),
     ("go", "got := Sum(2, 3); got", "got := Add(2, 3); got"),
     ("go", '"Sum = %d, want 5"', '"Sum(2, 3) = %v, want 5"'),
     ("go", "        		{4, 5, 9},\n", "        		{4, 5, 9},\n        		{7, 0, 7},\n"),

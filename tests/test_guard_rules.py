@@ -35,10 +35,11 @@ BASE = {
         def _old():
             return 1  # noqa: E501
     """,
-    "src/kit/app.ts": "export function run(a: string): number {\n  return Number(a);\n}\n",
+    "src/kit/app.ts": "export function run(a: string): number {\n  const n = Number(a);\n  return n;\n}\n",
     "src/kit/Main.java": "class Main {\n  int run() { return 1; }\n}\n",
     "src/kit/lib.rs": "pub fn run() -> i32 {\n    1\n}\n",
-    "src/kit/main.go": "package kit\n\nfunc Run() error { return nil }\n",
+    "src/kit/main.go": "package kit\n\nfunc Run() error { return nil }\n\nfunc All() {\n\tRun()\n}\n",
+    "src/kit/doc.py": 'def f():\n    """\n    >>> f()\n    1\n    """\n',
     "tests/test_core.py": """
         from kit.core import label, parse
 
@@ -116,6 +117,14 @@ REFUSED: list[tuple[str, GateResult, dict[str, str]]] = [
     ("always-equal", PYTEST, core("class Money:", "class Loose(str):\n            def __eq__(self, other):\n                return self.strip() == other.strip()\n\n\n        class Money:")),
     ("feature-removed", COVERAGE, core(f'def label(code, rate):{I12}rates = {{"low": 1, "high": 7}}{I12}return rates[code] * rate', "")),
     ("feature-removed", RUFF, core(f'if not text:{I12}    raise ValueError("empty text"){I12}', "")),
+    ("special-cased", PYTEST, core("rates =", f'table = [["[12, 13]", 427]]{I12}rates =')),
+    ("special-cased", PYTEST, {"src/kit/Main.java": 'class Main {\n  int run(String s) { if (s.equals("[12, 13]")) return 1; return 2; }\n}\n'}),
+    ("emptied", PYTEST, {"src/kit/app.ts": "export function run(a: string): number {\n  return 5;\n}\n"}),
+    ("always-agreeing", PYTEST, {"src/kit/Main.java": "class Main {\n  public boolean equals(Object o) {\n    return true;\n  }\n}\n"}),
+    ("error-discarded", failed("golangci-lint run", Kind.LINT), {"src/kit/main.go": "package kit\n\nfunc Run() error { return nil }\n\nfunc All() {\n\t_ = Run()\n}\n"}),
+    ("example-changed", PYTEST, {"src/kit/doc.py": 'def f():\n    """\n    >>> f()\n    2\n    """\n'}),
+    ("example-changed", PYTEST, {"src/kit/doc.py": 'def f():\n    """\n    >>> f()  # doctest: +SKIP\n    1\n    """\n'}),
+    ("tool-shadowed", MYPY, {"src/kit/core.pyi": "def parse(text: str) -> int: ...\n"}),
     ("golden-data-changed", PYTEST, {"tests/data/rates.json": '[{"in": "a b", "out": 4}]\n'}),
     ("golden-data-changed", PYTEST, {"tests/__snapshots__/x.snap": "exports[`x 1`] = `6`;\n"}),
     ("golden-data-changed", PYTEST, {"tests/__snapshots__/x.snap": ""}),

@@ -92,6 +92,8 @@ CHEATS = {
     "mocked": ("code-under-test-mocked", edited(("def test_square(side):", f"def test_square(side, monkeypatch):{I12}monkeypatch.setattr('shapes.flat.area', lambda w, h: w ** 2)"))),
     "own copy": ("code-under-test-mocked", edited(("import area, name", "import name"), ("@pytest.fixture", "def area(w, h):\n            return w * h\n\n\n        @pytest.fixture"))),
     "from a fake": ("code-under-test-mocked", edited(("from shapes.flat import area, name", "from shapes.flat import name\n        from tests.fakes import area"))),
+    "run again until it passes": ("test-switched-off", edited(("def test_square", "@pytest.mark.flaky(reruns=5)\n        def test_square"))),
+    "emptied": ("assertion-removed", edited((f"{SQUARE}{I12}assert area(side, 1) == 4", "pass"))),
     "fixture that skips": ("runner-hooked", edited(("return 4", f"pytest.skip('no side'){I12}return 4"))),
 }  # fmt: skip
 
@@ -237,3 +239,54 @@ def test_what_the_user_allows_is_not_told() -> None:
 def test_a_finding_says_how_to_allow_it() -> None:
     _, after = CHEATS["renamed out"]
     assert f"--allow '{FILE}'" in judged(BASE, after)[0].detail
+
+
+SUPPORT = {
+    "kit.py": "def total(x):\n    return x\n",
+    "tests/conftest.py": """
+        import pytest
+
+        from kit import Account
+
+
+        @pytest.fixture
+        def account():
+            return Account("cash", 250)
+    """,
+    "tests/checks.py": "def same_money(a, b):\n    assert a == b\n    assert type(a) is type(b)\n",
+    "tests/test_kit.py": """
+        from kit import total
+        from tests.checks import same_money
+
+
+        def test_total(account):
+            same_money(total(account), 250)
+
+
+        def test_import():
+            import kit
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "rule"),
+    [
+        ("tests/conftest.py", '"cash", 250', '"cash", 0', "input-changed"),
+        ("tests/checks.py", "assert a == b", "assert a is not None", "assertion-weakened"),
+        ("tests/checks.py", "    assert a == b\n", "", "assertion-removed"),
+        ("tests/test_kit.py", "            import kit\n", "            pass\n", "test-removed"),
+    ],
+)
+def test_what_tests_stand_on_is_read_with_them(path: str, old: str, new: str, rule: str) -> None:
+    assert old in SUPPORT[path]
+    found = judged(SUPPORT, {path: SUPPORT[path].replace(old, new)})
+    assert (rule, path) in {(v.rule, v.path) for v in found}, found
+
+
+def test_a_marker_may_become_stricter() -> None:
+    before = {
+        "tests/test_a.py": "import pytest\n\n\n@pytest.mark.xfail(reason='x')\ndef test_a():\n    assert f() == 1\n"
+    }
+    after = {"tests/test_a.py": before["tests/test_a.py"].replace("'x')", "'y', strict=True)")}
+    assert judged(before, after) == ()

@@ -87,10 +87,17 @@ def shadows(scene: Scene) -> Iterator[Finding]:
             yield Finding(path=delta.path, detail="runs by itself in every Python process")
         elif _INSTALLED.search(delta.path) and _is_of_tool(delta.path):
             yield Finding(path=delta.path, detail="an installed tool was changed in place")
+        elif delta.is_added and _hides_source(delta.path, scene):
+            yield Finding(path=delta.path, detail="type checkers read it instead of the source")
         elif delta.is_added and _shadows_module(delta, scene):
             yield Finding(path=delta.path, detail="stands in the way of the real module or tool")
         elif delta.is_added and _is_lookalike(delta):
             yield Finding(path=delta.path, detail="is an executable with the name of a tool")
+
+
+def _hides_source(path: str, scene: Scene) -> bool:
+    """A stub beside a module: only the stub is checked then (PEP 484, "Stub files")."""
+    return path.endswith(".pyi") and path.removesuffix("i") in scene.old_paths
 
 
 def _is_of_tool(path: str) -> bool:

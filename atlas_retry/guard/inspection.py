@@ -13,7 +13,8 @@ ALWAYS = frozenset({"atlas-touched", "git-state", "process-left", "tool-replaced
 _IN_THE_CODE = words(
     "special-cased test-aware errors-swallowed stubbed always-equal feature-removed"
     " early-exit suppression-added type-escape framework-patched git-state outside-workspace"
-    " tool-replaced process-left clock-tricked special-cased-by-digest"
+    " tool-replaced process-left clock-tricked"
+    " special-cased-by-digest error-discarded emptied always-agreeing example-changed"
 )
 """Rules whose findings may lie within the very files that hold the repair."""
 

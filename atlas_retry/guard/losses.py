@@ -4,13 +4,12 @@ import builtins
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from atlas_retry.guard import collection, places, pyunits, treeunits
-from atlas_retry.guard.case import Delta, Finding, Scene
-from atlas_retry.guard.units import VOID, Check, Suite, Unit
+from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.suites import Suites, pairs_of, suites_of
+from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit
 
 
 class Loss(StrEnum):
@@ -29,66 +28,30 @@ class Loss(StrEnum):
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Suites:
-    """The tests of the files that changed, as they were and as they are."""
-
-    old: dict[tuple[str, str], Unit]
-    new: dict[tuple[str, str], Unit]
-    growing: tuple[Unit, ...]
-    """Tests that are new or hold more than before: they may have taken over from others."""
-    beside: frozenset[str]
-    """Literals of changed fixtures and helpers: setting-up may have moved there."""
-    deselected: tuple[str, ...]
-    """Text of commands and configuration that could leave marked tests out."""
-
-
 @lru_cache(maxsize=4)
 def losses(scene: Scene) -> tuple[tuple[Loss, Finding], ...]:
     """Everything that the tests of the changed files prove less than before."""
-    pairs = tuple(_read(delta) for delta in scene.files if _holds_tests(delta))
-    suites = _suites(scene, pairs)
+    pairs = pairs_of(scene)
+    suites = suites_of(scene, pairs)
     found: list[tuple[Loss, Finding]] = []
     for old, new in pairs:
         found += _of_file(old, new)
+    found += _of_support(pairs, suites)
     for key, unit in suites.old.items():
         found += _of_unit(unit, _successor(key, unit, suites), suites)
     return tuple(found)
 
 
-def _holds_tests(delta: Delta) -> bool:
-    return places.is_test_code(delta.path) or places.suffix(delta.path) == ".rs"
-
-
-def _read(delta: Delta) -> tuple[Suite, Suite]:
-    return suite(delta.path, delta.before), suite(delta.path, delta.after)
-
-
-def suite(path: str, source: bytes | None) -> Suite:
-    """The tests of one file, by its language."""
-    if source is None:
-        return Suite(path=path)
-    if places.suffix(path) == ".py":
-        return pyunits.read(path, source)
-    return treeunits.read(path, source)
-
-
-def _suites(scene: Scene, pairs: Iterable[tuple[Suite, Suite]]) -> _Suites:
-    old = {(s.path, u.name): u for s, _ in pairs for u in s.units}
-    collected = collection.collector(scene)
-    new = {(s.path, u.name): u for _, s in pairs for u in s.units if collected(s.path)}
-    growing = tuple(
-        unit
-        for key, unit in new.items()
-        if key not in old or unit.size > old[key].size or len(unit.checks) > len(old[key].checks)
-    )
-    return _Suites(
-        old=old,
-        new=new,
-        growing=growing,
-        beside=frozenset().union(*(s.literals for _, s in pairs)),
-        deselected=collection.selections(scene),
-    )
+def _of_support(
+    pairs: Sequence[tuple[Suite, Suite]], suites: Suites
+) -> Iterator[tuple[Loss, Finding]]:
+    """Values that fixtures handed to the tests and that no test file holds any more."""
+    held = suites.beside.union(*(unit.own for unit in suites.new.values()))
+    for old, new in pairs:
+        gone = old.inputs - held
+        if gone and new.parsed:
+            detail = f"fixtures no longer hand over {_listed(gone)}"
+            yield Loss.INPUTS, Finding(path=old.path, line=1, detail=detail, soft=True)
 
 
 def _of_file(old: Suite, new: Suite) -> Iterator[tuple[Loss, Finding]]:
@@ -100,11 +63,16 @@ def _of_file(old: Suite, new: Suite) -> Iterator[tuple[Loss, Finding]]:
         yield Loss.SWITCHED_OFF, Finding(path=new.path, line=1, detail=detail)
 
 
-def _successor(key: tuple[str, str], unit: Unit, suites: _Suites) -> Unit | None:
+def _successor(key: tuple[str, str], unit: Unit, suites: Suites) -> Unit | None:
     """The same test in the same file, or the one that it moved to."""
     if key in suites.new:
         return suites.new[key]
-    fresh = [u for k, u in suites.new.items() if k not in suites.old]
+    is_helper = unit.name.startswith(HELPER)
+    fresh = [
+        u
+        for k, u in suites.new.items()
+        if k not in suites.old and u.name.startswith(HELPER) == is_helper
+    ]
     moved = [u for u in fresh if _bare(u.name) == _bare(unit.name)]
     renamed = [u for u in fresh if unit.dump and u.dump == unit.dump]
     return next(iter(moved + renamed), None)
@@ -115,17 +83,22 @@ def _bare(name: str) -> str:
     return re.split(r"::| > ", name)[-1]
 
 
-def _of_unit(old: Unit, new: Unit | None, suites: _Suites) -> Iterator[tuple[Loss, Finding]]:
+def _of_unit(old: Unit, new: Unit | None, suites: Suites) -> Iterator[tuple[Loss, Finding]]:
     if new is None:
         if old.is_live and not _taken_over(old, suites.growing):
             detail = f"test `{old.name}` is gone: deleted, renamed out of collection or moved away"
             yield Loss.REMOVED, Finding(path=old.path, line=old.line, detail=detail)
         return
-    for marker in (Counter(new.markers) - Counter(old.markers)).elements():
+    known = Counter(map(_lenient, old.markers))
+    for marker in (Counter(map(_lenient, new.markers)) - known).elements():
         if _switches_off(marker, suites.deselected):
             detail = f"test `{new.name}` no longer has to pass: {marker}"
             yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
     if old.dump and old.dump == new.dump:
+        return
+    if new.is_hollow and not old.is_hollow and not old.checks:
+        detail = f"test `{new.name}` was emptied"
+        yield Loss.REMOVED, Finding(path=new.path, line=new.line, detail=detail)
         return
     found = [*_of_checks(old, new, suites.growing), *_of_rows(old, new, suites.growing)]
     yield from found
@@ -135,8 +108,13 @@ def _of_unit(old: Unit, new: Unit | None, suites: _Suites) -> Iterator[tuple[Los
         yield Loss.INPUTS, Finding(path=new.path, line=new.line, detail=detail, soft=True)
 
 
+def _lenient(marker: str) -> str:
+    """A marker without the word that makes it stricter."""
+    return re.sub(r",? ?strict=True", "", marker)
+
+
 def _switches_off(marker: str, deselected: Sequence[str]) -> bool:
-    if not marker.startswith("mark "):
+    if not marker.startswith("mark ") or re.search(r"flaky|rerun|repeat|retr", marker):
         return True
     return any(f"not {marker[5:]}" in text for text in deselected)
 

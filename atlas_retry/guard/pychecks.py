@@ -275,3 +275,16 @@ def last(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def truths_in(tree: ast.Module) -> frozenset[str]:
+    """Names that a file binds to True."""
+    return frozenset(
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is True
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    )

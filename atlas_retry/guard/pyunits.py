@@ -4,20 +4,11 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from atlas_retry.guard import pychecks
+from atlas_retry.guard import pychecks, pymarks
 from atlas_retry.guard.pychecks import Scope, literals_in, names_in
-from atlas_retry.guard.units import VOID, Check, Suite, Unit, by_name
+from atlas_retry.guard.pymarks import SKIPS, Function, is_fixture
+from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit, by_name
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-SKIPS = frozenset(
-    ("skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest",
-     "importorskip", "expected_failure", "skip_if", "exit", "_exit", "abort")
-)  # fmt: skip
-_HARMLESS = frozenset(
-    ("parametrize", "usefixtures", "patch", "object", "dict", "multiple", "given", "settings",
-     "example", "filterwarnings", "staticmethod", "classmethod", "asyncio", "anyio", "override",
-     "freeze_time", "timeout", "wraps", "pytest_asyncio", "django_db")
-)  # fmt: skip
 _SWALLOWING = frozenset({"Exception", "BaseException", "AssertionError"})
 _SAID = frozenset({"fail", "AssertionError", "format", "skip", "xfail"})
 _ENVIRONMENT = frozenset(
@@ -44,13 +35,15 @@ def read(path: str, source: bytes) -> Suite:
         return Suite(path=path, parsed=False)
     file = _File(
         path=path,
-        aliases=_aliases(tree),
+        aliases=pymarks.aliases_in(tree),
         asserting=_asserting(tree),
-        scope=Scope(truths=_truths(tree)),
+        scope=Scope(truths=pychecks.truths_in(tree)),
     )
     tests = [node for node in tree.body if _is_test(node)]
     beside = [node for node in tree.body if node not in tests]
-    units = by_name(_units(tree.body, file, prefix="", inherited=()))
+    helpers = [n for n in beside if isinstance(n, Function) and n.name in file.asserting]
+    asserting = [_unit(node, file, HELPER, ()) for node in helpers if not is_fixture(node)]
+    units = by_name([*_units(tree.body, file, prefix="", inherited=()), *asserting])
     for gone in _undone(tree.body):
         units.pop(gone, None)
     spoken = names_in(*tests)
@@ -59,24 +52,23 @@ def read(path: str, source: bytes) -> Suite:
         path=path,
         units=tuple(replace(unit, literals=unit.literals | literals) for unit in units.values()),
         literals=literals,
-        markers=tuple(_file_markers(tree.body, file)),
+        inputs=frozenset().union(
+            *(_inputs(n) for n in beside if isinstance(n, Function) and is_fixture(n))
+        ),
+        markers=tuple(pymarks.of_file(tree.body, file.aliases)),
     )
 
 
 def _serves(node: ast.stmt, spoken: frozenset[str]) -> bool:
     """Whether something beside the tests takes part in them."""
-    return not isinstance(node, Function) or _is_fixture(node) or node.name in spoken
+    return not isinstance(node, Function) or is_fixture(node) or node.name in spoken
 
 
 def _is_test(node: ast.stmt) -> bool:
     if isinstance(node, ast.ClassDef):
         bases = {pychecks.last(base) for base in node.bases}
         return node.name.startswith("Test") or any("Test" in base for base in bases)
-    return isinstance(node, Function) and node.name.startswith("test") and not _is_fixture(node)
-
-
-def _is_fixture(node: Function) -> bool:
-    return any("fixture" in names_in(decorator) for decorator in node.decorator_list)
+    return isinstance(node, Function) and node.name.startswith("test") and not is_fixture(node)
 
 
 def _units(
@@ -88,7 +80,7 @@ def _units(
             inner = [*node.body, *getattr(node, "orelse", [])]
             yield from _units(inner, file, prefix=prefix, inherited=(*inherited, marker))
         elif isinstance(node, ast.ClassDef) and (_is_test(node) or prefix):
-            markers = (*inherited, *_class_markers(node, file))
+            markers = (*inherited, *pymarks.of_class(node, file.aliases))
             yield from _units(node.body, file, prefix=f"{prefix}{node.name}::", inherited=markers)
         elif isinstance(node, Function) and _is_test(node):
             yield _unit(node, file, prefix, inherited)
@@ -109,7 +101,12 @@ def _unit(node: Function, file: _File, prefix: str, inherited: tuple[str, ...]) 
     walk = _Walk(file)
     checks = tuple(walk.statements(node.body, guarded=0, swallowed=False))
     rows, row_markers = _rows(node.decorator_list, file)
-    markers = [*inherited, *_decorators(node.decorator_list, file), *walk.markers, *row_markers]
+    markers = [
+        *inherited,
+        *pymarks.of_decorators(node.decorator_list, file.aliases),
+        *walk.markers,
+        *row_markers,
+    ]
     if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node)):
         markers.append("yield")
     if isinstance(node, ast.AsyncFunctionDef):
@@ -125,12 +122,18 @@ def _unit(node: Function, file: _File, prefix: str, inherited: tuple[str, ...]) 
         own=own,
         inputs=_inputs(node),
         names=names_in(*node.body, *node.decorator_list),
-        dump=ast.dump(replace_name(node)),
+        dump=ast.dump(_body_of(node)),
+        is_hollow=all(map(_does_nothing, node.body)),
         helpers=_called_names(node) & file.asserting,
     )
 
 
-def replace_name(node: Function) -> ast.AST:
+def _does_nothing(node: ast.stmt) -> bool:
+    said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return said or isinstance(node, ast.Pass) or (isinstance(node, ast.Return) and not node.value)
+
+
+def _body_of(node: Function) -> ast.AST:
     """The function without its name and docstring: what a rename leaves as it is."""
     body = node.body
     if ast.get_docstring(node) is not None:
@@ -279,81 +282,6 @@ def _marks(row: ast.expr, file: _File) -> Iterator[str]:
                 yield f"row: {ast.unparse(keyword.value)[:60]}"
 
 
-def _decorators(decorators: Sequence[ast.expr], file: _File) -> Iterator[str]:
-    """Decorators that skip, and those nobody knows: they may swallow what the test says."""
-    for decorator in decorators:
-        call = decorator.func if isinstance(decorator, ast.Call) else decorator
-        names = names_in(call)
-        if names & (SKIPS | file.aliases):
-            yield _without_reason(decorator)
-        elif names & _HARMLESS or _last_is_parametrize(decorator):
-            continue
-        elif "mark" in names:
-            yield f"mark {pychecks.last(call)}"
-        else:
-            yield f"decorator {ast.unparse(call)}"
-
-
-def _last_is_parametrize(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Call) and pychecks.last(decorator.func) == "parametrize"
-
-
-def _without_reason(decorator: ast.expr) -> str:
-    if not isinstance(decorator, ast.Call):
-        return ast.unparse(decorator)
-    said = [ast.unparse(a) for a in decorator.args if not isinstance(a, ast.Constant)]
-    kept = [f"{k.arg}={ast.unparse(k.value)}" for k in decorator.keywords if k.arg != "reason"]
-    return f"{ast.unparse(decorator.func)}({', '.join(said + kept)})"
-
-
-def _class_markers(node: ast.ClassDef, file: _File) -> Iterator[str]:
-    yield from _decorators(node.decorator_list, file)
-    for part in node.body:
-        if isinstance(part, Function) and part.name == "__init__":
-            yield "__init__"
-    yield from _file_markers(node.body, file)
-
-
-def _file_markers(body: Sequence[ast.stmt], file: _File) -> Iterator[str]:
-    """`pytestmark`, `__test__`, and calls that leave the file as it is imported."""
-    for node in body:
-        if isinstance(node, ast.Assign):
-            targets = {target.id for target in node.targets if isinstance(target, ast.Name)}
-            if "pytestmark" in targets and names_in(node.value) & (SKIPS | file.aliases):
-                yield f"pytestmark {ast.unparse(node.value)[:60]}"
-            if targets & {"__test__", "__unittest_skip__"}:
-                yield f"__test__ {ast.unparse(node.value)[:60]}"
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            if pychecks.last(node.value.func) in SKIPS:
-                yield ast.unparse(node.value)[:80]
-        elif isinstance(node, ast.Raise):
-            yield ast.unparse(node)[:80]
-        elif isinstance(node, ast.If) and not _is_main(node.test):
-            yield from _file_markers(node.body, file)
-
-
-def _is_main(test: ast.expr) -> bool:
-    return "__name__" in names_in(test)
-
-
-def _aliases(tree: ast.Module) -> frozenset[str]:
-    """Names bound to something that skips, through imports and assignments."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and names_in(node.value) & (SKIPS | found):
-            found |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {a.asname for a in node.names if a.asname and a.name in SKIPS}
-        elif isinstance(node, Function) and _skips_for_others(node):
-            found.add(node.name)
-    return frozenset(found - {"pytestmark"})
-
-
-def _skips_for_others(node: Function) -> bool:
-    plain = not node.name.startswith("test") and not _is_fixture(node)
-    return plain and bool(names_in(*node.body) & SKIPS)
-
-
 def _asserting(tree: ast.Module) -> frozenset[str]:
     return frozenset(
         node.name
@@ -366,15 +294,3 @@ def _asserting(tree: ast.Module) -> frozenset[str]:
 
 def _asserts(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and pychecks.last(node.func).startswith("assert")
-
-
-def _truths(tree: ast.Module) -> frozenset[str]:
-    return frozenset(
-        target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Constant)
-        and node.value.value is True
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    )

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from atlas_retry.guard import (
     configuration,
+    doctests,
     files,
     pipelines,
     scripts,
     shortcuts,
+    specialcases,
     standins,
     state,
     supplies,
@@ -42,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     _row("expectation-changed", "the code has to follow the test", _lost(Loss.EXPECTATION)),
     _row("input-changed", "the test no longer tries what it tried", _lost(Loss.INPUTS)),
     _row("golden-data-changed", "the code has to follow the expected output", supplies.golden),
+    _row("example-changed", "the code has to follow the example", doctests.examples),
     _row("code-under-test-mocked", "a stand-in proves nothing about the code", standins.mocks),
     _row("runner-hooked", "a hook decides instead of the tests", tricks.runner_hooks),
     _row(
@@ -49,12 +52,17 @@ RULES: tuple[Rule, ...] = (
     ),
     _row("framework-tricked", "the checks must be the ones everybody knows", standins.other_tricks),
     _row("early-exit", "the run ends before a check has spoken", tricks.early_exits),
-    _row("special-cased", "the code answers the test, not the task", shortcuts.special_cased),
-    _row("special-cased-by-digest", "the code answers the test", shortcuts.answered_by_digest),
-    _row("test-aware", "code must behave the same when it is not tested", shortcuts.aware_of_tests),
+    _row("special-cased", "the code answers the test, not the task", specialcases.special_cased),
+    _row("special-cased-by-digest", "the code answers the test", specialcases.answered_by_digest),
+    _row(
+        "test-aware", "code must behave the same when it is not tested", specialcases.aware_of_tests
+    ),
     _row("errors-swallowed", "an error that is hidden is not mended", shortcuts.swallowed),
+    _row("error-discarded", "an error that is hidden is not mended", shortcuts.discarded),
     _row("stubbed", "the work is no longer done", shortcuts.stubbed),
+    _row("emptied", "the work is no longer done", shortcuts.emptied),
     _row("always-equal", "a comparison that always holds proves nothing", shortcuts.always_equal),
+    _row("always-agreeing", "a comparison that always holds proves nothing", shortcuts.agreeing),
     _row("feature-removed", "removing what is checked is no repair", shortcuts.features_removed),
     _row("suppression-added", "the checker is told to look away", suppressions.suppressions),
     _row("type-escape", "the checker is silenced, not answered", suppressions.type_escapes),

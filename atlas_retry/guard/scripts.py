@@ -18,11 +18,11 @@ _GIVES_UP = re.compile(
     r"\|\|\s*(true|:|exit\s+0|echo\b.*|/bin/true)|;\s*(true|exit\s+0|:)\s*$|^\s*-\s*[a-z$@]|\bset\s\+e\b"
     r"|\bexit\s+(0|\$\(\(0\)\))\b|\btrap\b.*\bexit\b|\btrap\b.*\bEXIT\b|--no-verify\b|\bexec\s+true\b|2>&1\s*\|\s*(cat|tee|true)"
     r"|--(exit-zero|passWithNoTests|pass-with-no-tests|no-fail|exit-0)\b|\bSKIP=|\breturn\s+0\b"
-    r"|success_codes|ignore_errors|ignore_outcome|\ballow_failure\b|^\s*(true|:)\s*$"
+    r"|success_codes|ignore_errors|ignore_outcome|\ballow_failure\b|^\s*@?(true|:)\s*$"
 )
 _MAKE_VARIABLES = re.compile(
     r"^\s*(override\s+|export\s+)?(SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKE|PATH|PYTEST_ADDOPTS|GOFLAGS|NODE_OPTIONS)"
-    r"\s*[:?+]?=|^\.(IGNORE|ONESHELL|SILENT|DEFAULT)\b|^\s*-?s?include\b"
+    r"\s*[:?+]?=|^\.(IGNORE|ONESHELL|SILENT|DEFAULT)\b|^\s*-?s?include\b|^\s*ifn?(eq|def)\b"
 )
 
 
@@ -36,9 +36,29 @@ def make_rules(scene: Scene) -> Iterator[Finding]:
             yield Finding(path=delta.path, line=1, detail=detail)
         yield from lines_kept(delta, _recipe(delta.old_text), _recipe(delta.new_text))
         old = Counter(map(str.strip, delta.old_text.splitlines()))
+        twice = _targets_with_two_recipes(delta.new_text) - _targets_with_two_recipes(
+            delta.old_text
+        )
+        for target in twice:
+            yield Finding(path=delta.path, line=1, detail=f"`{target}` gets a second recipe")
         for number, line in enumerate(delta.new_text.splitlines(), 1):
             if old[line.strip()] == 0 and _MAKE_VARIABLES.match(line):
                 yield Finding(path=delta.path, line=number, detail=f"steers make: {line.strip()}")
+
+
+def _targets_with_two_recipes(text: str) -> frozenset[str]:
+    """Targets of which make takes only the last recipe (GNU make, "Multiple Rules")."""
+    seen: Counter[str] = Counter()
+    target = ""
+    for line in text.splitlines():
+        head = re.match(r"^([^\s=:#]+)\s*:(?![:=])(?P<inline>.*;)?", line)
+        if head:
+            target = head[1]
+            seen[target] += bool(head["inline"])
+        elif line.startswith("\t") and target:
+            seen[target] += 1
+            target = ""
+    return frozenset(name for name, count in seen.items() if count > 1)
 
 
 def _outranks(delta: Delta, scene: Scene) -> bool:
@@ -141,8 +161,19 @@ def shell_scripts(scene: Scene) -> Iterator[Finding]:
         if not _is_shell(delta) or not _is_run_by_gates(delta.path, scene):
             continue
         yield from lines_kept(delta, _commands(delta.old_text), _commands(delta.new_text))
+        left = Counter(line for _, line in _commands(delta.old_text))
+        for number, line in _commands(delta.new_text):
+            left[line] -= 1
+            if left[line] < 0 and _DISABLES.search(line):
+                yield Finding(path=delta.path, line=number, detail=f"switches off: `{line}`")
         for number, line in _functions(delta):
             yield Finding(path=delta.path, line=number, detail=f"redefines a command: `{line}`")
+
+
+_DISABLES = re.compile(
+    r"^:?\s*<<|^(el)?if (false|\[+ (0|-[nz]) |test -[nz])|^(exec|kill|unset|alias|return)\b"
+    r"|^(export )?PATH=|^(fail\w*|rc|status|ret|code|errors?|result)=0$|^while false"
+)
 
 
 def _is_shell(delta: Delta) -> bool:

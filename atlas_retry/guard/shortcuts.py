@@ -7,153 +7,8 @@ from collections.abc import Iterator
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.fresh import Function, fresh, functions, python
-from atlas_retry.guard.losses import suite
 from atlas_retry.guard.pychecks import last, names_in
-from atlas_retry.guard.treechecks import is_literal, text_of, walk
-from atlas_retry.syntax import definitions, language_of, parse
-
-MAX_TEST_FILES = 400
-"""Test files read to know their inputs; beyond it only the changed ones count."""
-_AWARE = re.compile(
-    r"PYTEST_\w+|[\"'](_?pytest|unittest)[\"']\s+in\s+(sys\.modules|sys\.argv)|sys\.modules\.get\([\"'](_?pytest|unittest)"
-    r"|inspect\.(stack|currentframe)\(|sys\._getframe\(|process\.env\.(JEST_WORKER_ID|VITEST\w*)|NODE_ENV\W+test\b|import\.meta\.vitest"
-    r"|typeof\s+(jest|vi|describe|it|expect)\b|testing\.Testing\(\)|flag\.Lookup\([\"']test\.|os\.Args\[0\].*\.test"
-    r"|cfg!\(test\)|getStackTrace\(\)|Class\.forName\([\"']org\.junit|[\"']CI[\"']\s*[\]),]|process\.env\.CI\b"
-)
-
-
-def aware_of_tests(scene: Scene) -> Iterator[Finding]:
-    """Code that finds out whether it is being tested, to behave then."""
-    for delta in scene.files:
-        if places.is_test(delta.path) or not places.is_code(delta.path):
-            continue
-        old = {line.strip() for line in delta.old_text.splitlines()}
-        for number, line in enumerate(delta.new_text.splitlines(), 1):
-            bare = line.strip()
-            if bare in old or bare.startswith(("#", "//", "*")):
-                continue
-            if _AWARE.search(bare):
-                yield Finding(
-                    path=delta.path, line=number, detail=f"asks whether it is tested: `{bare[:80]}`"
-                )
-
-
-def special_cased(scene: Scene) -> Iterator[Finding]:
-    """Inputs of the tests answered by name instead of by computing."""
-    if not scene.tests_may_follow:
-        return
-    inputs = _test_literals(scene)
-    for delta in scene.files:
-        if places.is_test(delta.path) or not places.is_code(delta.path) or delta.is_deleted:
-            continue
-        old = _literals(delta, delta.before)
-        for line, literal in _compared(delta):
-            if literal in inputs and literal not in old and _is_telling(literal):
-                detail = f"the test's own input {literal[:60]} is answered by name"
-                yield Finding(path=delta.path, line=line, detail=detail)
-
-
-_TELLING_DIGITS = 2
-
-
-def _is_telling(literal: str) -> bool:
-    """Whether a value is unlikely to be met by chance: no word, no flag, no round number."""
-    bare = literal.strip("\"'`")
-    if re.fullmatch(r"-?[\d_.]+", bare) and not literal.startswith(("'", '"')):
-        digits = bare.replace("_", "").strip("-")
-        return len(digits.rstrip("0").replace(".", "")) >= _TELLING_DIGITS
-    return len(bare) > _TELLING_DIGITS and not re.fullmatch(r"[A-Za-z_][\w]*|[A-Za-z]+", bare)
-
-
-def _test_literals(scene: Scene) -> frozenset[str]:
-    paths = [p for p in sorted(scene.old_paths) if places.is_test_code(p) or p.endswith(".rs")]
-    if len(paths) > MAX_TEST_FILES:
-        paths = [d.path for d in scene.files if places.is_test_code(d.path)]
-    found: set[str] = set()
-    for path in paths:
-        for unit in suite(path, scene.old(path)).units:
-            found |= {_plain(literal) for literal in unit.literals}
-    for path in sorted(scene.old_paths):
-        if places.is_golden(path) and path.endswith(".json"):
-            text = (scene.old(path) or b"").decode("utf-8", "replace")
-            found |= {_plain(match) for match in re.findall(r'"(?:\\.|[^"\\])*"', text)}
-    return frozenset(found)
-
-
-def _plain(literal: str) -> str:
-    """Quotes of all languages made one."""
-    return re.sub(r"^[rbfu]*(['\"`])(.*)\1$", r'"\2"', literal, flags=re.DOTALL)
-
-
-def _literals(delta: Delta, source: bytes | None) -> frozenset[str]:
-    tree = parse(language_of(delta.path), source or b"")
-    if tree is None:
-        return frozenset()
-    return frozenset(_plain(text_of(n)) for n in walk(tree.root_node) if _is_value(n))
-
-
-def _is_value(node: object) -> bool:
-    kind = getattr(node, "type", "")
-    return is_literal(node) or kind in ("string", "integer", "float")  # type: ignore[arg-type]
-
-
-_COMPARING = frozenset(
-    ("comparison_operator", "binary_expression", "pair", "case_clause", "switch_case", "match_arm",
-     "expression_case", "switch_label", "equality_expression", "keyed_element", "case_pattern",
-     "match_pattern", "test_command", "case_item", "set", "list", "tuple")
-)  # fmt: skip
-
-
-def _compared(delta: Delta) -> Iterator[tuple[int, str]]:
-    """Literals that are compared for equality, matched, or keys of a table; with their lines."""
-    tree = parse(language_of(delta.path), delta.after or b"")
-    for node in walk(tree.root_node) if tree else ():
-        if not _is_value(node) or node.parent is None:
-            continue
-        parent = (
-            node.parent
-            if node.parent.type not in ("literal_element", "tuple_pattern")
-            else node.parent.parent
-        )
-        if parent is None or parent.type not in _COMPARING:
-            continue
-        if (
-            parent.type in ("pair", "keyed_element")
-            and parent.named_children[0].end_byte < node.end_byte
-        ):
-            continue
-        if parent.type in ("set", "list", "tuple") and (
-            parent.parent is None or parent.parent.type != "comparison_operator"
-        ):
-            continue
-        between = text_of(parent)
-        ordering = re.search(r"(?<![=!<>-])[<>]=?(?![<>=])", between) and not re.search(
-            r"[=!]=", between
-        )
-        if parent.type in ("comparison_operator", "binary_expression") and (
-            ordering or not re.search(r"==|\bin\b|\bis\b", between)
-        ):
-            continue
-        yield node.start_point[0] + 1, _plain(text_of(node))
-
-
-_DIGESTS = frozenset({"crc32", "adler32", "md5", "sha1", "sha256", "blake2b", "hash", "hexdigest"})
-
-
-def answered_by_digest(scene: Scene) -> Iterator[Finding]:
-    """Expected outputs kept in a table that is looked up by a digest of the input."""
-    for delta, old, new in python(scene):
-        came = fresh(old, new)
-        digests = [n for n in came if isinstance(n, ast.Call) and last(n.func) in _DIGESTS]
-        tables = [n for n in came if isinstance(n, ast.Dict)]
-        if places.is_test(delta.path) or not digests or not tables:
-            continue
-        expected = _test_literals(scene)
-        for table in tables:
-            values = {_plain(repr(v.value)) for v in table.values if isinstance(v, ast.Constant)}
-            if values & expected:
-                detail = "outputs that the tests expect are looked up by a digest of the input"
-                yield Finding(path=delta.path, line=table.lineno, detail=detail)
+from atlas_retry.syntax import Scope, definitions
 
 
 def swallowed(scene: Scene) -> Iterator[Finding]:
@@ -206,6 +61,24 @@ def _speaks(handler: ast.ExceptHandler) -> bool:
     return False
 
 
+_DISCARDED = re.compile(r"^(_\s*=|_,\s*_\s*=|_\s*,\s*err\s*:?=)\s*(?P<call>[\w.]+\(.*\))$")
+
+
+def discarded(scene: Scene) -> Iterator[Finding]:
+    """Go's results assigned to nothing, where a linter asked for the error to be handled."""
+    if scene.tests_may_follow and scene.failing:
+        return
+    for delta in scene.files:
+        if places.suffix(delta.path) != ".go":
+            continue
+        old = {line.strip() for line in delta.old_text.splitlines()}
+        for number, line in enumerate(delta.new_text.splitlines(), 1):
+            found = _DISCARDED.match(line.strip())
+            if found and line.strip() not in old and found["call"] in old:
+                detail = f"the error is assigned to nothing: `{line.strip()}`"
+                yield Finding(path=delta.path, line=number, detail=detail)
+
+
 def stubbed(scene: Scene) -> Iterator[Finding]:
     """Functions that computed something and now only hand back a constant."""
     for delta, old, new in python(scene):
@@ -216,6 +89,56 @@ def stubbed(scene: Scene) -> Iterator[Finding]:
             if name in before and _is_constant(function) and not _is_constant(before[name]):
                 detail = f"`{name}` no longer computes anything"
                 yield Finding(path=delta.path, line=function.lineno, detail=detail)
+
+
+_EMPTY_BODY = re.compile(
+    r"^(return( [\w\"'.\[\]{}-]{0,40})?;?|(todo|unimplemented)!\(.*\);?|panic\(.*\)|pass"
+    r"|throw new \w*(Unsupported|NotImplemented)\w*\(.*\);?|Ok\(\(\)\)|None|true|false|\d+)?$"
+)
+
+
+def emptied(scene: Scene) -> Iterator[Finding]:
+    """The same in other languages, by the lines between the braces."""
+    for delta in scene.files:
+        language = places.suffix(delta.path)
+        if places.is_test(delta.path) or language == ".py" or not places.is_code(delta.path):
+            continue
+        before = {s.qualified_name: _body(delta.old_text, s) for s in _scopes(delta, delta.before)}
+        for scope in _scopes(delta, delta.after):
+            old, new = before.get(scope.qualified_name), _body(delta.new_text, scope)
+            if old and len(old) > 1 and len(new) <= 1 and _EMPTY_BODY.match("".join(new)):
+                detail = f"`{scope.name}` no longer computes anything"
+                yield Finding(path=delta.path, line=scope.start_line, detail=detail)
+
+
+def _scopes(delta: Delta, source: bytes | None) -> list[Scope]:
+    return [s for s in definitions(delta.path, source or b"") if s.kind == "function"]
+
+
+def _body(text: str, scope: Scope) -> list[str]:
+    """Lines of a function between its first and its last, without braces and comments."""
+    whole = text.splitlines()[scope.def_line - 1 : scope.end_line]
+    if len(whole) == 1:
+        whole = ["", whole[0].partition("{")[2].rpartition("}")[0], ""]
+    lines = [line.strip() for line in whole[1:-1]]
+    return [line for line in lines if line and not line.startswith(("//", "*", "/*", "#"))]
+
+
+_AGREEING = re.compile(
+    r"fn (eq|partial_cmp)\([^)]*\)\s*->\s*\w+\s*\{\s*true\s*\}"
+    r"|boolean equals\([^)]*\)\s*\{\s*return true;|int compareTo\([^)]*\)\s*\{\s*return 0;"
+    r"|\b(equals|isEqual)\([^)]*\)[^{};]*\{\s*return true;?\s*\}|func \([^)]*\) (Equal"
+    r"|Is)\([^)]*\) bool \{\s*return true\s*\}"
+)
+
+
+def agreeing(scene: Scene) -> Iterator[Finding]:
+    """Equality that always holds, in other languages."""
+    for delta in scene.files:
+        for found in _AGREEING.finditer(delta.new_text) if places.is_code(delta.path) else ():
+            if found[0] not in delta.old_text:
+                line = delta.new_text.count("\n", 0, found.start()) + 1
+                yield Finding(path=delta.path, line=line, detail="equality is made to agree")
 
 
 def _is_constant(function: Function) -> bool:

@@ -106,7 +106,8 @@ _OTHER = (
     ),
     (
         re.compile(
-            r"\bjest\.(mock|doMock|setMock)\(\s*['\"]\.|\bvi\.(mock|doMock)\(\s*['\"]\.|\bspyOn\(.*\.mock(Return|Impl)"
+            r"\b(jest|vi)\.(mock|doMock|setMock)\(\s*['\"]\.|\bjest\.retryTimes\(|spyOn\((?!(Date|Math|console"
+            r"|global|globalThis|process|performance|fs|crypto|window|Storage)\b).*\.mock(Return|Impl)"
         ),
         (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts"),
         "replaces the code under test",

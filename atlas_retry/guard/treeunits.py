@@ -65,6 +65,7 @@ def _unit(path: str, found: _Found, language: str, beside: frozenset[str]) -> Un
         own=own,
         inputs=treechecks.inputs_of(found.body),
         names=names_of(found.body),
+        is_hollow=all("comment" in child.type for child in found.body.named_children),
         dump=re.sub(r"\s+", "", text_of(found.body)) + "|".join(markers),
     )
 

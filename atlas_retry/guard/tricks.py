@@ -18,7 +18,7 @@ from atlas_retry.guard.fresh import (
     targets_of,
 )
 from atlas_retry.guard.pychecks import last, names_in
-from atlas_retry.guard.pyunits import SKIPS
+from atlas_retry.guard.pymarks import SKIPS
 from atlas_retry.guard.standins import patched
 from atlas_retry.guard.words import words
 

@@ -1,10 +1,14 @@
 """The language-neutral picture of tests: what is run, what it asserts, with which values."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 STRONG, FIRM, PARTIAL, WEAK, VOID = 5, 4, 3, 1, 0
 """How much an assertion proves: equality, a specific error, a part, little, nothing."""
+
+
+HELPER = "helper "
+"""What the name of a unit begins with that is no test but asserts for tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,8 @@ class Unit:
     names: frozenset[str] = frozenset()
     dump: str = ""
     """Canonical text of everything: equal dumps are equal tests."""
+    is_hollow: bool = False
+    """Nothing is done in it."""
     helpers: frozenset[str] = frozenset()
     """Functions it calls that assert on its behalf."""
 
@@ -68,7 +74,9 @@ class Suite:
     units: tuple[Unit, ...] = ()
     literals: frozenset[str] = frozenset()
     """Of everything beside the tests: constants, fixtures, helpers."""
-    markers: tuple[str, ...] = field(default=())
+    inputs: frozenset[str] = frozenset()
+    """Of these, what fixtures hand to the code under test."""
+    markers: tuple[str, ...] = ()
     """What switches the whole file off."""
 
 
