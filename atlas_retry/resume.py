@@ -13,7 +13,7 @@ from atlas_retry.decision import Progress
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice, now
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
-from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Outcome, Session
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
 from atlas_retry.site import Site
 
 MAX_SHOWN = 8
@@ -43,9 +43,7 @@ class _Scene:
         return (done[-1].result if done else None) or self.held[rescue.ORIGIN]
 
 
-def resume(
-    run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool
-) -> tuple[Site, Outcome]:
+def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool) -> batch.Finished:
     """Let a run that was cut off go on with what is left of its budget.
 
     Where nothing had been asked of an agent yet it starts over, as a run of its own. Raises
@@ -74,8 +72,10 @@ def resume(
         process.end_marked(run.mark)
         if not remains.validations or rescue.ORIGIN not in scene.held:
             emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
-            return site, batch.run_locked(site, asked, emit)
-        return site, batch.run_locked(site, asked, emit, _put_in_order(scene))
+            outcome = batch.run_locked(site, asked, emit)
+        else:
+            outcome = batch.run_locked(site, asked, emit, _put_in_order(scene))
+        return batch.Finished(folder=site.root, site=site, outcome=outcome)
 
 
 def _put_in_order(scene: _Scene) -> batch.GoingOn:

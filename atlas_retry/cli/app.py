@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from atlas_retry import __version__
-from atlas_retry.cli import checks, configuration, history, judging, runs, setup
+from atlas_retry.cli import (
+    checks,
+    configuration,
+    history,
+    judging,
+    learnings,
+    resuming,
+    runs,
+    setup,
+)
 
 
 def _leave(code: object, **_: object) -> None:
@@ -40,7 +49,7 @@ def _top(
     """Make a project's checks pass."""
 
 
-for _commands in (checks, judging, runs, history, setup, configuration):
+for _commands in (checks, judging, runs, history, resuming, learnings, setup, configuration):
     _commands.add_to(app)
 
 

@@ -1,0 +1,92 @@
+"""`atlas learnings` and `atlas stats`: what runs have taught, and how they have gone."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from atlas_retry.cli import options
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="As lr-2026-01-31-001.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    group = typer.Typer(help="What runs have taught.", invoke_without_command=True)
+    group.callback()(_listed)
+    group.command("list")(list_all)
+    group.command("show")(show)
+    group.command("note")(note)
+    group.command("forget")(forget)
+    app.add_typer(group, name="learnings", rich_help_panel=None)
+    app.command("stats")(stats)
+
+
+def _listed(context: typer.Context) -> int:
+    """List the records, or do something with one."""
+    return list_all() if context.invoked_subcommand is None else 0
+
+
+def list_all(*, json: options.Json = False) -> int:
+    """List what runs have taught, the newest first."""
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import notebook, telling  # noqa: PLC0415 - start-up
+
+    with history.reading(state.home(os.environ)) as connection:
+        found = notebook.every(connection)
+    sys.stdout.write(telling.as_json(found) if json else notebook.list_of(found))
+    return 0
+
+
+def show(name: Id, *, json: options.Json = False) -> int:
+    """Show one record."""
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import notebook, telling  # noqa: PLC0415 - start-up
+
+    with history.reading(state.home(os.environ)) as connection:
+        found = notebook.one(connection, name)
+    sys.stdout.write(telling.as_json(found) if json else notebook.page_of(found))
+    return 0
+
+
+def note(name: Id, text: Annotated[str, typer.Argument(help="Your words.")]) -> int:
+    """Annotate a record: later prompts say your words instead of its own."""
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import notebook  # noqa: PLC0415 - start-up
+
+    with history.opened(state.home(os.environ)) as connection:
+        notebook.note(connection, name, text)
+    return 0
+
+
+def forget(name: Id) -> int:
+    """Forget a record."""
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import notebook  # noqa: PLC0415 - start-up
+
+    with history.opened(state.home(os.environ)) as connection:
+        notebook.forget(connection, name)
+    return 0
+
+
+def stats(
+    *,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="7d, 12h, 2w or a date.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Say what is fixed how often, at what cost, and which gates are slow or flaky."""
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import statistics, tables, telling  # noqa: PLC0415 - start-up
+
+    begin = statistics.moment(since, datetime.now(UTC))
+    with history.reading(state.home(os.environ)) as connection:
+        found = statistics.statistics(connection, begin)
+    if json:
+        sys.stdout.write(telling.as_json(found))
+    else:
+        tables.show(found, sys.stdout)
+    return 0

@@ -1,0 +1,190 @@
+"""`atlas resume` and `atlas status`: where each workspace stands, and how it goes on."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atlas_retry.cli import options
+from atlas_retry.errors import AtlasError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from atlas_retry.batch import Finished
+    from atlas_retry.events import Emit
+    from atlas_retry.history import RunRow
+
+OK, FAILED = 0, 1
+QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [q] abandon"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("resume")(resume)
+    app.command("status")(status)
+
+
+def resume(
+    workspace: options.PathArgument = Path(),
+    *,
+    ai_fix: Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Every run that was cut off.")] = False,
+    json: options.Json = False,
+    report: options.Reports = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+    plain: options.Plain = False,
+) -> int:
+    """Continue a run that was cut off, with what is left of its budget."""
+    from atlas_retry import many  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output, run_output  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.runs import EXIT_CODES  # noqa: PLC0415 - start-up
+
+    targets = output.targets(report or [])
+    rows = _cut_off() if every else _newest(workspace)
+    if not rows:
+        print("there is nothing to resume", file=sys.stderr if json else sys.stdout)
+        return OK
+    if not ai_fix and not every and (rows[0].with_agent or not rows[0].is_open):
+        if not _is_asked_by_a_person():
+            return _say_how(rows[0])
+        ai_fix = _answer(rows[0])
+        if not ai_fix:
+            return FAILED
+    level = options.verbosity(quiet, verbose)
+    with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
+        finished, worst = _go_on(rows, shown, ai_fix=ai_fix)
+        for one in finished:
+            shown.write(run_output.told_run(one.outcome, verbosity=level))
+    run_output.publish_runs(many.Done(finished=finished), targets, as_json=json)
+    return max((worst, *(EXIT_CODES[one.outcome.verdict] for one in finished)))
+
+
+def status(*, json: options.Json = False) -> int:
+    """Show every workspace's state, its last verdict, how long ago, and what it has cost."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import overview, telling  # noqa: PLC0415 - start-up
+
+    home = state.home(os.environ)
+    with history.reading(home) as connection:
+        found = overview.standings(connection, home, os.environ)
+    shown = telling.as_json(found) if json else overview.table(found, datetime.now(UTC))
+    sys.stdout.write(shown)
+    return OK
+
+
+def _newest(workspace: Path) -> "tuple[RunRow, ...]":
+    """The workspace's newest run, where there is something left to do about it."""
+    from atlas_retry import config, history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import archive  # noqa: PLC0415 - start-up
+
+    root = config.root_of(workspace.resolve())
+    with history.reading(state.home(os.environ)) as connection:
+        row = archive.find(connection, None, str(root))
+    is_left = row.is_open or row.state is history.State.VALIDATION_FAILED
+    return (row,) if is_left else ()
+
+
+def _cut_off() -> "tuple[RunRow, ...]":
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import overview  # noqa: PLC0415 - start-up
+
+    home = state.home(os.environ)
+    with history.reading(home) as connection:
+        found = overview.standings(connection, home, os.environ)
+    return tuple(standing.run for standing in found if standing.was_cut_off)
+
+
+def _go_on(
+    rows: "Sequence[RunRow]", emit: "Emit", *, ai_fix: bool
+) -> "tuple[tuple[Finished, ...], int]":
+    """Let each run go on; one that cannot stops no other. The worst code of those that could not.
+
+    Raises AtlasError where there is only one.
+    """
+    from atlas_retry.events import Notice  # noqa: PLC0415 - start-up
+    from atlas_retry.model import Level  # noqa: PLC0415 - start-up
+
+    finished, worst = [], OK
+    for row in rows:
+        try:
+            finished.append(_one(row, emit, ai_fix=ai_fix))
+        except AtlasError as error:
+            if len(rows) == 1:
+                raise
+            worst = max(worst, error.exit_code)
+            emit(Notice(level=Level.ERROR, text=f"{error}; {error.remedy or ''}"))
+    return tuple(finished), worst
+
+
+def _one(row: "RunRow", emit: "Emit", *, ai_fix: bool) -> "Finished":
+    """A run that was cut off goes on; after one that has ended, a new one begins."""
+    from atlas_retry import batch  # noqa: PLC0415 - start-up
+    from atlas_retry.resume import resume as continued  # noqa: PLC0415 - start-up
+
+    if row.is_open:
+        return continued(row, os.environ, emit, ai_fix=ai_fix)
+    asked = batch.Asked(ai_fix=ai_fix)
+    site = batch.site_of(Path(row.root), asked, os.environ)
+    outcome = batch.run_one(site, asked, emit)
+    return batch.Finished(folder=Path(row.root), site=site, outcome=outcome)
+
+
+def _is_asked_by_a_person() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
+
+
+def _say_how(row: "RunRow") -> int:
+    from atlas_retry.history import telling  # noqa: PLC0415 - start-up
+
+    print(f"run {row.id} in {row.root}: {telling.state_of(row)}")
+    print(f"next: atlas resume {row.root} --ai-fix")
+    print(f"back: atlas undo {row.id}")
+    return FAILED
+
+
+def _answer(row: "RunRow") -> bool:
+    """Ask what to do until it is decided; True for the agent."""
+    from atlas_retry.history import telling  # noqa: PLC0415 - start-up
+
+    print(f"run {row.id} in {row.root}: {telling.state_of(row)}")
+    while True:
+        match typer.prompt(QUESTION, default="s").strip().lower()[:1]:
+            case "a":
+                return True
+            case "s":
+                _show_errors(row)
+            case "f":
+                print(f"cd {row.root}, mend it, then: atlas validate {row.root}")
+                return False
+            case "q":
+                return _abandon(row)
+
+
+def _show_errors(row: "RunRow") -> None:
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import archive  # noqa: PLC0415 - start-up
+    from atlas_retry.wording import failure_lines  # noqa: PLC0415 - start-up
+
+    with history.reading(state.home(os.environ)) as connection:
+        final = archive.final_of(connection, row.id)
+    if final is None:
+        print(f"no validation of run {row.id} had come to its end")
+        return
+    for text, _ in failure_lines(final):
+        print(text)
+
+
+def _abandon(row: "RunRow") -> bool:
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import keeping  # noqa: PLC0415 - start-up
+
+    with history.opened(state.home(os.environ)) as connection:
+        keeping.abandoned(connection, row, "given up at the prompt of atlas resume")
+    print(f"abandoned; what was there before it comes back with: atlas undo {row.id}")
+    return False
