@@ -1,10 +1,13 @@
 """Suppressions, tricks, shortcuts, files and state: a cheat and its innocent look-alike each."""
 
+import random
+
 import pytest
 
 from atlas_retry import guard
 from atlas_retry.model import Change, ChangeStatus, GateResult, Kind
 from tests.guardcases import MYPY, PYTEST, RUFF, MemoryTree, failed, judged, rules_of
+from tests.test_guard_settings import TREE
 
 COVERAGE = failed("pytest --cov=src")
 BASE = {
@@ -248,3 +251,22 @@ def test_what_an_agent_may_not_edit_is_told_without_what_is_allowed() -> None:
     assert {"secrets/**", "conf/atlas.yaml", ".atlas/**"} <= set(globs)
     assert "noxfile.py" not in globs
     assert not any(glob.startswith("tests") for glob in globs)
+
+
+def mutilated(content: str, chance: random.Random) -> bytes:
+    """Cut off, with bytes changed, or with its lines in another order."""
+    broken = bytearray(content.encode())
+    for _ in range(3):
+        broken[chance.randrange(len(broken))] = chance.randrange(256)
+    lines = broken[: chance.randrange(1, len(broken) + 1)].split(b"\n")
+    chance.shuffle(lines)
+    return bytes(b"\n".join(lines))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_files_that_nothing_can_read_do_not_stop_the_guard(seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
+    files = {**BASE, **TREE}
+    before = {path: mutilated(content, chance) for path, content in files.items()}
+    after = {path: mutilated(content, chance) for path, content in files.items()}
+    assert judged(before, after, RUFF)

@@ -64,7 +64,11 @@ def _json(text: str) -> Value:
 def _ini(text: str) -> Value:
     reader = configparser.RawConfigParser(strict=False, allow_no_value=True, delimiters=("=", ":"))
     reader.optionxform = str  # type: ignore[assignment,method-assign]
-    reader.read_string(text if text.lstrip().startswith("[") else f"[top]\n{text}")
+    try:
+        reader.read_string(text if text.lstrip().startswith("[") else f"[top]\n{text}")
+    except AttributeError as error:
+        # configparser appends a continuation to the None of a key that has no value.
+        raise ValueError(text) from error
     return {section: dict(reader.items(section)) for section in reader.sections()}
 
 
@@ -107,18 +111,21 @@ def _put(nested: dict[str, Value], parts: list[str], values: list[str]) -> None:
     nested.setdefault(parts[-1], values)
 
 
+_WHOLE: Key = ("",)
+
+
 def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
     """Every leaf by its key path. Lists of plain values stay whole, as tuples of text."""
     if isinstance(value, dict):
         found: dict[Key, object] = {}
         for key, inner in value.items():
             found |= flat(inner, (*prefix, str(key)))
-        return found or {prefix: {}}
+        return found or {prefix or _WHOLE: {}}
     if isinstance(value, list):
         if any(isinstance(item, dict | list) for item in value):
             return _flat_list(value, prefix)
-        return {prefix: tuple(str(item) for item in value)}
-    return {prefix: value}
+        return {prefix or _WHOLE: tuple(str(item) for item in value)}
+    return {prefix or _WHOLE: value}
 
 
 def _flat_list(items: list[object], prefix: Key) -> dict[Key, object]:

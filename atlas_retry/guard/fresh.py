@@ -1,6 +1,7 @@
 """What a change adds to Python files: nodes that were not there before, whatever their place."""
 
 import ast
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -17,7 +18,9 @@ def tree_of(source: bytes | None) -> ast.Module | None:
     if source is None:
         return None
     try:
-        return ast.parse(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
 

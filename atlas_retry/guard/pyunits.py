@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from atlas_retry.guard import pychecks, pymarks
+from atlas_retry.guard.fresh import tree_of
 from atlas_retry.guard.pychecks import Scope, literals_in, names_in
 from atlas_retry.guard.pymarks import SKIPS, Function, is_fixture
 from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit, by_name
@@ -29,9 +30,8 @@ class _File:
 
 def read(path: str, source: bytes) -> Suite:
     """The tests of one file; `parsed` is false where Python cannot read it."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = tree_of(source)
+    if tree is None:
         return Suite(path=path, parsed=False)
     file = _File(
         path=path,

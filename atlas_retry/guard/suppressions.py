@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.fresh import tree_of
 from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.treechecks import text_of, walk
 from atlas_retry.syntax import language_of, parse
@@ -177,9 +178,8 @@ def _escapes(path: str, source: bytes | None) -> list[tuple[str, int]]:
         ]
     if places.suffix(path) not in (".py", ".pyi"):
         return []
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    tree = tree_of(source)
+    if tree is None:
         return []
     return sorted(_python_escapes(tree), key=lambda found: found[1])
 

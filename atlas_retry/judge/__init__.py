@@ -124,17 +124,20 @@ def judge_attempt(
     moved = [p for p in {*seal.executed, *now} if seal.executed.get(p) != now.get(p)]
     differences = changes(ws, before, after, ignored=True)
     paths = {change.path for change in differences}
+    old, new = (tree(ws, snapshot, ignored=True) for snapshot in (before, after))
+    old.preload([*paths, *filter(places.is_test, old.paths())])
+    new.preload(paths)
     planted = {path: now[path] for path in moved if path in now and path not in paths}
     case = Case(
         before=folders.Overlay(
-            tree(ws, before, ignored=True),
+            old,
             {
                 path: seal.executed[path]
                 for path in moved
                 if path in seal.executed and path not in paths
             },
         ),
-        after=folders.Overlay(tree(ws, after, ignored=True), planted),
+        after=folders.Overlay(new, planted),
         changed=tuple(sorted(paths | {path for path in moved if path not in paths})),
         gates=seal.gates,
         failing=tuple(failing),
