@@ -1,8 +1,7 @@
-"""Run several workspaces: one budget, one screen; a failed one never stops the rest."""
+"""Run one workspace: open it, lock it, keep its journal. Several of them are `many`'s."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +13,11 @@ from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, fan_out
 from atlas_retry.loop import Run, retry
 from atlas_retry.model import Agent, Level, Outcome, Validation
+from atlas_retry.purse import Purse
 from atlas_retry.recorded import aligned, completed
 from atlas_retry.redaction import secret_values
 from atlas_retry.reports import Recorded, Subject, of_run
+from atlas_retry.reports.documents import Cascade
 from atlas_retry.site import Site, open_site
 
 
@@ -39,12 +40,20 @@ class Asked:
 class Finished:
     """A run that has ended, and where."""
 
-    site: Site
+    site: Site | None
+    """None where it could not be opened, or an error ended the run."""
     outcome: Outcome
+
+    @property
+    def root(self) -> Path:
+        """Of the workspace; of one that could not be opened, the folder that was named."""
+        return Path(self.outcome.workspace.root)
 
     @property
     def subject(self) -> Subject:
         """For reports, with what each attempt was asked and what it changed."""
+        if self.site is None:
+            return of_run(self.outcome)
         kept = workspace.kept(self.site.git)
         patches, prompts = {}, {}
         for attempt in self.outcome.attempts:
@@ -62,35 +71,10 @@ class Done:
     """What became of a batch."""
 
     finished: tuple[Finished, ...]
+    """In the order they were asked for."""
     not_started: tuple[str, ...] = ()
-
-
-def find(arguments: Sequence[str], cwd: Path, *, every: bool = False) -> tuple[Path, ...]:
-    """The roots of the workspaces that are meant; the present one for none.
-
-    Raises UsageError for a name that is none, or that a directory has as well.
-    """
-    return tuple((cwd / argument).resolve() for argument in arguments or ["."])
-
-
-def run(
-    roots: Sequence[Path],
-    asked: Asked,
-    environ: Mapping[str, str],
-    emit: Emit,
-    *,
-    jobs: int | None = None,
-) -> Done:
-    """Run every workspace, `jobs` at a time. Raises Interrupted after all have ended."""
-    sites = [site_of(root, asked, environ) for root in roots]
-
-    def one(site: Site) -> Finished:
-        return Finished(site=site, outcome=run_one(site, asked, emit))
-
-    if len(sites) == 1:
-        return Done(finished=(one(sites[0]),))
-    with ThreadPoolExecutor(max_workers=jobs or sites[0].settings.batch.jobs) as pool:
-        return Done(finished=tuple(pool.map(one, sites)))
+    """Absolute paths."""
+    cascade: Cascade = field(default_factory=Cascade)
 
 
 def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
@@ -109,10 +93,13 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
     return replace(site, settings=replace(site.settings, guard=guard))
 
 
-def run_one(site: Site, asked: Asked, emit: Emit) -> Outcome:
-    """One run under the workspace's lock, every event of it in its log."""
+def run_one(site: Site, asked: Asked, emit: Emit, purse: Purse | None = None) -> Outcome:
+    """One run under the workspace's lock, every event of it in its log.
+
+    `purse` is what several runs share.
+    """
     with workspace.lock(site.git):
-        return run_locked(site, asked, emit)
+        return run_locked(site, asked, emit, purse=purse)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +113,13 @@ class GoingOn:
     """The agent that takes up what was begun, made from the one that starts anew."""
 
 
-def run_locked(site: Site, asked: Asked, emit: Emit, going_on: GoingOn | None = None) -> Outcome:
+def run_locked(
+    site: Site,
+    asked: Asked,
+    emit: Emit,
+    going_on: GoingOn | None = None,
+    purse: Purse | None = None,
+) -> Outcome:
     """As `run_one`, for who holds the lock already."""
     run_id = going_on.run_id if going_on else state.new_run_id()
     folder = wiring.run_folder(site, run_id)
@@ -139,6 +132,7 @@ def run_locked(site: Site, asked: Asked, emit: Emit, going_on: GoingOn | None = 
         _name_unfinished(site, journal, told, run_id)
         told = fan_out((journal, told))
         journey = _journey(site, asked, journal, told, going_on)
+        journey = replace(journey, purse=purse) if purse else journey
         try:
             outcome = retry(journey.run, wiring.effects(journey))
         except Interrupted:
@@ -153,16 +147,20 @@ def run_locked(site: Site, asked: Asked, emit: Emit, going_on: GoingOn | None = 
         return outcome
 
 
+def order_of(asked: Asked) -> history.Order:
+    """What is kept of it, to ask the same again."""
+    return history.Order(
+        ai_fix=asked.ai_fix,
+        overrides=asked.overrides,
+        attempts_flag=asked.attempts_flag,
+        allow=asked.allow,
+    )
+
+
 def _opening(site: Site, asked: Asked, run_id: str) -> history.Opening:
     return history.Opening(
         run_id=run_id,
-        order=history.Order(
-            ai_fix=asked.ai_fix,
-            overrides=asked.overrides,
-            attempts_flag=asked.attempts_flag,
-            allow=asked.allow,
-            on_exhausted=site.settings.retry.on_exhausted,
-        ),
+        order=replace(order_of(asked), on_exhausted=site.settings.retry.on_exhausted),
         repository=str(site.git.common_dir),
         mark=process.mark(),
         recorded=_baseline(site, asked.recorded),

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -24,6 +24,7 @@ from atlas_retry.wording import STYLES, Line, lines_of, printable
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
+    from rich.text import Text
 
 
 class Screen(AbstractContextManager["Screen"], Protocol):
@@ -48,6 +49,8 @@ class Printer:
 
     stream: TextIO
     verbosity: int = 0
+    named: bool = False
+    """Whether each line of an event says which workspace it is about."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +60,7 @@ class Printer:
 
     def __call__(self, event: Event) -> None:
         if self.verbosity >= 0:
-            self.write(lines_of(event, verbosity=self.verbosity))
+            self.write(_lines(event, self.verbosity, named=self.named))
 
     def write(self, lines: Iterable[Line]) -> None:
         for text, _ in lines:
@@ -78,6 +81,8 @@ class LiveScreen:
 
     stream: TextIO
     verbosity: int = 0
+    named: bool = False
+    """Whether each line of an event says which workspace it is about."""
     running: dict[tuple[str, str], _Running] = field(default_factory=dict)
     activity: dict[str, str] = field(default_factory=dict)
     _live: "Live | None" = None
@@ -102,7 +107,7 @@ class LiveScreen:
     def __call__(self, event: Event) -> None:
         self._follow(event)
         if self.verbosity >= 0 and not isinstance(event, AgentActivity):
-            self.write(lines_of(event, verbosity=self.verbosity))
+            self.write(_lines(event, self.verbosity, named=self.named))
         self._view().refresh() if isinstance(event, GateProgress) else self._view()
 
     def write(self, lines: Iterable[Line]) -> None:
@@ -166,20 +171,43 @@ class LiveScreen:
         table.add_column(no_wrap=True, justify="right")
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         moment_s = time.monotonic()
-        for (_, name), entry in list(self.running.items()):
+        for (workspace, name), entry in list(self.running.items()):
             elapsed = seconds(round((moment_s - entry.started_s) * 1000))
             last_line = Text(printable(entry.last_line), style="dim")
-            table.add_row(self._spinner, Text(printable(name)), Text(elapsed), last_line)
-        for text in list(self.activity.values()):
-            table.add_row(self._spinner, Text("agent"), Text(""), Text(printable(text)))
+            table.add_row(self._spinner, self._name(workspace, name), Text(elapsed), last_line)
+        for workspace, text in list(self.activity.items()):
+            agent = self._name(workspace, "agent")
+            table.add_row(self._spinner, agent, Text(""), Text(printable(text)))
         return table
+
+    def _name(self, workspace: str, name: str) -> "Text":
+        from rich.text import Text  # noqa: PLC0415 - start-up
+
+        return Text(printable(f"[{workspace}] {name}" if self.named and workspace else name))
+
+
+def _lines(event: Event, verbosity: int, *, named: bool) -> Iterator[Line]:
+    """Of one workspace, or each with the name of the one it is about."""
+    lines = lines_of(event, verbosity=verbosity)
+    name = event.scope.workspace
+    if not named or not name:
+        yield from lines
+        return
+    for text, style in lines:
+        if text:
+            yield f"[{printable(name)}] {text}", style
 
 
 def screen(
-    environ: Mapping[str, str], *, plain: bool = False, verbosity: int = 0, to_stderr: bool = False
+    environ: Mapping[str, str],
+    *,
+    plain: bool = False,
+    verbosity: int = 0,
+    to_stderr: bool = False,
+    named: bool = False,
 ) -> Screen:
-    """The screen for people: on stderr when stdout holds a document."""
+    """The screen for people: on stderr when stdout holds a document; `named` for several runs."""
     stream = sys.stderr if to_stderr else sys.stdout
     if is_live(stream, environ, plain=plain):
-        return LiveScreen(stream=stream, verbosity=verbosity)
-    return Printer(stream=stream, verbosity=verbosity)
+        return LiveScreen(stream=stream, verbosity=verbosity, named=named)
+    return Printer(stream=stream, verbosity=verbosity, named=named)

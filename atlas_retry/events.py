@@ -228,6 +228,20 @@ class AgentReplied(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRetried(Event):
+    """A part of an agent's answer cannot be used and is asked for again, up to a limit."""
+
+    kind: ClassVar[str] = "answer_retried"
+    number: int
+    """Of the try that failed; the last one is told too."""
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"[RETRY {self.number}] {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ViolationsFound(Event):
     kind: ClassVar[str] = "violations_found"
     violations: tuple[Violation, ...]
@@ -272,3 +286,18 @@ class RunFinished(Event):
     def message(self) -> str:
         tail = f": {self.outcome.final_error}" if self.outcome.final_error else ""
         return f"{self.outcome.verdict}{tail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceFinished(Event):
+    """One of several workspaces has ended, as the `number`-th of `total`."""
+
+    kind: ClassVar[str] = "workspace_finished"
+    outcome: Outcome
+    number: int
+    total: int
+
+    @property
+    def message(self) -> str:
+        tail = f": {self.outcome.final_error}" if self.outcome.final_error else ""
+        return f"{self.outcome.verdict}{tail} ({self.number} of {self.total})"

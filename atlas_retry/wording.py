@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from atlas_retry.events import (
     AgentActivity,
+    AnswerRetried,
     AttemptFinished,
     AttemptStarted,
     Event,
@@ -15,6 +16,7 @@ from atlas_retry.events import (
     TransportRetried,
     ValidationStarted,
     ViolationsFound,
+    WorkspaceFinished,
 )
 from atlas_retry.model import (
     Attempt,
@@ -75,12 +77,12 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
             yield event.message, "head"
         case AgentActivity():
             yield f"  · {event.text}", "dim"
-        case TransportRetried():
+        case TransportRetried() | AnswerRetried():
             yield f"  {event.message}", "warn"
         case ViolationsFound():
             yield from _violations(event)
-        case AttemptFinished():
-            yield from _attempt(event)
+        case AttemptFinished() | WorkspaceFinished():
+            yield from _ended(event)
         case _:
             return
 
@@ -129,7 +131,11 @@ def _violations(event: ViolationsFound) -> Iterator[Line]:
         yield f"    {printable(place)}: {violation.rule}: {violation.detail}", "warn"
 
 
-def _attempt(event: AttemptFinished) -> Iterator[Line]:
+def _ended(event: AttemptFinished | WorkspaceFinished) -> Iterator[Line]:
+    if isinstance(event, WorkspaceFinished):
+        style = "good" if event.outcome.verdict.is_green else "bad"
+        yield f"{headline(event.outcome)} [{event.number} of {event.total}]", style
+        return
     attempt = event.result
     passed = attempt.validation is not None and attempt.validation.success
     cost = "" if attempt.cost_usd is None else f", {usd(attempt.cost_usd)}"
@@ -213,7 +219,7 @@ def validation_summary(validation: Validation, next_command: str) -> Iterator[Li
 def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator[Line]:
     """The last lines of `atlas retry`: how it ended, what stays, what to type next."""
     yield "", ""
-    yield _headline(outcome), "good" if outcome.verdict.is_green else "bad"
+    yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
     for attempt in kept:
         yield f"  attempt {attempt.number} is in the workspace: {_changes(attempt)}", ""
@@ -235,7 +241,8 @@ def _next_commands(outcome: Outcome) -> Iterator[Line]:
         yield f"back: atlas undo {outcome.run_id}", "code"
 
 
-def _headline(outcome: Outcome) -> str:
+def headline(outcome: Outcome) -> str:
+    """How a run ended, in one line."""
     spent = f", {usd(outcome.cost_usd)}" if outcome.cost_usd else ""
     took = f"({seconds(outcome.duration_ms)}{spent})"
     if outcome.verdict is Verdict.FIXED:

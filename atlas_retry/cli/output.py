@@ -61,36 +61,46 @@ def publish_validation(
     validation: Validation, site: Site, wanted: "Sequence[Destination]", *, as_json: bool
 ) -> None:
     """Publish a validation, if anybody wants it: what nobody reads costs no start-up time."""
-    if as_json or wanted or _on_github():
+    if as_json or wanted or on_github():
         from atlas_retry.reports import Subject  # noqa: PLC0415 - start-up
 
         publish(Subject(told=validation, workspace=site.facts), wanted, as_json=as_json)
 
 
-def publish(subject: "Subject", wanted: "Sequence[Destination]", *, as_json: bool) -> None:
-    """Write the document, the report files, and what GitHub Actions shows by itself."""
+def publish(
+    subject: "Subject",
+    wanted: "Sequence[Destination]",
+    *,
+    as_json: bool,
+    to_stderr: bool = False,
+) -> None:
+    """Write the document, the report files, and what GitHub Actions shows by itself.
+
+    `to_stderr`: stdout holds another document already.
+    """
     from atlas_retry.report_files import write_reports  # noqa: PLC0415 - start-up
     from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
 
     if as_json:
         print(REPORTS["json"](subject), end="")
     write_reports(subject, wanted)
-    if _on_github():
-        _tell_github(subject, as_json=as_json)
+    if on_github():
+        _tell_github(subject, to_stderr=as_json or to_stderr)
 
 
-def _on_github() -> bool:
+def on_github() -> bool:
+    """Whether this is a job of GitHub Actions."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def _tell_github(subject: "Subject", *, as_json: bool) -> None:
+def _tell_github(subject: "Subject", *, to_stderr: bool) -> None:
     """Annotations go to the log, Markdown to the step's summary.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions".
     """
     from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
 
-    print(REPORTS["github"](subject), end="", file=sys.stderr if as_json else sys.stdout)
+    print(REPORTS["github"](subject), end="", file=sys.stderr if to_stderr else sys.stdout)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(summary).open("a", encoding="utf-8") as file:
             file.write(REPORTS["markdown"](subject))

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from atlas_retry.batch import Done
-from atlas_retry.cli.output import publish, recorded
+from atlas_retry.cli.output import on_github, publish, recorded
+from atlas_retry.cli.runs import EXIT_CODES
+from atlas_retry.many import labels
 from atlas_retry.model import Outcome
 from atlas_retry.preview import preview
 from atlas_retry.report_files import Destination
-from atlas_retry.reports import Subject
 from atlas_retry.reports.documents import batch_document, encode
+from atlas_retry.roster import told_batch
 from atlas_retry.wording import Line, failure_lines, outcome_summary
 
 
@@ -27,20 +29,41 @@ def write_prompts(roots: Sequence[Path], environ: Mapping[str, str], start: Path
     return 0
 
 
+def told(done: Done, *, verbosity: int) -> Iterator[Line]:
+    """The last lines of `atlas retry`, of one workspace or of several."""
+    if is_one(done):
+        return told_run(done.finished[0].outcome, verbosity=verbosity)
+    return told_batch(done, verbosity=verbosity)
+
+
+def is_one(done: Done) -> bool:
+    """Whether there was but one workspace, so that no batch is spoken of."""
+    return len(done.finished) == 1 and not done.not_started
+
+
 def publish_runs(done: Done, wanted: Sequence[Destination], *, as_json: bool) -> None:
     """Write what a run or a batch became: one document, one report a run."""
-    subjects = [finished.subject for finished in done.finished]
-    if len(subjects) == 1 and not done.not_started:
-        publish(subjects[0], wanted, as_json=as_json)
+    if is_one(done):
+        publish(done.finished[0].subject, wanted, as_json=as_json)
         return
     if as_json:
-        outcomes = [finished.outcome for finished in done.finished]
-        print(encode(batch_document(outcomes, not_started=done.not_started)))
-    for subject in subjects:
-        publish(subject, [_of(subject, target) for target in wanted], as_json=False)
+        outcomes = [one.outcome for one in done.finished]
+        document = batch_document(outcomes, not_started=done.not_started, cascade=done.cascade)
+        print(encode(document), end="")
+    if wanted or on_github():
+        names = labels([one.root for one in done.finished])
+        for one in done.finished:
+            targets = [_of(names[one.root], target) for target in wanted]
+            publish(one.subject, targets, as_json=False, to_stderr=as_json)
 
 
-def _of(subject: Subject, target: Destination) -> Destination:
+def exit_code(done: Done) -> int:
+    """The worst of the workspaces; one that was not started is not green."""
+    codes = [EXIT_CODES[one.outcome.verdict] for one in done.finished]
+    return max([*codes, 1 if done.not_started else 0])
+
+
+def _of(name: str, target: Destination) -> Destination:
     """The file of one workspace of several: `report.html` becomes `report-api.html`."""
-    name, path = target
-    return name, path.with_stem(f"{path.stem}-{subject.workspace.name}")
+    format_name, path = target
+    return format_name, path.with_stem(f"{path.stem}-{name.replace('/', '-')}")

@@ -42,7 +42,9 @@ def retry(
     start_from: options.From = None,
     allow: options.Allow = None,
     every: Annotated[bool, typer.Option("--all", help="Every named workspace.")] = False,
-    jobs: options.Jobs = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces side by side.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be asked; spend nothing.")
     ] = False,
@@ -56,7 +58,7 @@ def retry(
     plain: options.Plain = False,
 ) -> int:
     """Validate; on failure fix what fails, with --ai-fix by asking the agent."""
-    from atlas_retry import batch  # noqa: PLC0415 - start-up
+    from atlas_retry import batch, many  # noqa: PLC0415 - start-up
     from atlas_retry.cli import output, run_output  # noqa: PLC0415 - start-up
 
     targets = output.targets(report or [])
@@ -77,15 +79,16 @@ def retry(
         record=record,
     )
     level = options.verbosity(quiet, verbose)
-    roots = batch.find(workspaces or [], Path.cwd(), every=every)
+    roots = many.find(workspaces or [], Path.cwd(), os.environ, every=every)
     if dry_run:
         return run_output.write_prompts(roots, os.environ, start_from)
-    with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
-        done = batch.run(roots, asked, os.environ, shown, jobs=jobs)
-        for finished in done.finished:
-            shown.write(run_output.told_run(finished.outcome, verbosity=level))
+    with output.screen(
+        os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
+    ) as shown:
+        done = many.run(roots, asked, os.environ, shown, jobs=jobs)
+        shown.write(run_output.told(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
-    return max((EXIT_CODES[finished.outcome.verdict] for finished in done.finished), default=0)
+    return run_output.exit_code(done)
 
 
 def overrides(flags: dict[str, object]) -> dict[str, object]:

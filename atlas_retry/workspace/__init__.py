@@ -23,6 +23,7 @@ from atlas_retry.workspace.worktrees import (
     Worktree,
     add_worktree,
     list_worktrees,
+    names_around,
     remove_worktree,
     resolve,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "load",
     "lock",
     "moved_git",
+    "names_around",
     "open_workspace",
     "patch",
     "put_back_git",

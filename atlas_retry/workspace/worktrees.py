@@ -154,7 +154,7 @@ def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str] | None = Non
     there = cwd / argument
     if "/" in argument or "." in argument:
         return there
-    named = _names_around(cwd, user_environment(os.environ if environ is None else environ))
+    named = names_around(cwd, environ=environ)
     if argument in named and there.is_dir():
         raise UsageError(
             f"{argument!r} is a workspace and a folder",
@@ -167,12 +167,14 @@ def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str] | None = Non
     raise _unknown(argument, tuple(named))
 
 
-def _names_around(cwd: Path, env: Mapping[str, str]) -> dict[str, Path]:
+def names_around(cwd: Path, *, environ: Mapping[str, str] | None = None) -> dict[str, Path]:
+    """The roots, by name, of the named workspaces of the repository that `cwd` is in."""
+    env = user_environment(os.environ if environ is None else environ)
     try:
         common_dir = common_dir_of(git_dir_of(root_of(cwd, env), env))
     except NotARepositoryError:
         return {}
-    return {worktree.name: worktree.root for worktree in _named(common_dir)}
+    return {worktree.name: worktree.root for worktree in _named(common_dir) if worktree.is_there}
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> UsageError:

@@ -1,0 +1,74 @@
+"""Whether one cause makes many workspaces fail, and which; pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from atlas_retry.diagnostics.fingerprints import steady
+from atlas_retry.model import Outcome
+from atlas_retry.reports.documents import Cascade
+from atlas_retry.settings import CascadeSettings
+
+MAX_CAUSES = 3
+MAX_CHARS = 200
+
+
+def detect(outcomes: Sequence[Outcome], rule: CascadeSettings) -> Cascade:
+    """What the last `rule.window_size` of `outcomes`, in the order they ended, say together."""
+    window = outcomes[-rule.window_size :]
+    failed = [outcome for outcome in window if not outcome.verdict.is_green]
+    told = Cascade(failures_in_window=len(failed), threshold=rule.threshold)
+    if not rule.enabled or len(failed) < rule.threshold:
+        return told
+    return replace(
+        told,
+        cascade_detected=True,
+        action=rule.on_cascade.value,
+        diagnosis=_diagnosis(failed),
+        recommendation="Review architecture or dependencies before continuing",
+    )
+
+
+def _diagnosis(failed: Sequence[Outcome]) -> str:
+    steps = dict.fromkeys(outcome.final.failed_step or "workspace" for outcome in failed)
+    what = next(iter(steps)) if len(steps) == 1 else f"({', '.join(steps)})"
+    return f"Multiple {what} failures detected. Possible root cause: {_cause(failed)}"
+
+
+def _cause(failed: Sequence[Outcome]) -> str:
+    """The complaints that most of them share, the most shared first."""
+    complaints = [dict(_complaints(outcome)) for outcome in failed]
+    counts = Counter(key for told in complaints for key in told)
+    shared = [(key, count) for key, count in counts.most_common() if count > 1]
+    if not shared:
+        names = ", ".join(outcome.workspace.name for outcome in failed)
+        return f"unknown, for no complaint is shared by two of {names}"
+    most = shared[0][1]
+    keys = sorted(key for key, count in shared if count == most)
+    words = {key: text for told in complaints for key, text in told.items()}
+    names = ", ".join(
+        outcome.workspace.name
+        for outcome, told in zip(failed, complaints, strict=True)
+        if keys[0] in told
+    )
+    more = f" and {len(keys) - MAX_CAUSES} more" if len(keys) > MAX_CAUSES else ""
+    return f"{'; '.join(words[key] for key in keys[:MAX_CAUSES])}{more} (in {names})"
+
+
+def _complaints(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """What a run that failed complains of: a key that others may share, and words for people."""
+    if not outcome.final.failures and outcome.final_error:
+        yield steady(outcome.final_error), _short(outcome.final_error)
+    for result in outcome.final.failures:
+        told = [d for d in result.diagnostics if d.fingerprint]
+        for diagnostic in told:
+            named = " ".join(filter(None, (diagnostic.tool, diagnostic.rule_id)))
+            yield diagnostic.fingerprint, _short(f"{named}: {diagnostic.message}")
+        if not told:
+            why = result.error or result.status
+            yield f"{result.name}:{result.status}:{steady(why)}", _short(f"{result.name}: {why}")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_CHARS else f"{line[: MAX_CHARS - 3]}..."

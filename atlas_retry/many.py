@@ -1,0 +1,216 @@
+"""Run several workspaces: one budget, one screen; a failed one never stops the rest."""
+
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from atlas_retry import batch, config, process, state, unfinished, workspace
+from atlas_retry.batch import Asked, Done, Finished
+from atlas_retry.cascade import detect
+from atlas_retry.errors import AtlasError, ConfigError, UsageError
+from atlas_retry.events import Emit, Event, Notice, WorkspaceFinished
+from atlas_retry.model import Level, Outcome, Validation, Verdict, WorkspaceFacts
+from atlas_retry.purse import Purse
+from atlas_retry.reports.documents import Cascade
+from atlas_retry.settings import BatchSettings, OnCascade
+from atlas_retry.side_by_side import side_by_side
+
+GO_ON = "atlas resume --all"
+
+
+def find(
+    arguments: Sequence[str], cwd: Path, environ: Mapping[str, str], *, every: bool = False
+) -> tuple[Path, ...]:
+    """The folders that are meant; the present one for none.
+
+    Raises UsageError for a name that is none, or that a folder has as well, and for a workspace
+    that is named twice.
+    """
+    if every and arguments:
+        raise UsageError("--all means every named workspace", remedy="name some, or say --all")
+    if every:
+        found = workspace.names_around(cwd, environ=environ)
+        if not found:
+            raise UsageError("there is no named workspace here", remedy="atlas workspace add NAME")
+        return tuple(found.values())
+    folders: dict[Path, Path] = {}
+    for argument in arguments or ["."]:
+        folder = workspace.resolve(argument, cwd, environ=environ).resolve()
+        if not folder.is_dir():
+            raise UsageError(f"{argument} is not a folder", remedy="atlas workspace list")
+        if (root := config.root_of(folder)) in folders:
+            raise UsageError(f"{root} is named twice", remedy="name each workspace once")
+        folders[root] = folder
+    return tuple(folders.values())
+
+
+def labels(folders: Sequence[Path]) -> dict[Path, str]:
+    """What each is called where all are shown: as many last parts of its path as it takes."""
+    told = dict.fromkeys(folders, 1)
+    while True:
+        named = {folder: "/".join(folder.parts[-count:]) for folder, count in told.items()}
+        names = list(named.values())
+        alike = [f for f, name in named.items() if names.count(name) > 1 and told[f] < len(f.parts)]
+        if not alike:
+            return named
+        for folder in alike:
+            told[folder] += 1
+
+
+def run(
+    folders: Sequence[Path],
+    asked: Asked,
+    environ: Mapping[str, str],
+    emit: Emit,
+    *,
+    jobs: int | None = None,
+) -> Done:
+    """Run every workspace, `jobs` at a time; what is not started is kept for `atlas resume --all`.
+
+    An error ends a batch of one; of several it is how that workspace ended. Raises Interrupted
+    after all have ended.
+    """
+    if len(folders) == 1:
+        site = batch.site_of(folders[0], asked, environ)
+        outcome = batch.run_one(site, asked, emit)
+        _keep(folders, (), asked, environ)
+        return Done(finished=(Finished(site=site, outcome=outcome),))
+    settings = _settings(folders[0], asked, environ)
+    jobs = min(jobs or settings.jobs, len(folders))
+    course = _Course(settings=settings, total=len(folders), emit=_in_turn(emit))
+    crew = _Crew(
+        asked=asked,
+        environ=environ,
+        emit=course.emit,
+        purse=Purse(runs=len(folders), jobs=jobs),
+        labels=labels(folders),
+    )
+    queue = iter(folders)
+    left: tuple[Path, ...] = ()
+    try:
+        for folder, one in side_by_side(crew.run, queue, jobs=jobs, may_start=course.may_start):
+            course.take(folder, one, crew.labels[folder])
+    finally:
+        left = tuple(queue)
+        _keep(folders, left, asked, environ)
+        if left:
+            course.emit(_not_started([crew.labels[folder] for folder in left]))
+    return Done(
+        finished=tuple(course.finished[folder] for folder in folders if folder in course.finished),
+        not_started=tuple(str(folder) for folder in left),
+        cascade=course.cascade,
+    )
+
+
+def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSettings:
+    """The `batch` section of the first workspace; where it cannot be read that will be told."""
+    try:
+        return config.load(folder, environ=environ, overrides=asked.overrides).batch
+    except ConfigError:
+        return BatchSettings()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Course:
+    """How a batch goes: who has ended, and whether more may start."""
+
+    settings: BatchSettings
+    total: int
+    emit: Emit
+    finished: dict[Path, Finished] = field(default_factory=dict)
+    """In the order they ended."""
+    cascade: Cascade = field(default_factory=Cascade)
+
+    def may_start(self) -> bool:
+        pauses = self.settings.cascade.on_cascade is OnCascade.PAUSE_AND_ALERT
+        is_paused = self.cascade.cascade_detected and pauses
+        return not is_paused and process.stop_requested() is None
+
+    def take(self, folder: Path, one: Finished, label: str) -> None:
+        self.finished[folder] = one
+        told = WorkspaceFinished(outcome=one.outcome, number=len(self.finished), total=self.total)
+        _labelled(self.emit, label)(told)
+        now = detect([each.outcome for each in self.finished.values()], self.settings.cascade)
+        if now.cascade_detected and not self.cascade.cascade_detected:
+            self.emit(Notice(level=Level.WARNING, text=f"cascade: {now.diagnosis}"))
+        if now.cascade_detected or not self.cascade.cascade_detected:
+            self.cascade = now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Crew:
+    """What every run of a batch is given."""
+
+    asked: Asked
+    environ: Mapping[str, str]
+    emit: Emit
+    purse: Purse
+    labels: Mapping[Path, str]
+
+    def run(self, folder: Path) -> tuple[Path, Finished]:
+        """One run with a folder of its own for temporary files, however it ends."""
+        told = _labelled(self.emit, self.labels[folder])
+        place = self.environ.get("TMPDIR")
+        try:
+            with tempfile.TemporaryDirectory(
+                prefix="atlas-", dir=place, ignore_cleanup_errors=True
+            ) as scratch:
+                site = batch.site_of(folder, self.asked, {**self.environ, "TMPDIR": scratch})
+                outcome = batch.run_one(site, self.asked, told, self.purse)
+            # the folder is gone, so whoever asks the site something later needs another
+            return folder, Finished(site=replace(site, environ=self.environ), outcome=outcome)
+        except (AtlasError, OSError) as error:
+            return folder, Finished(site=None, outcome=_broken(folder, error))
+        finally:
+            self.purse.leave(str(config.root_of(folder)))
+
+
+def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:
+    """The outcome of a run that an error kept from starting, or ended."""
+    return Outcome(
+        run_id=state.new_run_id(),
+        verdict=Verdict.BROKEN,
+        workspace=WorkspaceFacts(name=folder.name, root=str(folder)),
+        baseline=Validation(),
+        final=Validation(),
+        final_error=" ".join(str(error).split()),
+        remedy=error.remedy if isinstance(error, AtlasError) else None,
+    )
+
+
+def _in_turn(emit: Emit) -> Emit:
+    """The same for several threads at once."""
+    lock = threading.Lock()
+
+    def told(event: Event) -> None:
+        with lock:
+            emit(event)
+
+    return told
+
+
+def _labelled(emit: Emit, label: str) -> Emit:
+    """The same, with every event saying which of the workspaces it is about."""
+
+    def told(event: Event) -> None:
+        emit(replace(event, scope=replace(event.scope, workspace=label)))
+
+    return told
+
+
+def _keep(
+    folders: Sequence[Path], left: Sequence[Path], asked: Asked, environ: Mapping[str, str]
+) -> None:
+    order = batch.order_of(asked)
+    unfinished.note(
+        state.home(environ),
+        [str(folder) for folder in folders],
+        [unfinished.Waiting(root=str(folder), order=order) for folder in left],
+    )
+
+
+def _not_started(names: Sequence[str]) -> Notice:
+    text = f"not started: {', '.join(names)}. Go on: {GO_ON}"
+    return Notice(level=Level.WARNING, text=text)
