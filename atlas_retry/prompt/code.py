@@ -108,7 +108,7 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
     lines = candidate.passage.end_line - candidate.passage.start_line + 1
     if cut.omitted_lines <= lines * (1 - ALMOST_WHOLE):
         return cut
-    if not candidate.passage.marks:
+    if not any(mark.note for mark in candidate.passage.marks):
         return None
     limit = min(available, int(max(available * WINDOW_SHARE, 500)))
     return excerpt(candidate.passage, source, max_chars=limit)
@@ -152,7 +152,7 @@ def elsewhere(found: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int
     parts: list[str] = []
     for path in sorted(files, key=lambda path: path in known):
         names = [c.passage.symbol for c in rest if c.passage.path == path and c.passage.symbol]
-        told = f"{path} ({', '.join(dict.fromkeys(filter(_is_name, names[:4])))})"
+        told = f"{path} ({', '.join(dict.fromkeys(filter(_is_name, names[:2])))})"
         if sum(map(len, parts)) + 2 * len(parts) + len(told) + 30 > room:
             continue
         parts.append(told)

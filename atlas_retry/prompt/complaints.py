@@ -21,10 +21,11 @@ _OF_CLASS = re.compile(
     r"(?:of|class|for class|supertype|type|in) [`\"'‘“]([\w.]+)|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
 )
 _RUN_TIME = re.compile(
-    r"undefined|not defined|unbound|syntax|cannot find|no attribute|no member|undeclared"
-    r"|missing (positional|return|required)|too many arg|not a known|does not exist|unexpected",
+    r"undefined|not defined|unbound|syntax|cannot (find|access)|no attribute|no member"
+    r"|undeclared|missing (positional|return|required)|too many arg|not a known|does not exist|unexpected",
     re.IGNORECASE,
 )
+_MAYBE_NONE = re.compile(r"of [\"'`]None[\"'`]|Optional|possibly")
 _COSMETIC = re.compile(r"unused|redundant|style|format|deprecated|docstring|overlap", re.IGNORECASE)
 NO_NAME = re.compile(r"undefined|not defined|cannot find|undeclared|unresolved|not in scope", re.I)
 UNDEFINED = re.compile(
@@ -61,8 +62,8 @@ def gravity(diagnostic: Diagnostic) -> float:
     if diagnostic.level is not Level.ERROR:
         return 0.4
     told = f"{diagnostic.rule_id} {diagnostic.message}"
-    if _RUN_TIME.search(told):
-        return 2.0
+    if _RUN_TIME.search(told) and not _MAYBE_NONE.search(told):
+        return 4.0
     return 0.5 if _COSMETIC.search(told) else 1.0
 
 
@@ -127,12 +128,14 @@ def _on_the_line(path: str, line: int, graph: Graph) -> Iterator[Spot]:
 
 
 def _close(path: str, names: list[str], message: str, graph: Graph) -> Iterator[Spot]:
-    """Renamed things: definitions with similar names, in the class that is named or anywhere."""
+    """Renamed things: similar names, in the class that is named, for a name that nothing has."""
     told = _OF_CLASS.search(message)
     owner = ((told[1] or told[2]) if told else "").rpartition(".")[2]
     owners = [spot for spot in graph.by_name.get(owner, ()) if spot.scope.kind is ScopeKind.CLASS]
     for name in names[:3]:
         last = name.rpartition(".")[2]
+        if last in graph.by_name:
+            continue
         pool = {member.scope.name: member for one in owners for member in graph.members(one)} or {
             spot.scope.name: spot for spot in graph.spots if spot.scope.depth == 0
         }

@@ -2,9 +2,10 @@
 
 import re
 
+_ASSERTED = re.compile(r"^E\s+\S|^[\w./-]+\.\w+:\d+: \w+$")
 _DECISIVE = re.compile(
-    r"^E\s|^\s*(FAIL|FAILED|ERROR|error|panic|✕|✗|●|Expected|Received|expected|actual|got|want"
-    r"|left:|right:|assert)|\b\w*(Error|Exception|Failure)\b\s*:|timed? ?out|: error\b|\berror[:\[]"
+    r"^\s*(FAIL|FAILED|ERROR|panic|✕|✗|●|Expected|Received|expected|actual|got|want|left|right)\b"
+    r"|^\s*assert|\b\w*(Error|Exception|Failure)\b\s*:|timed? ?out|\berror(\[\w+\])?:|: error\b"
 )
 _NEXT = re.compile(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = re.compile(r"^[\s_^~|=-]*$")
@@ -32,22 +33,25 @@ _DROPPED, SOURCE, NEAR = 9, 3, 2
 def _ranks(lines: list[str]) -> list[int]:
     ranks: list[int] = []
     decisive = 0
+    pattern = _ASSERTED if any(line.startswith("E  ") for line in lines) else _DECISIVE
     for line in lines:
         if _EMPTY.match(line):
             ranks.append(_DROPPED)
-        elif _DECISIVE.search(line):
+        elif pattern.search(line):
             decisive += 1
             ranks.append(0 if decisive <= MAX_DECISIVE else 2)
         else:
             ranks.append(1 if _NEXT.match(line) else 3)
+    near = 0 if pattern is _ASSERTED else NEAR
     return [
-        rank if rank < SOURCE or _is_near(ranks, i) else _DROPPED for i, rank in enumerate(ranks)
+        rank if rank < SOURCE or _is_near(ranks, i, near) else _DROPPED
+        for i, rank in enumerate(ranks)
     ]
 
 
-def _is_near(ranks: list[int], index: int) -> bool:
-    """Whether a decisive line stands within two lines: what is further away is source."""
-    return 0 in ranks[max(0, index - NEAR) : index + NEAR + 1]
+def _is_near(ranks: list[int], index: int, near: int) -> bool:
+    """Whether a decisive line stands close by: what is further away is source."""
+    return 0 in ranks[max(0, index - near) : index + near + 1]
 
 
 def _centre(ranks: list[int]) -> int:

@@ -12,6 +12,7 @@ from atlas_retry.prompt.noise import quiet
 from atlas_retry.prompt.untrusted import elided, harmless_output
 
 MIN_ENTRY_CHARS = 120
+FIRST_SHARE = 0.5
 MAX_SUMMARY_CHARS = 300
 MAX_PLACES = 12
 MAX_ENTRIES = 60
@@ -179,24 +180,18 @@ def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) ->
 def _filled(entries: list[Entry], room: int, quoting: Quoting) -> Quoted:
     """As many causes as fit, each condensed; the first gets the most."""
     shown: list[str] = []
-    left = len(entries)
     for entry in entries[:MAX_ENTRIES]:
-        share = max(MIN_ENTRY_CHARS, int(room * _share(left)))
-        text = condensed(_told(entry.shown, quoting), min(share, quoting.per_error))
+        told = _told(entry.shown, quoting)
+        share = max(int(room * FIRST_SHARE), len(told.partition("\n")[0]) + 1, MIN_ENTRY_CHARS)
+        text = condensed(told, min(share, quoting.per_error))
         text = "\n".join(filter(None, (text, _others(entry))))
         if len(text) + 1 > room:
             text = elided(text, room - 1) if not shown and room > 1 else ""
-        if not text:
-            continue
-        shown.append(text)
-        room -= len(text) + 1
-        left -= 1
-    told = (f"{left} more errors",) if left else ()
-    return Quoted(text="\n".join(shown), left_out=told)
-
-
-def _share(left: int) -> float:
-    return 0.6 if left > 1 else 1.0
+        if text:
+            shown.append(text)
+            room -= len(text) + 1
+    left = len(entries) - len(shown)
+    return Quoted(text="\n".join(shown), left_out=(f"{left} more errors",) if left else ())
 
 
 def _raw(result: GateResult, room: int, quoting: Quoting) -> Quoted:

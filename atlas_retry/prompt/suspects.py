@@ -74,7 +74,7 @@ WEIGHTS = Evidence(
     quoted=0.2,
 )
 FLOOR = 1e-4
-FRAME_FADE = 0.85
+FRAME_FADE = 0.75
 Framed = dict[Spot, tuple[tuple[int, ...], float]]
 
 
