@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from atlas_retry import agents, batch, process
-from atlas_retry.console import screen
+from atlas_retry.console import Screen
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.model import Outcome
 from atlas_retry.settings import AgentSettings
@@ -18,8 +18,8 @@ TOOLS = ("git", "ruff", "mypy", "pytest")
 GIT_S = 30.0
 
 
-def show(agent: str, environ: Mapping[str, str], *, plain: bool = False) -> int:
-    """Run the demo and say what it did; 0 when the project ended green.
+def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
+    """Run the demo and say on a screen what it did; 0 when the project ended green.
 
     Raises UsageError where one of the demo's tools is missing.
     """
@@ -34,7 +34,7 @@ def show(agent: str, environ: Mapping[str, str], *, plain: bool = False) -> int:
                 overrides["agent.path"] = str(script)
             asked = batch.Asked(ai_fix=True, overrides=overrides)
             site = batch.site_of(root, asked, own)
-            with screen(own, plain=plain) as shown:
+            with on as shown:
                 shown.write(_opening(root))
                 outcome = batch.run_one(site, asked, shown)
                 shown.write(outcome_summary(outcome, with_commands=False))
@@ -87,4 +87,4 @@ def _closing(outcome: Outcome, environ: Mapping[str, str]) -> Iterator[Line]:
     if agents.check(AgentSettings(), environ) is None:
         yield "Claude Code is here. With a real model: atlas demo --agent claude-code", "code"
     else:
-        yield "With Claude Code: pip install 'atlas-retry[claude]', and log in or set a key", "code"
+        yield "With Claude Code: install its CLI, and log in or set ANTHROPIC_API_KEY", "code"

@@ -23,9 +23,10 @@ def demo(
     plain: options.Plain = False,
 ) -> int:
     """Show the whole loop on a scratch project: no key, no network, a few seconds."""
+    from atlas_retry.console import screen  # noqa: PLC0415 - start-up
     from atlas_retry.demo import show  # noqa: PLC0415 - start-up
 
-    return show(agent, os.environ, plain=plain)
+    return show(agent, os.environ, screen(os.environ, plain=plain))
 
 
 def init(
