@@ -175,6 +175,8 @@ class GateResult:
     """Files that a writer changed."""
     triage: str | None = None
     """code, flaky, environment, vacuous or threshold; None when it passed."""
+    cost_usd: float | None = None
+    """Of a review; None: nothing, or nobody tells."""
 
     @property
     def blocks(self) -> bool:
@@ -317,6 +319,8 @@ class AgentRequest:
     """What an agent is asked. Its edits go into the workspace, not into the reply."""
 
     prompt: str
+    stable_chars: int = 0
+    """So much of the head of `prompt` is the same in every attempt of the run."""
     workspace: str
     """Absolute path of the root; the agent may edit below it."""
     scratch: str
@@ -338,6 +342,9 @@ class AgentRequest:
     """Globs that the agent may not edit."""
     readable: tuple[str, ...] = ()
     """Absolute folders outside the workspace that it may read: the gates' logs."""
+    schema: bytes | None = None
+    """JSON Schema of the answer: then the agent may only read, and `AgentReply.structured` holds
+    its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +358,8 @@ class AgentReply:
     """The next thing to type, for UNAVAILABLE."""
     gave_up: str | None = None
     """The reason behind `ATLAS-CANNOT-FIX:`."""
+    structured: str | None = None
+    """JSON, as `AgentRequest.schema` asks for it; not yet held against the schema."""
     session_id: str | None = None
     model: str | None = None
     cost_usd: float | None = None
@@ -429,3 +438,5 @@ class Outcome:
     learning_record_id: str | None = None
     start_snapshot: str | None = None
     """What `atlas undo` puts back."""
+    handoff_path: str | None = None
+    """Absolute path of the Markdown for a person, when one has to go on."""

@@ -21,6 +21,8 @@ class Block:
     text: str = ""
     tool: str | None = None
     input: Mapping[str, object] = field(default_factory=dict)
+    raw: str | None = None
+    """The call's arguments as they are streamed, JSON or not; None: `input`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,20 +276,23 @@ def _events(request: Recorded, answer: Answer, number: int) -> Iterator[dict[str
     started |= {"content": [], "stop_reason": None, "usage": _usage(answer, 1)}
     yield {"type": "message_start", "message": started}
     for index, block in enumerate(answer.blocks):
-        yield from _block_events(_content(block, number, index), index)
+        yield from _block_events(_content(block, number, index), index, block.raw)
     ending = {"stop_reason": _stop_reason(answer), "stop_sequence": None}
     used = {"output_tokens": answer.output_tokens}
     yield {"type": "message_delta", "delta": ending, "usage": used}
     yield {"type": "message_stop"}
 
 
-def _block_events(content: dict[str, object], index: int) -> Iterator[dict[str, object]]:
+def _block_events(
+    content: dict[str, object], index: int, raw: str | None
+) -> Iterator[dict[str, object]]:
     if content["type"] == "text":
         opened = content | {"text": ""}
         delta = {"type": "text_delta", "text": content["text"]}
     else:
         opened = content | {"input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(content["input"])}
+        arguments = json.dumps(content["input"]) if raw is None else raw
+        delta = {"type": "input_json_delta", "partial_json": arguments}
     yield {"type": "content_block_start", "index": index, "content_block": opened}
     yield {"type": "content_block_delta", "index": index, "delta": delta}
     yield {"type": "content_block_stop", "index": index}

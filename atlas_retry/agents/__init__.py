@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from atlas_retry.agents import claude_code, command, scripted
+from atlas_retry.agents import anthropic, claude_code, command, scripted
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent
@@ -21,11 +21,13 @@ Check = Callable[[AgentSettings, Mapping[str, str]], str | None]
 
 AGENTS: Final[dict[str, Factory]] = {
     "claude-code": claude_code.claude_code,
+    "anthropic": anthropic.anthropic_api,
     "command": command.command,
     "scripted": scripted.scripted,
 }
 CHECKS: Final[dict[str, Check]] = {
     "claude-code": claude_code.check,
+    "anthropic": anthropic.check,
     "command": command.check,
     "scripted": scripted.check,
 }

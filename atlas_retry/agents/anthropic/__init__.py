@@ -1,0 +1,179 @@
+"""The Messages API as an agent, for machines without Claude Code. Runs nothing, guesses no price.
+
+The model looks at files that git does not ignore, then hands in whole files or edits. They are
+checked, and written only when all of them check.
+"""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from atlas_retry.agents import models
+from atlas_retry.agents.anthropic import faults, wire
+from atlas_retry.agents.anthropic.bill import Bill, StoppedError
+from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
+from atlas_retry.agents.anthropic.fixing import Fix, Fixing
+from atlas_retry.agents.anthropic.looks import Looker
+from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret, protection
+from atlas_retry.agents.anthropic.talk import MAX_REQUESTS, GaveUpError, Talk
+from atlas_retry.agents.anthropic.transport import (
+    Access,
+    Line,
+    Patience,
+    TooLateError,
+    UnansweredError,
+    access,
+)
+from atlas_retry.agents.anthropic.writing import source_of, write_all
+from atlas_retry.agents.environment import nested
+from atlas_retry.agents.notes import project_notes
+from atlas_retry.events import AgentActivity, Emit, Notice
+from atlas_retry.model import (
+    Agent,
+    AgentReply,
+    AgentRequest,
+    Level,
+    ReplyStatus,
+    Session,
+    Tokens,
+)
+from atlas_retry.redaction import redact, secret_values
+from atlas_retry.settings import AgentSettings
+from atlas_retry.workspace import directory_tree
+
+DEFAULT_MODEL: Final = "sonnet"
+_NO_KEY: Final = "ANTHROPIC_API_KEY is not set"
+_USUAL: Final = Patience()
+
+
+def anthropic_api(
+    settings: AgentSettings, emit: Emit, environ: Mapping[str, str], *, patience: Patience = _USUAL
+) -> Agent:
+    """An agent that asks the Messages API, with the key that the environment holds."""
+    return _Caller(settings=settings, emit=emit, environ=environ, patience=patience)
+
+
+def check(_: AgentSettings, environ: Mapping[str, str]) -> str | None:
+    """Why the API cannot be asked; None when it may answer. No request is made."""
+    lack = f"{_NO_KEY}: {faults.KEY}" if access(environ).is_missing else None
+    return nested(environ) or lack
+
+
+@dataclass(slots=True, kw_only=True)
+class _Caller:
+    settings: AgentSettings
+    emit: Emit
+    environ: Mapping[str, str]
+    patience: Patience
+    talks: dict[str, tuple[str, tuple[wire.Block, ...]]] = field(default_factory=dict)
+    """By session: its model and what was said. Thinking goes back to the model it came from."""
+
+    def __call__(self, request: AgentRequest) -> AgentReply:
+        allowed = access(self.environ)
+        if allowed.is_missing:
+            return AgentReply(status=ReplyStatus.UNAVAILABLE, error=_NO_KEY, remedy=faults.KEY)
+        model = models.api_model(request.model or DEFAULT_MODEL)
+        bill = Bill(model=model, allowed_usd=request.cost_usd)
+        if models.cost_usd(model, Tokens()) is None:
+            text = f"no price is known for {model}: its cost is not counted"
+            self.emit(Notice(level=Level.WARNING, text=text))
+        with self._line(allowed, request) as line:
+            reply = self._talked(line, bill, request)
+        bill.used.extend(line.wasted)
+        return replace(
+            reply,
+            model=model,
+            cost_usd=bill.cost_usd,
+            tokens=bill.tokens,
+            transport_retries=line.retries,
+        )
+
+    def _line(self, allowed: Access, request: AgentRequest) -> Line:
+        return Line(
+            access=allowed,
+            patience=self.patience,
+            emit=self.emit,
+            timeout_s=request.timeout_s,
+            idle_timeout_s=request.idle_timeout_s,
+        )
+
+    def _talked(self, line: Line, bill: Bill, request: AgentRequest) -> AgentReply:
+        try:
+            return self._fixed(line, bill, request)
+        except UnansweredError as error:
+            return AgentReply(
+                status=ReplyStatus.UNAVAILABLE,
+                error=error.fault.error,
+                remedy=error.fault.remedy,
+            )
+        except TooLateError as error:
+            return AgentReply(status=ReplyStatus.TIMED_OUT, error=str(error))
+        except StoppedError as error:
+            return AgentReply(status=ReplyStatus.FAILED, error=str(error))
+        except GaveUpError as error:
+            reason = str(error)
+            return AgentReply(status=ReplyStatus.DONE, summary=reason, gave_up=reason)
+
+    def _fixed(self, line: Line, bill: Bill, request: AgentRequest) -> AgentReply:
+        session_id, talk = self._talk(line, bill, request)
+        talk.say(request.prompt, stable_chars=request.stable_chars)
+        root = Path(request.workspace)
+        protected = protection(request.protected)
+
+        def check_file(file: wire.File) -> Write:
+            if fault := fault_of_name(file.path):
+                raise CheckError(fault)
+            if is_secret(file.path) or protected.match_file(file.path):
+                raise CheckError("may not be touched")
+            return checked(file, source_of(root, file.path))
+
+        try:
+            fix = Fixing(talk=talk, check=check_file, emit=self.emit).fix()
+        finally:
+            self.talks[session_id] = (bill.model, tuple(talk.messages))
+        return self._written(root, fix, session_id)
+
+    def _written(self, root: Path, fix: Fix, session_id: str) -> AgentReply:
+        try:
+            paths = write_all(root, fix.writes)
+        except OSError as error:
+            return AgentReply(status=ReplyStatus.FAILED, error=f"nothing was written: {error}")
+        for path in paths:
+            self.emit(AgentActivity(text=f"Write {path}", session_id=session_id))
+        return AgentReply(
+            status=ReplyStatus.DONE, summary=fix.diagnosis, session_id=session_id, touched=paths
+        )
+
+    def _talk(self, line: Line, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:
+        """A new conversation, or the one that goes on."""
+        root = Path(request.workspace)
+        system = wire.RULES + "\n\n" + project_notes(root)
+        talk = Talk(
+            question=wire.Question(
+                model=bill.model,
+                system=({"type": "text", "text": system, "cache_control": {"type": "ephemeral"}},),
+                messages=(),
+                tools=(*wire.LOOKS, wire.SUBMIT),
+                effort=_of_attempt(self.settings.effort, request.attempt),
+            ),
+            ask=line.ask,
+            looker=Looker(
+                tree=directory_tree(root, environ=self.environ),
+                redact=partial(redact, values=secret_values(self.environ)),
+            ),
+            emit=self.emit,
+            bill=bill,
+            max_requests=self.settings.max_turns or MAX_REQUESTS,
+        )
+        model, said = self.talks.get(request.session_id or "", ("", ()))
+        if request.session is Session.RESUME and request.session_id and model == bill.model:
+            talk.resume(said)
+            return request.session_id, talk
+        return secrets.token_hex(8), talk
+
+
+def _of_attempt(values: tuple[str, ...], attempt: int) -> str | None:
+    return values[min(attempt, len(values)) - 1] if values else None

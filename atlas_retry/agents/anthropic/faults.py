@@ -1,0 +1,165 @@
+"""What an error of the API means: try again, or what the user has to do. Pure; waits for nothing.
+
+Source of the codes: https://platform.claude.com/docs/en/api/errors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from atlas_retry.agents.answers import one_line
+from atlas_retry.agents.anthropic.wire import MAX_TOKENS, Turn
+
+MAX_RETRY_AFTER_S: Final = 60.0
+"""Who is told to wait longer had better come back later."""
+
+_AGAIN: Final = "then run the same command again"
+KEY: Final = "export ANTHROPIC_API_KEY=sk-ant-..., from https://console.anthropic.com/settings/keys"
+_MODEL: Final = "choose a model that the account has: agent.models, or --model"
+_SMALLER: Final = "make the prompt smaller: context.max_chars"
+_BILLING: Final = f"add credit at https://console.anthropic.com/settings/billing, {_AGAIN}"
+_SPEND_LIMIT: Final = f"raise the spend limit of the workspace or organisation, {_AGAIN}"
+OVERLOADED: Final = f"wait a few minutes (https://status.anthropic.com), {_AGAIN}"
+NO_CONNECTION: Final = f"see to the network, the proxy or ANTHROPIC_BASE_URL, {_AGAIN}"
+
+_REMEDIES: Final[Mapping[int, str]] = {
+    400: f"see what the API says: it may be agent.models or agent.effort; {_AGAIN}",
+    401: KEY,
+    402: _BILLING,
+    403: "see what the key may do: https://console.anthropic.com/settings/keys",
+    404: _MODEL,
+    407: "give the proxy its password: HTTPS_PROXY",
+    413: _SMALLER,
+    422: f"see what the API says about the request, {_AGAIN}",
+    429: f"wait until the limit is lifted, {_AGAIN}",
+}
+_BY_TEXT: Final = (
+    ("credit balance", _BILLING),
+    ("usage limits", _SPEND_LIMIT),
+    ("spend limit", _SPEND_LIMIT),
+    ("prompt is too long", _SMALLER),
+    ("context limit", _SMALLER),
+)
+"""Parts of the texts of 400, in lower case, that tell what it is about."""
+
+_BY_TYPE: Final = {
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+}
+"""The status that a type of error has, for those that come in the middle of a stream."""
+_TRANSIENT: Final = frozenset({408, 409, 425, 429, 499})
+_OK, _REDIRECT, _CLIENT, _SERVER = 200, 300, 400, 500
+_NEVER: Final = frozenset({"enforced_spend_limit_reached"})
+"""Codes of a 429 that no waiting mends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why there is no answer."""
+
+    error: str
+    remedy: str
+    is_transient: bool = False
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An error as the API tells it."""
+
+    status: int
+    kind: str | None = None
+    code: str | None = None
+    message: str = ""
+    headers: Mapping[str, str] | None = None
+    """Names in lower case."""
+
+
+def of_status(refused: Refused, now: datetime) -> Fault:
+    """What an HTTP error means, or one that came as an event of a stream."""
+    status = refused.status
+    if _OK <= status < _REDIRECT:
+        status = _BY_TYPE.get(refused.kind or "", _SERVER)
+    headers = refused.headers or {}
+    return Fault(
+        error=one_line(f"{status} {refused.kind or ''} {refused.message}", limit=600),
+        remedy=_remedy(status, refused),
+        is_transient=_is_transient(status, refused, headers),
+        retry_after_s=retry_after_s(headers, now),
+    )
+
+
+def _remedy(status: int, refused: Refused) -> str:
+    if refused.code in _NEVER:
+        return _SPEND_LIMIT
+    if _REDIRECT <= status < _CLIENT:
+        return "say where the API really is: ANTHROPIC_BASE_URL"
+    said = refused.message.casefold()
+    if status == _CLIENT:
+        told = next((remedy for part, remedy in _BY_TEXT if part in said), None)
+        return told or _REMEDIES[status]
+    return _REMEDIES.get(status) or (OVERLOADED if status >= _SERVER else _REMEDIES[400])
+
+
+def _is_transient(status: int, refused: Refused, headers: Mapping[str, str]) -> bool:
+    """The server's own word against a repetition counts, as in the official SDKs."""
+    if headers.get("x-should-retry") == "false" or refused.code in _NEVER:
+        return False
+    return status in _TRANSIENT or status >= _SERVER
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """How long the server asks to wait, in seconds or as a date (RFC 9110 §10.2.3)."""
+    told = headers.get("retry-after", "").strip()
+    try:
+        return max(float(headers.get("retry-after-ms", "")) / 1000, 0.0)
+    except ValueError:
+        pass
+    try:
+        return max(float(told), 0.0)
+    except ValueError:
+        pass
+    try:
+        return max((parsedate_to_datetime(told) - now).total_seconds(), 0.0)
+    except (ValueError, TypeError):
+        return None
+
+
+def broken_connection(why: str) -> Fault:
+    """No answer at all, or one that ended in the middle."""
+    return Fault(error=one_line(why, limit=300), remedy=NO_CONNECTION, is_transient=True)
+
+
+def of_turn(turn: Turn) -> Fault | None:
+    """Why a message that came whole is no answer; None when it may be one."""
+    match turn.stop_reason:
+        case "refusal":
+            why = f": {one_line(turn.refusal)}" if turn.refusal else ""
+            return Fault(
+                error=f"the model refuses to answer{why}",
+                remedy="look at the prompt (atlas prompt), or choose another model: --model",
+            )
+        case "max_tokens":
+            return Fault(
+                error=f"the answer did not fit in {MAX_TOKENS} tokens",
+                remedy="lower agent.effort, or --agent claude-code",
+            )
+        case "model_context_window_exceeded":
+            return Fault(error="the conversation grew larger than the model reads", remedy=_SMALLER)
+        case _ if not turn.calls and not turn.text:
+            return Fault(
+                error="the model's answer is empty",
+                remedy=f"choose another model: --model, {_AGAIN}",
+            )
+        case _:
+            return None

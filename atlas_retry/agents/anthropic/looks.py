@@ -1,0 +1,126 @@
+"""What the model may look at: files that git does not ignore, but no secrets. Writes nothing."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from pathspec import GitIgnoreSpec
+
+from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret
+from atlas_retry.agents.anthropic.texts import read_text
+from atlas_retry.agents.anthropic.wire import LIST, READ, SEARCH, Call
+from atlas_retry.model import Tree
+
+MAX_PATHS: Final = 500
+MAX_LINES: Final = 400
+MAX_HITS: Final = 100
+MAX_CHARS: Final = 40_000
+MAX_LINE_CHARS: Final = 1_000
+MAX_FILE_BYTES: Final = 1 << 20
+_FILES: Final = frozenset({"100644", "100755"})
+
+
+class LookError(Exception):
+    """What was asked for is not shown; the message is for the model."""
+
+
+class _Glob(msgspec.Struct):
+    glob: str | None = None
+
+
+class _Lines(msgspec.Struct):
+    path: str
+    first_line: int = 1
+    last_line: int | None = None
+
+
+class _Search(msgspec.Struct):
+    text: str
+    glob: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looker:
+    """Looks at one work tree."""
+
+    tree: Tree
+    redact: Callable[[str], str]
+
+    def look(self, call: Call) -> str:
+        """What the model gets to see. Raises LookError."""
+        try:
+            match call.name:
+                case "list_files":
+                    return self._list(msgspec.json.decode(call.arguments, type=_Glob))
+                case "read_file":
+                    return self._read(msgspec.json.decode(call.arguments, type=_Lines))
+                case "search":
+                    return self._search(msgspec.json.decode(call.arguments, type=_Search))
+                case _:
+                    raise LookError(f"there is no tool {call.name!r}: {LIST}, {READ}, {SEARCH}")
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise LookError(f"the arguments are not what {call.name} takes: {error}") from error
+
+    def text_of(self, path: str) -> str:
+        """A file's text with plain newlines, secrets included. Raises LookError."""
+        if fault := fault_of_name(path):
+            raise LookError(f"{path!r} {fault}")
+        if is_secret(path):
+            raise LookError(f"{path} is not shown: it may hold secrets")
+        if self.tree.mode(path) not in _FILES:
+            raise LookError(f"{path} is no file of the project, or git ignores it")
+        source = self.tree.read(path) or b""
+        text = read_text(source, is_python=path.endswith(".py"))
+        if text is None or len(source) > MAX_FILE_BYTES:
+            raise LookError(f"{path} is not shown: it is binary or larger than 1 MiB")
+        return text.text
+
+    def _paths(self, glob: str | None) -> Iterator[str]:
+        try:
+            spec = GitIgnoreSpec.from_lines([glob]) if glob else None
+        except ValueError as error:
+            raise LookError(f"{glob!r} is no .gitignore pattern: {error}") from error
+        for path in self.tree.paths():
+            wanted = spec is None or spec.match_file(path)
+            if wanted and self.tree.mode(path) in _FILES and not is_secret(path):
+                yield path
+
+    def _list(self, asked: _Glob) -> str:
+        return _listed(self._paths(asked.glob), MAX_PATHS, "files") or "no file"
+
+    def _read(self, asked: _Lines) -> str:
+        lines = self.redact(self.text_of(asked.path)).split("\n")
+        first = max(asked.first_line, 1)
+        last = min(asked.last_line or len(lines), first + MAX_LINES - 1, len(lines))
+        shown = [line[:MAX_LINE_CHARS] for line in lines[first - 1 : last]]
+        while sum(map(len, shown)) > MAX_CHARS:
+            shown.pop()
+        end = first + len(shown) - 1
+        head = f"{asked.path}, lines {first} to {end} of {len(lines)}:\n"
+        return head + "\n".join(shown)
+
+    def _search(self, asked: _Search) -> str:
+        if not asked.text.strip():
+            raise LookError("there is nothing to search for")
+        return _listed(self._hits(asked), MAX_HITS, "lines") or "no line holds it"
+
+    def _hits(self, asked: _Search) -> Iterator[str]:
+        for path in self._paths(asked.glob):
+            try:
+                text = self.text_of(path)
+            except LookError:
+                continue
+            if asked.text in text:
+                for number, line in enumerate(self.redact(text).split("\n"), 1):
+                    if asked.text in line:
+                        yield f"{path}:{number}: {line.strip()[:MAX_LINE_CHARS]}"
+
+
+def _listed(items: Iterable[str], limit: int, word: str) -> str:
+    shown: list[str] = []
+    for item in items:
+        if len(shown) == limit or sum(map(len, shown)) > MAX_CHARS:
+            return "\n".join((*shown, f"... and more {word}: ask for less of them"))
+        shown.append(item)
+    return "\n".join(shown)

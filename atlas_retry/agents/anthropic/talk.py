@@ -1,0 +1,135 @@
+"""One conversation with the model: looks first, then an answer. Judges no file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from atlas_retry.agents.answers import gave_up, one_line
+from atlas_retry.agents.anthropic.bill import Bill, StoppedError
+from atlas_retry.agents.anthropic.faults import of_turn
+from atlas_retry.agents.anthropic.looks import Looker, LookError
+from atlas_retry.agents.anthropic.transport import UnansweredError
+from atlas_retry.agents.anthropic.wire import Block, Call, Question, Turn
+from atlas_retry.events import AgentActivity, Emit
+
+MAX_REQUESTS: Final = 25
+_CACHED: Final[Block] = {"cache_control": {"type": "ephemeral"}}
+_NOT_LOOKED: Final = "not looked at: the answer came with it"
+
+
+class GaveUpError(Exception):
+    """The model says that it cannot be done; the message is its reason."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Talk:
+    """A conversation. Marks what the API may cache: the rules, the task, and all up to now."""
+
+    question: Question
+    """Without messages."""
+    ask: Callable[[Question], Turn]
+    looker: Looker
+    emit: Emit
+    bill: Bill
+    max_requests: int = MAX_REQUESTS
+    messages: list[Block] = field(default_factory=list)
+    _asked: int = 0
+    _open: tuple[Call, ...] = ()
+    """Calls of the model that have no result yet: the API wants one of each."""
+
+    def say(self, text: str, *, stable_chars: int = 0) -> None:
+        """Tell the model something; the head of it may be the same next time."""
+        head, rest = text[:stable_chars], text[stable_chars:]
+        results = [_result(call, _NOT_LOOKED, is_error=True) for call in self._open]
+        parts = [_text(head) | _CACHED] if head.strip() else []
+        parts += [_text(rest)] if rest.strip() else []
+        self._add_user((*results, *parts))
+
+    def resume(self, messages: tuple[Block, ...]) -> None:
+        """Go on with what was said before."""
+        self.messages = list(messages)
+        last = messages[-1]["content"] if messages else []
+        blocks = last if isinstance(last, list) else []
+        self._open = tuple(
+            Call(id=block["id"], name=block["name"], arguments=b"")
+            for block in blocks
+            if block.get("type") == "tool_use"
+        )
+
+    def answered(self, tool: str) -> Call:
+        """The model's call of `tool`, after as many looks as it wants.
+
+        Raises StoppedError, GaveUpError, UnansweredError.
+        """
+        is_reminded = False
+        while True:
+            turn = self._hear()
+            calls = [call for call in turn.calls if call.name == tool]
+            if len(calls) == 1:
+                return calls[0]
+            if calls:
+                self.refuse(f"{tool} was called {len(calls)} times: call it once, with everything")
+            elif turn.calls:
+                self._look(turn.calls)
+            elif reason := gave_up(turn.text):
+                raise GaveUpError(reason)
+            elif is_reminded:
+                raise StoppedError(
+                    f"bad output: the model did not call {tool}: {one_line(turn.text)}"
+                )
+            else:
+                self.say(f"Call {tool} now: nothing else counts as an answer.")
+                is_reminded = True
+
+    def refuse(self, why: str) -> None:
+        """Tell the model why its last call is no good."""
+        self._add_user(tuple(_result(call, why, is_error=True) for call in self._open))
+
+    def _hear(self) -> Turn:
+        if self._asked == self.max_requests:
+            raise StoppedError(f"the model came to no answer in {self._asked} requests")
+        self.bill.must_not_be_spent()
+        self._asked += 1
+        turn = self.ask(replace(self.question, messages=_marked(self.messages)))
+        self.bill.used.append(turn.tokens)
+        if fault := of_turn(turn):
+            raise UnansweredError(fault)
+        self.messages.append({"role": "assistant", "content": list(turn.blocks)})
+        self._open = turn.calls
+        return turn
+
+    def _look(self, calls: tuple[Call, ...]) -> None:
+        results = [self._shown(call) for call in calls]
+        if self._asked == self.max_requests - 1:
+            results.append(_text("There is no more time to look: answer now."))
+        self._add_user(tuple(results))
+
+    def _shown(self, call: Call) -> Block:
+        told = call.arguments.decode("utf-8", "replace")
+        self.emit(AgentActivity(text=one_line(f"{call.name} {told}")))
+        try:
+            return _result(call, self.looker.look(call), is_error=False)
+        except LookError as error:
+            return _result(call, str(error), is_error=True)
+
+    def _add_user(self, blocks: tuple[Block, ...]) -> None:
+        self.messages.append({"role": "user", "content": list(blocks)})
+        self._open = ()
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text.encode("utf-8", "replace").decode()}
+
+
+def _result(call: Call, content: str, *, is_error: bool) -> Block:
+    shown = content.encode("utf-8", "replace").decode()
+    return {"type": "tool_result", "tool_use_id": call.id, "content": shown, "is_error": is_error}
+
+
+def _marked(messages: list[Block]) -> tuple[Block, ...]:
+    """The messages, the last block marked: the next request repeats all of it."""
+    *earlier, last = messages
+    content = last["content"]
+    if not isinstance(content, list):
+        return tuple(messages)
+    return (*earlier, last | {"content": [*content[:-1], content[-1] | _CACHED]})
