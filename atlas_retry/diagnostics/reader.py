@@ -1,9 +1,9 @@
 """From the output of one command to what it says. Reads no file and starts nothing."""
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from atlas_retry.diagnostics.environment import blame
 from atlas_retry.diagnostics.places import settled
@@ -41,13 +41,17 @@ def diagnose(output: ToolOutput) -> Findings:
     readings = tuple(_readings(log, _chosen(output, log)))
     if output.parser is None and output.exit_code != 0 and not any(r.found for r in readings):
         readings += tuple(_readings(log, FALLBACKS))
-    told = tuple(_claimed(log, readings))
+    told = _claims(len(log.lines), readings)
     report = _report(output)
     if report is not None and (report.diagnostics or not told):
-        told = report.diagnostics
+        told = [Found(diagnostic, -1, -1) for diagnostic in report.diagnostics]
         readings += (Reading(tests_run=report.tests_run),) if _total(readings) is None else ()
-    told = tuple(_distinct(settled(d, output.root, output.cwd) for d in told))
-    return _findings(output, log, readings, told)
+    diagnostics = (
+        replace(_quoted(found, log) if found.first >= 0 else found.diagnostic, count=count)
+        for found, count in _distinct(told)
+    )
+    placed = tuple(settled(d, output.root, output.cwd) for d in diagnostics)
+    return _findings(output, log, readings, placed)
 
 
 def _report(output: ToolOutput) -> Report | None:
@@ -122,21 +126,32 @@ def _claims(lines: int, readings: Sequence[Reading]) -> list[Found]:
     return sorted(kept, key=lambda f: f.first)
 
 
-def _claimed(log: Log, readings: Sequence[Reading]) -> Iterator[Diagnostic]:
-    for found in _claims(len(log.lines), readings):
-        lines = log.lines[found.first : min(found.last + 1, found.first + _TEXT_LINES)]
-        yield replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))
+def _quoted(found: Found, log: Log) -> Diagnostic:
+    """The diagnostic with the lines it was read from."""
+    lines = log.lines[found.first : min(found.last + 1, found.first + _TEXT_LINES)]
+    return replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))
 
 
-def _distinct(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Each complaint once, with its count, where it came first."""
-    alike: dict[Hashable, list[Diagnostic]] = {}
-    for told in diagnostics:
-        said = (told.tool, told.rule_id, told.level, told.message)
-        key = (*said, told.path, told.region, told.test_id, told.frames)
-        alike.setdefault(key, []).append(told)
-    for group in islice(alike.values(), MAX_DIAGNOSTICS):
-        yield group[0] if len(group) == 1 else replace(group[0], count=len(group))
+def _distinct(found: Iterable[Found]) -> Iterator[tuple[Found, int]]:
+    """What comes first of everything that says the same, and how often it is said."""
+    first: dict[Hashable, Found] = {}
+    counts: Counter[Hashable] = Counter()
+    for told in found:
+        d = told.diagnostic
+        key: Hashable = (
+            d.tool,
+            d.rule_id,
+            d.level,
+            d.message,
+            d.path,
+            d.region,
+            d.test_id,
+            d.frames,
+        )
+        if key in first or len(first) < MAX_DIAGNOSTICS:
+            first.setdefault(key, told)
+            counts[key] += 1
+    return ((told, counts[key]) for key, told in first.items())
 
 
 def _total(readings: Iterable[Reading]) -> int | None:
