@@ -1,3 +1,4 @@
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -87,14 +88,37 @@ def test_no_hook_runs_when_a_workspace_is_made(root: Path, ws: Workspace) -> Non
     assert not (add_worktree(ws, "api") / "executed").exists()
 
 
-def test_a_removed_workspace_leaves_its_branch_to_go_on_with(root: Path, ws: Workspace) -> None:
+def test_commits_that_nothing_else_holds_are_not_removed_without_force(
+    root: Path, ws: Workspace
+) -> None:
     made = add_worktree(ws, "api")
     write(made, "new.txt", "new\n")
     commit(made)
-    remove_worktree(ws, "api")
+    with pytest.raises(WorkspaceError, match="no other branch") as refused:
+        remove_worktree(ws, "api")
+    assert "merge atlas/api" in (refused.value.remedy or "")
+    remove_worktree(ws, "api", force=True)
     assert list_worktrees(ws) == ()
     assert not (root.parent / "repo.worktrees").exists()
     assert (add_worktree(ws, "api") / "new.txt").exists()
+
+
+def test_a_branch_whose_commits_are_merged_goes_with_its_workspace(
+    root: Path, ws: Workspace
+) -> None:
+    made = add_worktree(ws, "api")
+    write(made, "new.txt", "new\n")
+    commit(made)
+    git(root, "merge", "-q", "atlas/api")
+    remove_worktree(ws, "api")
+    assert git(root, "for-each-ref", "refs/heads/atlas") == b""
+    assert not made.exists()
+
+
+def test_a_workspace_whose_folder_is_gone_can_be_removed(ws: Workspace) -> None:
+    shutil.rmtree(add_worktree(ws, "api"))
+    remove_worktree(ws, "api")
+    assert list_worktrees(ws) == ()
 
 
 @pytest.mark.parametrize("path", ["untracked.txt", "src/a.py"])

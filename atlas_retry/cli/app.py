@@ -15,6 +15,7 @@ from atlas_retry.cli import (
     resuming,
     runs,
     setup,
+    workspaces,
 )
 
 
@@ -49,7 +50,17 @@ def _top(
     """Make a project's checks pass."""
 
 
-for _commands in (checks, judging, runs, history, resuming, learnings, setup, configuration):
+for _commands in (
+    checks,
+    judging,
+    runs,
+    history,
+    resuming,
+    learnings,
+    workspaces,
+    setup,
+    configuration,
+):
     _commands.add_to(app)
 
 

@@ -51,7 +51,7 @@ def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> 
             remedy="use letters, digits, - and _; anything with a dot or a slash is a path",
         )
     root = _home_of(ws.common_dir) / name
-    branch = f"atlas/{name}"
+    branch = _branch_of(name)
     with _one_at_a_time(ws):
         is_there = from_revision is None and _has_branch(ws, branch)
         what = branch if is_there else commit_id(ws.root, ws.environ, from_revision or "HEAD")
@@ -62,6 +62,10 @@ def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> 
         asked = ("worktree", "add", "--quiet", *new, "--", str(root), what)
         git(*allowed, *asked, cwd=ws.root, env=env)
     return root
+
+
+def _branch_of(name: str) -> str:
+    return f"atlas/{name}"
 
 
 def _home_of(common_dir: Path) -> Path:
@@ -111,24 +115,48 @@ def _worktree(root: Path, head: str) -> Worktree:
 
 
 def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
-    """Remove a named workspace; its branch stays.
+    """Remove a named workspace, and its branch where another one holds all its commits.
 
     Raises WorkspaceError while a run is in it, and without `force` when it holds changes that are
-    not committed; UsageError when there is none of that name.
+    not committed or commits that nothing else holds; UsageError when there is none of that name.
     """
     named = {worktree.name: worktree for worktree in list_worktrees(ws)}
     if name not in named:
         raise _unknown(name, tuple(named))
-    root = named[name].root
+    one = named[name]
     with _one_at_a_time(ws):
-        if named[name].is_there and (other := holder(_opened(ws, root))):
+        if one.is_there and (other := holder(_opened(ws, one.root))):
             raise WorkspaceError(
                 f"a run is in {name}: process {other.pid}, since {other.started_at}",
                 remedy=f"wait for it, or: kill {other.pid}",
             )
-        _remove(ws, name, root, force=force)
+        tip = _tip(ws, one)
+        is_held = tip is None or _is_held_elsewhere(ws, one, tip)
+        if not (is_held or force):
+            raise WorkspaceError(
+                f"{name} has commits that no other branch or tag holds",
+                remedy=f"merge {one.branch or tip}, or: atlas workspace remove {name} --force",
+            )
+        _remove(ws, name, one.root, force=force)
+        if tip and is_held and one.branch == _branch_of(name):
+            git("update-ref", "-d", _BRANCH + one.branch, tip, cwd=ws.common_dir, env=ws.environ)
         with suppress(OSError):
-            root.parent.rmdir()
+            one.root.parent.rmdir()
+
+
+def _tip(ws: Workspace, one: Worktree) -> str | None:
+    """The commit it is at; None where that cannot be told."""
+    at, revision = (one.root, "HEAD") if one.is_there else (ws.common_dir, one.branch)
+    try:
+        return commit_id(at, ws.environ, revision) if revision else None
+    except GitError:
+        return None
+
+
+def _is_held_elsewhere(ws: Workspace, one: Worktree, tip: str) -> bool:
+    asked = ("for-each-ref", "--contains", tip, "--format=%(refname)")
+    names = os.fsdecode(git(*asked, cwd=ws.common_dir, env=ws.environ)).split()
+    return any(name != f"{_BRANCH}{one.branch}" for name in names)
 
 
 def _opened(ws: Workspace, root: Path) -> Workspace:

@@ -1,0 +1,69 @@
+"""`atlas workspace`: named workspaces beside the repository. Runs nothing in them."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    group = typer.Typer(help="Named workspaces: git worktrees beside the repository.")
+    group.command("add")(add)
+    group.command("list")(list_)
+    group.command("remove")(remove)
+    app.add_typer(group, name="workspace", no_args_is_help=True)
+
+
+def add(
+    name: Name,
+    *,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="REV", help="Where it starts; else HEAD.")
+    ] = None,
+) -> int:
+    """Make a workspace on a branch of its own, `atlas/NAME`."""
+    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+
+    here = workspace.open_workspace(Path.cwd(), state.home(os.environ), environ=os.environ)
+    made = workspace.add_worktree(here, name, start)
+    print(made)
+    print(f"next: atlas retry {name} --ai-fix", file=sys.stderr)
+    return 0
+
+
+def list_() -> int:
+    """List the named workspaces of this repository."""
+    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry.wording import printable  # noqa: PLC0415 - start-up
+
+    here = workspace.open_workspace(Path.cwd(), state.home(os.environ), environ=os.environ)
+    found = workspace.list_worktrees(here)
+    width = max((len(one.name) for one in found), default=0)
+    for one in found:
+        gone = "" if one.is_there else "  (its folder is gone)"
+        branch = one.branch or "no branch"
+        print(f"{one.name:<{width}}  {branch}  {printable(str(one.root))}{gone}")
+    if not found:
+        print("no named workspaces; make one: atlas workspace add NAME", file=sys.stderr)
+    return 0
+
+
+def remove(
+    name: Name,
+    *,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Even with changes or commits that nothing else holds."),
+    ] = False,
+) -> int:
+    """Remove a workspace; work that is nowhere else is kept unless --force says so."""
+    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+
+    here = workspace.open_workspace(Path.cwd(), state.home(os.environ), environ=os.environ)
+    workspace.remove_worktree(here, name, force=force)
+    return 0
