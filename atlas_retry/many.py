@@ -4,6 +4,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 
 from atlas_retry import batch, config, process, state, unfinished, workspace
@@ -102,6 +103,33 @@ def run(
         not_started=tuple(str(folder) for folder in left),
         cascade=course.cascade,
     )
+
+
+def go_on(
+    waiting: Sequence[unfinished.Waiting],
+    environ: Mapping[str, str],
+    emit: Emit,
+    *,
+    ai_fix: bool = False,
+) -> Done:
+    """Run what earlier batches have not started, each as it was asked for, until one pauses again.
+
+    `ai_fix` asks for the agent where the batch had not.
+    """
+    finished: list[Finished] = []
+    done = Done(finished=())
+    for order, group in groupby(waiting, key=lambda one: one.order):
+        folders = [Path(one.root) for one in group if Path(one.root).is_dir()]
+        if folders and not done.not_started:
+            asked = Asked(
+                ai_fix=ai_fix or order.ai_fix,
+                overrides=order.overrides,
+                attempts_flag=order.attempts_flag,
+                allow=order.allow,
+            )
+            done = run(folders, asked, environ, emit)
+            finished += done.finished
+    return replace(done, finished=tuple(finished))
 
 
 def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSettings:

@@ -75,7 +75,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
             outcome = batch.run_locked(site, asked, emit)
         else:
             outcome = batch.run_locked(site, asked, emit, _put_in_order(scene))
-        return batch.Finished(folder=site.root, site=site, outcome=outcome)
+        return batch.Finished(site=site, outcome=outcome)
 
 
 def _put_in_order(scene: _Scene) -> batch.GoingOn:

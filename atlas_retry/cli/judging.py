@@ -22,17 +22,19 @@ def add_to(app: typer.Typer) -> None:
 
 
 def prompt(
-    workspace: options.PathArgument = Path(),
+    workspace: options.WorkspaceArgument = ".",
     *,
     start_from: options.From = None,
     max_chars: Annotated[int | None, typer.Option("--max-chars", min=200)] = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
     from atlas_retry.cli import output  # noqa: PLC0415 - start-up
+    from atlas_retry.many import find  # noqa: PLC0415 - start-up
     from atlas_retry.preview import preview  # noqa: PLC0415 - start-up
 
+    (folder,) = find([workspace], Path.cwd(), os.environ)
     recorded = output.recorded(start_from)
-    text = preview(workspace.resolve(), os.environ, recorded=recorded, max_chars=max_chars)
+    text = preview(folder, os.environ, recorded=recorded, max_chars=max_chars)
     sys.stdout.write(text)
     return 0
 

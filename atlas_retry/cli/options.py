@@ -6,6 +6,9 @@ from typing import Annotated
 import typer
 
 PathArgument = Annotated[Path, typer.Argument(help="A directory in the workspace.")]
+WorkspaceArgument = Annotated[
+    str, typer.Argument(metavar="WORKSPACE", help="A name or a directory.")
+]
 Only = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="KIND_OR_NAME", help="Run these gates alone; repeatable."),

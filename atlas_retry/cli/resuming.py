@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def resume(
-    workspace: options.PathArgument = Path(),
+    workspace: options.WorkspaceArgument = ".",
     *,
     ai_fix: Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Every run that was cut off.")] = False,
@@ -38,14 +39,18 @@ def resume(
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
 ) -> int:
-    """Continue a run that was cut off, with what is left of its budget."""
-    from atlas_retry import many  # noqa: PLC0415 - start-up
+    """Continue a run that was cut off, with what is left of its budget.
+
+    With --all also what a batch that paused has not started.
+    """
+    from atlas_retry import many, state, unfinished  # noqa: PLC0415 - start-up
     from atlas_retry.cli import output, run_output  # noqa: PLC0415 - start-up
-    from atlas_retry.cli.runs import EXIT_CODES  # noqa: PLC0415 - start-up
 
     targets = output.targets(report or [])
-    rows = _cut_off() if every else _newest(workspace)
-    if not rows:
+    (folder,) = many.find([workspace], Path.cwd(), os.environ)
+    rows = _cut_off() if every else _newest(folder)
+    waiting = unfinished.waiting(state.home(os.environ)) if every else ()
+    if not rows and not waiting:
         print("there is nothing to resume", file=sys.stderr if json else sys.stdout)
         return OK
     if not ai_fix and not every and (rows[0].with_agent or not rows[0].is_open):
@@ -55,12 +60,16 @@ def resume(
         if not ai_fix:
             return FAILED
     level = options.verbosity(quiet, verbose)
-    with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
+    with output.screen(
+        os.environ, plain=plain, verbosity=level, to_stderr=json, named=every
+    ) as shown:
         finished, worst = _go_on(rows, shown, ai_fix=ai_fix)
-        for one in finished:
-            shown.write(run_output.told_run(one.outcome, verbosity=level))
-    run_output.publish_runs(many.Done(finished=finished), targets, as_json=json)
-    return max((worst, *(EXIT_CODES[one.outcome.verdict] for one in finished)))
+        done = many.go_on(waiting, os.environ, shown, ai_fix=ai_fix)
+        done = replace(done, finished=(*finished, *done.finished))
+        if done.finished:
+            shown.write(run_output.told(done, verbosity=level))
+    run_output.publish_runs(done, targets, as_json=json)
+    return max(worst, run_output.exit_code(done))
 
 
 def status(*, json: options.Json = False) -> int:
@@ -132,7 +141,7 @@ def _one(row: "RunRow", emit: "Emit", *, ai_fix: bool) -> "Finished":
     asked = batch.Asked(ai_fix=ai_fix)
     site = batch.site_of(Path(row.root), asked, os.environ)
     outcome = batch.run_one(site, asked, emit)
-    return batch.Finished(folder=Path(row.root), site=site, outcome=outcome)
+    return batch.Finished(site=site, outcome=outcome)
 
 
 def _is_asked_by_a_person() -> bool:
