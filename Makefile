@@ -2,7 +2,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 ATLAS := $(BIN)/atlas
 
-.PHONY: demo test check bench golden coverage clean
+.PHONY: demo test check bench golden docs coverage clean
 
 demo: .venv/demo.stamp  ## the main job end to end: no key, no network
 	$(ATLAS) demo
@@ -18,6 +18,10 @@ bench: .venv/dev.stamp  ## speed, as ratios in one run
 
 golden: .venv/dev.stamp  ## make the expected results of the golden outputs anew
 	$(BIN)/python tests/goldens/regenerate.py
+
+docs: .venv/dev.stamp  ## make what the documentation takes from the code anew
+	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_svg.py
 
 coverage: .venv/dev.stamp
 	$(BIN)/coverage erase

@@ -1,5 +1,6 @@
 """Write docs/demo.svg: the true output of `atlas demo`, as a picture without outside references."""
 
+import io
 import os
 import re
 from collections.abc import Iterable
@@ -21,14 +22,14 @@ class Recorder:
     """A screen that keeps what a terminal would show."""
 
     def __init__(self) -> None:
-        self.console = Console(record=True, width=WIDTH, file=Path(os.devnull).open("w"))
+        self.console = Console(record=True, width=WIDTH, file=io.StringIO())
         self.console.print(Text("$ atlas demo", style="bold"))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.console.file.close()
+        """Nothing to put back."""
 
     def __call__(self, event: Event) -> None:
         self.write(lines_of(event))

@@ -1,0 +1,198 @@
+"""The documentation tells the truth: its commands run, its links lead somewhere.
+
+A ```console block is what a person types in a scratch project: lines that start with `$ ` are run,
+one shell a page; the lines under them are looked for in the output, in order. `...` stands for
+anything, and durations may differ.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from docs import make_reference
+from tests.projects import CALC, TEST, git
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    path
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+    if path.name != "CHANGELOG.md"
+)
+LIMIT_S = 300.0
+MARK = "@@@ command"
+CONFIGURATION = """\
+version: 1
+validation:
+  lint: ["ruff check ."]
+  test: ["python3 -m unittest -q"]
+agent:
+  backend: command
+  command: "sed -i 's/a - b/a + b/' calc.py"
+"""
+DURATION = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min)\b")
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A command of a page and what the page says that it prints."""
+
+    command: str
+    expected: tuple[str, ...]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    found = FENCE.findall(path.read_text(encoding="utf-8"))
+    return [body for name, body in found if name == language]
+
+
+def steps(path: Path) -> list[Step]:
+    found: list[Step] = []
+    for block in blocks(path, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, expected = _command(part.splitlines())
+            found.append(Step(command=command, expected=tuple(filter(None, expected))))
+    return found
+
+
+def _command(lines: list[str]) -> tuple[str, list[str]]:
+    """A here-document belongs to the command that it is for."""
+    here = re.search(r"<<'?(\w+)'?", lines[0])
+    end = lines.index(here.group(1)) + 1 if here else 1
+    return "\n".join(lines[:end]), lines[end:]
+
+
+def script(page: list[Step]) -> str:
+    """Every command behind a mark, the exit code of the one before still in `$?`."""
+    lines = ["code=0"]
+    for number, step in enumerate(page):
+        lines += [f"echo '{MARK} {number}'", "(exit $code)", step.command, "code=$?"]
+    return "\n".join(lines)
+
+
+def outputs(printed: str) -> Iterator[str]:
+    yield from re.split(rf"^{MARK} \d+\n", printed, flags=re.MULTILINE)[1:]
+
+
+def is_told(expected: str, line: str) -> bool:
+    parts = (re.escape(DURATION.sub("N s", part)) for part in expected.strip().split("..."))
+    return re.fullmatch(".*".join(parts), DURATION.sub("N s", line.strip())) is not None
+
+
+def missing(step: Step, output: str) -> list[str]:
+    """The expected lines that do not come, in order."""
+    lines = iter(output.splitlines())
+    return [
+        expected
+        for expected in step.expected
+        if expected.strip() != "..." and not any(is_told(expected, line) for line in lines)
+    ]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, environ: dict[str, str]) -> Path:
+    root = tmp_path / "project"
+    (root / ".atlas").mkdir(parents=True)
+    files = {"calc.py": CALC, "test_calc.py": TEST, ".gitignore": "__pycache__/\n.ruff_cache/\n"}
+    for name, text in {**files, ".atlas/config.yaml": CONFIGURATION}.items():
+        (root / name).write_text(text)
+    git(root, "init", "-q", "-b", "main", environ=environ)
+    for key, value in (("user.name", "dev"), ("user.email", "dev@example.invalid")):
+        git(root, "config", key, value, environ=environ)
+    git(root, "add", "-A", environ=environ)
+    git(root, "commit", "-q", "-m", "start", environ=environ)
+    return root
+
+
+def run(root: Path, page: str, environ: Mapping[str, str]) -> str:
+    beside = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        ("/bin/sh", "-c", page),
+        cwd=root,
+        env={**environ, "PATH": f"{beside}:{environ['PATH']}"},
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if steps(p)], ids=lambda path: path.name)
+def test_the_commands_of_a_page_print_what_it_says(
+    path: Path, scratch: Path, environ: dict[str, str]
+) -> None:
+    page = steps(path)
+    printed = list(outputs(run(scratch, script(page), environ)))
+    assert len(printed) == len(page)
+    for step, output in zip(page, printed, strict=True):
+        assert not missing(step, output), f"$ {step.command}\n{output}"
+        assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_python_of_a_page_runs(path: Path, scratch: Path, environ: dict[str, str]) -> None:
+    for example in blocks(path, "python"):
+        (scratch / "example.py").write_text(example)
+        printed = run(scratch, "python3 example.py; echo ended with $?", environ)
+        assert printed.endswith("ended with 0\n"), printed
+        (scratch / "example.py").unlink()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for link in LINK.findall(path.read_text(encoding="utf-8")):
+        target, _, anchor = link.partition("#")
+        if "://" in target:
+            continue
+        file = path.parent / target if target else path
+        assert file.exists(), link
+        if anchor:
+            assert anchor in anchors(file), link
+
+
+def anchors(path: Path) -> set[str]:
+    """As GitHub makes them: lower case, punctuation gone, blanks become hyphens."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("path", make_reference.documents(), ids=lambda path: path.name)
+def test_what_is_made_from_the_code_is_up_to_date(path: Path) -> None:
+    made = make_reference.documents()[path]
+    assert path.read_text(encoding="utf-8") == made, "make docs"
+
+
+def test_the_table_of_commands_is_whole(environ: dict[str, str], tmp_path: Path) -> None:
+    told = run(tmp_path, "atlas --help", environ).partition("Commands:\n")[2]
+    commands = set(re.findall(r"^  (\w+) ", told, re.MULTILINE))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[.*", readme, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`atlas (\w+)", row)} == commands
+
+
+def test_the_picture_shows_what_the_demo_prints(environ: dict[str, str], tmp_path: Path) -> None:
+    picture = (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")
+    shown = re.sub(r"<[^>]+>", "\n", picture.replace("&#160;", " ").replace("&#x27;", "'"))
+    words = _steady(shown)
+    printed = run(tmp_path, "atlas demo --plain", environ)
+    assert _steady(printed) <= words
+
+
+def _steady(text: str) -> set[str]:
+    """The words of a text without what differs from run to run."""
+    return {word for word in text.split() if not re.search(r"\d|/tmp|atlas-demo", word)}
+
+
+def test_the_picture_loads_nothing_from_elsewhere() -> None:
+    picture = (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")
+    assert "url(http" not in picture
+    assert not re.search(r"""(?:href|src)=["']http""", picture)
