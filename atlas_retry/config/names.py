@@ -4,6 +4,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 
 RUNNERS = (
     ("uv", "run"),
@@ -31,7 +32,8 @@ def short_name(command: str) -> str:
         words = words[1:]
     for runner in RUNNERS:
         if tuple(words[: len(runner)]) == runner and len(words) > len(runner):
-            words = words[len(runner) :]
+            rest = words[len(runner) :]
+            words = list(dropwhile(lambda word: word.startswith("-"), rest)) or rest
     if not words:
         return command
     tool = words[0].rpartition("/")[2] or words[0]
