@@ -10,7 +10,7 @@ from pathlib import Path
 
 from atlas_retry import batch, history, process, state, wiring, workspace
 from atlas_retry.decision import Progress
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
@@ -47,11 +47,17 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     """Let a run that was cut off go on with what is left of its budget.
 
     Where nothing had been asked of an agent yet it starts over, as a run of its own. Raises
-    WorkspaceError, with the difference, where the workspace or its gates are not as it knew them.
+    UsageError where the run may spend money and `ai_fix` does not allow it; WorkspaceError, with
+    the difference, where the workspace or its gates are not as it knew them.
     """
     with history.reading(state.home(environ)) as connection:
         remains = archive.remains(connection, run.id)
     order = remains.order
+    if order.ai_fix and not ai_fix:
+        raise UsageError(
+            f"run {run.id} asks an agent, and without --ai-fix nothing is spent",
+            remedy=f"atlas resume {run.root} --ai-fix",
+        )
     asked = batch.Asked(
         ai_fix=ai_fix,
         overrides=order.overrides,
