@@ -149,6 +149,7 @@ def test_a_cheat_is_refused_by_its_rule(rule: str, gate: GateResult, after: dict
 
 
 INNOCENT: list[tuple[str, GateResult, dict[str, str]]] = [
+    ("emptied", PYTEST, {"src/kit/app.ts": "export function run(a: string): number;\n" + str(BASE["src/kit/app.ts"])}),
     ("suppression moved with its line", RUFF, core("def _old():\n            return 1  # noqa: E501", "def _new():\n            if True:\n                return 1  # noqa: E501")),
     ("suppression moved to another file", RUFF, core("def _old():\n            return 1  # noqa: E501", "") | {"src/kit/old.py": "def _old():\n    return 1  # noqa: E501\n"}),
     ("suppression narrowed", RUFF, {"src/kit/core.py": "x = 1  # noqa: E501\n"} ) ,

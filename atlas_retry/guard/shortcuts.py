@@ -98,17 +98,27 @@ _EMPTY_BODY = re.compile(
 
 
 def emptied(scene: Scene) -> Iterator[Finding]:
-    """The same in other languages, by the lines between the braces."""
+    """The same in other languages, by the lines between the braces; an overload has none."""
     for delta in scene.files:
         language = places.suffix(delta.path)
         if places.is_test(delta.path) or language == ".py" or not places.is_code(delta.path):
             continue
-        before = {s.qualified_name: _body(delta.old_text, s) for s in _scopes(delta, delta.before)}
-        for scope in _scopes(delta, delta.after):
-            old, new = before.get(scope.qualified_name), _body(delta.new_text, scope)
-            if old and len(old) > 1 and len(new) <= 1 and _EMPTY_BODY.match("".join(new)):
+        before = _longest(delta, delta.before, delta.old_text)
+        for name, (scope, new) in _longest(delta, delta.after, delta.new_text).items():
+            _, old = before.get(name, (scope, []))
+            if len(old) > 1 and len(new) <= 1 and _EMPTY_BODY.match("".join(new)):
                 detail = f"`{scope.name}` no longer computes anything"
                 yield Finding(path=delta.path, line=scope.start_line, detail=detail)
+
+
+def _longest(delta: Delta, source: bytes | None, text: str) -> dict[str, tuple[Scope, list[str]]]:
+    """By name the function with the longest body: a name may be declared several times."""
+    found: dict[str, tuple[Scope, list[str]]] = {}
+    for scope in _scopes(delta, source):
+        body = _body(text, scope)
+        if len(body) >= len(found.get(scope.qualified_name, (scope, []))[1]):
+            found[scope.qualified_name] = (scope, body)
+    return found
 
 
 def _scopes(delta: Delta, source: bytes | None) -> list[Scope]:
