@@ -12,7 +12,7 @@ from atlas_retry.errors import Interrupted, UsageError
 from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, fan_out
 from atlas_retry.loop import Run, retry
-from atlas_retry.model import Agent, Level, Outcome, Validation
+from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.purse import Purse
 from atlas_retry.recorded import aligned, completed
 from atlas_retry.redaction import secret_values
@@ -197,6 +197,7 @@ def _journey(
             so_far=going_on.so_far if going_on else None,
         ),
         agent=going_on.with_agent(agent) if going_on else agent,
+        reviewer=lambda gate: _reviewer(site, gate, told),
         seal=judge.seal(site.git, site.settings, site.environ),
         learnings=journal.recall,
         learn=journal.learn,
@@ -204,6 +205,14 @@ def _journey(
         emit=told,
         started_s=time.monotonic() - (going_on.elapsed_s if going_on else 0.0),
     )
+
+
+def _reviewer(site: Site, gate: Gate, told: Emit) -> Agent:
+    """The agent of a review gate: its own, else the configured one. Raises AgentError."""
+    settings = site.settings.agent
+    if gate.agent and gate.agent != settings.backend:
+        settings = replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
+    return agents.resolve(settings.backend)(settings, told, site.environ)
 
 
 def _baseline(site: Site, recorded: Recorded | None) -> Validation | None:

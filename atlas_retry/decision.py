@@ -9,6 +9,7 @@ from atlas_retry.model import (
     Attempt,
     Budget,
     Gate,
+    Kind,
     Status,
     Validation,
     Verdict,
@@ -69,12 +70,18 @@ class Progress:
     @property
     def cost_usd(self) -> float:
         refused = (self.refused.cost_usd or 0.0) if self.refused else 0.0
-        return sum((attempt.cost_usd or 0.0 for attempt in self.attempts), refused)
+        return sum(map(_cost_usd, self.attempts), refused)
 
     @property
     def dearest_usd(self) -> float:
         """The most that one attempt has cost."""
-        return max((attempt.cost_usd or 0.0 for attempt in self.attempts), default=0.0)
+        return max(map(_cost_usd, self.attempts), default=0.0)
+
+
+def _cost_usd(attempt: Attempt) -> float:
+    """Of the agent's turn and of the reviews after it."""
+    results = attempt.validation.results if attempt.validation else ()
+    return sum((result.cost_usd or 0.0 for result in results), attempt.cost_usd or 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +117,10 @@ def _broken(progress: Progress, limits: Limits) -> End | None:
         return End(
             verdict=Verdict.BROKEN,
             reason=f"{first.name} cannot be run: {first.error}",
-            remedy=f"see it for yourself: {first.command}",
+            remedy=f"see it for yourself: {first.command}" if first.command else None,
         )
+    if unheard := [r for r in progress.latest.broken if r.kind is Kind.REVIEW]:
+        return End(verdict=Verdict.BROKEN, reason=f"{unheard[0].name}: {unheard[0].error}")
     if progress.refused and limits.with_agent:
         reason = progress.refused.error or "the agent could not be had"
         return End(verdict=Verdict.BROKEN, reason=reason, remedy=progress.refused.remedy)

@@ -145,6 +145,8 @@ def _pass(gates: Sequence[Gate], plan: Plan, emit: Emit) -> tuple[tuple[GateResu
     for group in _groups(gates):
         if plan.fail_fast and any(result.blocks for result in results):
             results += [_skipped(gate, "an earlier gate failed") for gate in group]
+        elif group[0].kind is Kind.REVIEW:
+            results.append(_reviewed(group[0], results, plan, emit))
         elif is_writer(group[0]):
             results.append(_run_writer(group[0], len(results), plan, emit))
             stale |= readers_ran and bool(results[-1].changed)
@@ -155,9 +157,9 @@ def _pass(gates: Sequence[Gate], plan: Plan, emit: Emit) -> tuple[tuple[GateResu
 
 
 def _groups(gates: Sequence[Gate]) -> Iterator[tuple[Gate, ...]]:
-    for writes, group in groupby(gates, key=is_writer):
+    for is_alone, group in groupby(gates, key=lambda g: is_writer(g) or g.kind is Kind.REVIEW):
         members = tuple(group)
-        yield from ((gate,) for gate in members) if writes else (members,)
+        yield from ((gate,) for gate in members) if is_alone else (members,)
 
 
 def _skipped(gate: Gate, why: str) -> GateResult:
@@ -302,11 +304,11 @@ def _run_readers(
         ]
         ended = zip(narrow, _wave(jobs, plan, emit, tell_failed), strict=True)
         results = {n: result for (n, _, _), result in ended if not result.success}
-    whole = [(n, g) for n, g in order if not g.prompt and n not in results]
+    whole = [(n, g) for n, g in order if n not in results]
     jobs = [Job(gate=g, line=g.run, log_name=_log_name(n, g)) for n, g in whole]
 
     results |= dict(zip((n for n, _ in whole), _wave(jobs, plan, emit, tell), strict=True))
-    return [_settled(number, gate, results.get(number), plan, emit) for number, gate in numbered]
+    return [_settled(number, gate, results[number], plan, emit) for number, gate in numbered]
 
 
 def _failed_before(number: int, plan: Plan) -> bool:
@@ -319,13 +321,11 @@ def _may_be_flaky(result: GateResult, plan: Plan) -> bool:
     return plan.flake_reruns > 0 and result.kind is Kind.TEST and result.status is Status.FAILED
 
 
-def _settled(
-    number: int, gate: Gate, result: GateResult | None, plan: Plan, emit: Emit
-) -> GateResult:
-    """The last word on a reader: reviewed, or run again where it may be flaky."""
-    if result and not _may_be_flaky(result, plan):
+def _settled(number: int, gate: Gate, result: GateResult, plan: Plan, emit: Emit) -> GateResult:
+    """The last word on a reader: run again where it may be flaky."""
+    if not _may_be_flaky(result, plan):
         return result
-    last = _rerun(gate, number, result, plan, emit) if result else _review(gate, plan)
+    last = _rerun(gate, number, result, plan, emit)
     emit(GateFinished(result=last))
     return last
 
@@ -344,8 +344,17 @@ def _rerun(gate: Gate, number: int, result: GateResult, plan: Plan, emit: Emit) 
     return result
 
 
-def _review(gate: Gate, plan: Plan) -> GateResult:
-    return plan.review(gate) if plan.review else _skipped(gate, "no agent to review with")
+def _reviewed(gate: Gate, earlier: Sequence[GateResult], plan: Plan, emit: Emit) -> GateResult:
+    """A review costs money: what the tools refuse is not reviewed."""
+    if plan.review is None:
+        result = _skipped(gate, "no agent to review with")
+    elif any(other.blocks for other in earlier):
+        result = _skipped(gate, "reviewed once the gates before it pass")
+    else:
+        emit(GateStarted(gate=gate.name, command="review"))
+        result = plan.review(gate)
+    emit(GateFinished(result=result))
+    return result
 
 
 def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[str, ...]:

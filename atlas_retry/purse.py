@@ -54,6 +54,13 @@ class Purse:
             self._promised.pop(key, None)
             self._dearest = max(self._dearest, cost_usd)
 
+    def left_usd(self, allowed_usd: float | None) -> float | None:
+        """What nobody has spent and nobody was promised; None: unlimited."""
+        if allowed_usd is None:
+            return None
+        with self._lock:
+            return max(allowed_usd - sum((*self._spent.values(), *self._promised.values())), 0.0)
+
     def leave(self, key: str) -> None:
         """This run has ended, however it ended."""
         with self._lock:

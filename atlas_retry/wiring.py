@@ -8,11 +8,21 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from atlas_retry import gates, judge, state, workspace
+from atlas_retry import gates, judge, review, state, workspace
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
 from atlas_retry.events import Emit, Notice
 from atlas_retry.loop import Effects, Judgement, Run, Taken
-from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Outcome, Session, Validation
+from atlas_retry.model import (
+    Agent,
+    AgentReply,
+    AgentRequest,
+    Gate,
+    GateResult,
+    Level,
+    Outcome,
+    Session,
+    Validation,
+)
 from atlas_retry.prompt import Brief, compose
 from atlas_retry.purse import Purse
 from atlas_retry.redaction import clean, redact, secret_values
@@ -71,6 +81,8 @@ class Journey:
     folder: RunFolder
     run: Run
     agent: Agent
+    reviewer: Callable[[Gate], Agent]
+    """Who judges for a review gate. Raises AgentError."""
     seal: judge.Seal
     learnings: Callable[[Validation], tuple[str, ...]]
     learn: Callable[[Outcome], str | None]
@@ -152,9 +164,10 @@ def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
     numbers = count(len(journey.run.so_far.attempts) + 1 if journey.run.so_far else 0)
 
     def validate(previous: Validation | None) -> Validation:
-        settings = journey.site.settings
+        settings, number = journey.site.settings, next(numbers)
         chosen = replace(
-            plan(journey.site, journey.folder.logs(next(numbers))),
+            plan(journey.site, journey.folder.logs(number)),
+            review=_reviewing(journey, number) if journey.run.limits.with_agent else None,
             flake_reruns=settings.retry.flake_reruns if previous is None else 0,
             after_attempt=previous is not None,
             previous=previous,
@@ -163,6 +176,36 @@ def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
         return gates.validate(settings.gates, chosen, journey.emit)
 
     return validate
+
+
+def _reviewing(journey: Journey, number: int) -> Callable[[Gate], GateResult]:
+    """How the n-th validation's reviews are made, and paid."""
+    settings, run_id = journey.site.settings, journey.run.run_id
+    hidden = secret_values(journey.site.environ)
+
+    def diff() -> str:
+        start = workspace.kept(journey.git)[f"runs/{run_id}/start"]
+        present = workspace.snapshot(journey.git).id
+        return workspace.patch(journey.git, start, present).decode(errors="replace")
+
+    desk = review.Desk(
+        root=journey.site.root,
+        diff=diff,
+        agent=journey.reviewer,
+        left_usd=lambda: journey.purse.left_usd(settings.retry.budget.cost_usd),
+        redact=lambda text: redact(text, hidden),
+        scratch=journey.folder.scratch(max(number, 1)),
+        model=_nth(settings.agent.models, 1),
+        attempt=max(number, 1),
+        idle_timeout_s=settings.agent.idle_timeout_s,
+    )
+
+    def reviewed(gate: Gate) -> GateResult:
+        result = review.review(gate, desk)
+        journey.purse.settle(str(journey.site.root), result.cost_usd or 0.0)
+        return result
+
+    return reviewed
 
 
 def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRequest, str]:
@@ -175,6 +218,7 @@ def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRe
     session_id, session_cost_usd = _conversation(journey, progress, number)
     request = AgentRequest(
         prompt=prompt.text,
+        stable_chars=prompt.stable_chars,
         workspace=str(journey.site.root),
         scratch=str(scratch),
         attempt=number,

@@ -53,6 +53,8 @@ class Prompt:
     """The text that is sent, never longer than the budget."""
 
     text: str
+    stable_chars: int = 0
+    """The head up to the line with the marker: the same in every attempt of a run."""
     left_out: tuple[str, ...] = ()
     """For a person: what the budget did not allow."""
     ranking: tuple[str, ...] = ()

@@ -42,9 +42,10 @@ def compose(brief: Brief) -> Prompt:
     )
     blocks = code(found, left)
     pointers = elsewhere(found, blocks, aside)
-    text = _joined(brief, fixed, errors, (shown(blocks), pointers))
+    text = _valid(_joined(brief, fixed, errors, (shown(blocks), pointers)), budget)
     return Prompt(
-        text=_valid(text, budget),
+        text=text,
+        stable_chars=text.rfind("\n", 0, max(text.find(brief.marker), 0)) + 1,
         left_out=_left_out(errors, found, blocks),
         ranking=tuple(_ranked(found)),
     )

@@ -42,9 +42,9 @@ def opening(
         limit = budget_chars // 20
         parts = (_SHORT, _untouchable(protected, limit), _GIVE_UP, _commands(gates, limit), fence)
         return "\n".join(filter(None, parts))
-    rules = (_ROLE, "", "## Instructions", _RULES, "", _GIVE_UP, fence)
+    rules = (_ROLE, "", "## Instructions", _RULES, "", _GIVE_UP)
     lists = (_untouchable(protected, MAX_LIST_CHARS), _commands(gates, MAX_LIST_CHARS))
-    return "\n".join((*rules, *filter(None, lists)))
+    return "\n".join((*rules, *filter(None, lists), fence))
 
 
 def _untouchable(protected: tuple[str, ...], limit: int) -> str:

@@ -102,6 +102,8 @@ class _Caller:
 
     def _talked(self, line: Line, bill: Bill, request: AgentRequest) -> AgentReply:
         try:
+            if request.schema is not None:
+                return self._answered(line, bill, request, request.schema)
             return self._fixed(line, bill, request)
         except UnansweredError as error:
             return AgentReply(
@@ -116,6 +118,14 @@ class _Caller:
         except GaveUpError as error:
             reason = str(error)
             return AgentReply(status=ReplyStatus.DONE, summary=reason, gave_up=reason)
+
+    def _answered(self, line: Line, bill: Bill, request: AgentRequest, schema: bytes) -> AgentReply:
+        """An opinion: nothing is written."""
+        talk = self._new_talk(line, bill, request, (wire.READ_ONLY, wire.opinion(schema)))
+        talk.say(request.prompt, stable_chars=request.stable_chars)
+        call = talk.answered(wire.OPINION)
+        told = call.arguments.decode("utf-8", "replace")
+        return AgentReply(status=ReplyStatus.DONE, structured=told)
 
     def _fixed(self, line: Line, bill: Bill, request: AgentRequest) -> AgentReply:
         session_id, talk = self._talk(line, bill, request)
@@ -149,14 +159,26 @@ class _Caller:
 
     def _talk(self, line: Line, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:
         """A new conversation, or the one that goes on."""
+        talk = self._new_talk(line, bill, request, (wire.RULES, wire.SUBMIT))
+        model, said = self.talks.get(request.session_id or "", ("", ()))
+        if request.session is Session.RESUME and request.session_id and model == bill.model:
+            talk.resume(said)
+            return request.session_id, talk
+        return secrets.token_hex(8), talk
+
+    def _new_talk(
+        self, line: Line, bill: Bill, request: AgentRequest, job: tuple[str, wire.Block]
+    ) -> Talk:
+        """A conversation about a job: its rules, and the tool that takes its result."""
+        rules, tool = job
         root = Path(request.workspace)
-        system = wire.RULES + "\n\n" + project_notes(root)
-        talk = Talk(
+        system = f"{rules}\n\n{project_notes(root)}".strip()
+        return Talk(
             question=wire.Question(
                 model=bill.model,
                 system=({"type": "text", "text": system, "cache_control": {"type": "ephemeral"}},),
                 messages=(),
-                tools=(*wire.LOOKS, wire.SUBMIT),
+                tools=(*wire.LOOKS, tool),
                 effort=_of_attempt(self.settings.effort, request.attempt),
             ),
             ask=line.ask,
@@ -168,11 +190,6 @@ class _Caller:
             bill=bill,
             max_requests=self.settings.max_turns or MAX_REQUESTS,
         )
-        model, said = self.talks.get(request.session_id or "", ("", ()))
-        if request.session is Session.RESUME and request.session_id and model == bill.model:
-            talk.resume(said)
-            return request.session_id, talk
-        return secrets.token_hex(8), talk
 
 
 def _of_attempt(values: tuple[str, ...], attempt: int) -> str | None:

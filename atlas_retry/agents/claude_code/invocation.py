@@ -26,6 +26,8 @@ from atlas_retry.model import AgentRequest, Session
 from atlas_retry.settings import AgentSettings
 
 TOOLS: Final = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Write"
+READING_TOOLS: Final = "Glob,Grep,Read"
+"""Of who is asked for an opinion."""
 LEAST_USD: Final = 0.0001
 MAX_RETRIES: Final = "CLAUDE_CODE_MAX_RETRIES"
 RETRIES: Final = "7"
@@ -73,6 +75,7 @@ def argv(
         "--effort": _of_attempt(settings.effort, request.attempt),
         "--max-turns": settings.max_turns,
         "--max-budget-usd": _budget(request.cost_usd),
+        "--json-schema": request.schema.decode() if request.schema else None,
     }
     return (
         cli,
@@ -83,8 +86,8 @@ def argv(
         "--setting-sources=user",
         "--strict-mcp-config",
         "--disable-slash-commands",
-        f"--tools={TOOLS}",
-        f"--permission-mode={settings.permission_mode}",
+        f"--tools={READING_TOOLS if request.schema else TOOLS}",
+        f"--permission-mode={'default' if request.schema else settings.permission_mode}",
         f"--settings={settings_path}",
         f"--resume={session_id}" if resumes else f"--session-id={session_id}",
         *(f"{flag}={value}" for flag, value in optional.items() if value is not None),

@@ -65,6 +65,7 @@ def reply_of(request: AgentRequest, said: Transcript, done: Completed) -> AgentR
         error=fault.error if fault else None,
         remedy=fault.remedy if fault else None,
         gave_up=gave_up(text),
+        structured=_structured(said),
         session_id=said.session_id,
         model=said.model,
         cost_usd=_cost_usd(request, said),
@@ -89,6 +90,11 @@ def login_refused(request: AgentRequest, said: Transcript) -> AgentReply:
         transport_retries=said.retries,
         touched=tuple(said.touched),
     )
+
+
+def _structured(said: Transcript) -> str | None:
+    told = said.result.structured_output if said.result else None
+    return bytes(told).decode("utf-8", "replace") if told is not None else None
 
 
 def _tokens(said: Transcript) -> Tokens:

@@ -118,6 +118,8 @@ class Result(msgspec.Struct):
     total_cost_usd: float | None = None
     usage: Usage | None = None
     permission_denials: list[Denial] = []
+    structured_output: msgspec.Raw | None = None
+    """Left out when the model never called the tool for it, although all else says success."""
 
     @property
     def text(self) -> str:
