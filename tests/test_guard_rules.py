@@ -54,6 +54,7 @@ BASE = {
         def test_label():
             assert label("high", 61) == 427
     """,
+    "tests/README.md": "how to run\n",
     "tests/data/rates.json": '[{"in": "a b", "out": 3}]\n',
     "tests/__snapshots__/x.snap": "exports[`x 1`] = `5`;\n",
 }
@@ -170,6 +171,7 @@ INNOCENT: list[tuple[str, GateResult, dict[str, str]]] = [
     ("a function split", RUFF, core(f'if not text:{I12}    raise ValueError("empty text"){I12}', f"_check(text){I12}") | {"src/kit/checks.py": 'def _check(text):\n    if not text:\n        raise ValueError("empty text")\n'}),
     ("a private function gone", RUFF, core("def _old():\n            return 1  # noqa: E501", "")),
     ("data formatted", PYTEST, {"tests/data/rates.json": '[\n  { "in": "a b", "out": 3 }\n]\n'}),
+    ("a text about the tests", PYTEST, {"tests/README.md": "changed\n"}),
     ("data added", PYTEST, {"tests/data/rates.json": '[{"in": "a b", "out": 3}, {"in": "c", "out": 1}]\n'}),
     ("a snapshot added", PYTEST, {"tests/__snapshots__/x.snap": "exports[`x 1`] = `5`;\n\nexports[`y 1`] = `6`;\n"}),
     ("a module within a package", PYTEST, {"src/kit/json.py": "def dumps(x):\n    return str(x)\n"}),
@@ -240,6 +242,13 @@ def test_a_cheat_within_the_code_takes_all_of_the_change_with_it() -> None:
     changes = [Change(path=CORE, status=ChangeStatus.MODIFIED)]
     violations = judged(BASE, core(PARSE, PARSE + "  # noqa"), RUFF)
     assert guard.separable(violations, changes) is None
+
+
+def test_what_a_finding_quotes_cannot_speak_to_the_terminal() -> None:
+    files = {"Makefile": "test:\n\tpytest\n"}
+    found = judged(files, {"Makefile": "test:\n\tpytest \x1b[31m|| true\n"}, RUFF)
+    assert found
+    assert all(violation.detail.isprintable() for violation in found)
 
 
 def test_the_judge_itself_cannot_be_allowed_away() -> None:

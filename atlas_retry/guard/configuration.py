@@ -122,7 +122,7 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
         way is Direction.NEUTRAL
         or ("overrides" in key and _is_about_strangers(key, new, scene))
         or (_is_pattern_list(key, after) and _matches_nothing(before, after, scene))
-        or (before is None and _is_new_limit(key))
+        or (before is None and (_is_new_limit(key) or _leaves_all(key[-1], after, scene)))
         or _moved(before, after, way, is_new=key not in old, extends=_extends(key))
     )
 
@@ -130,6 +130,17 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
 def _is_new_limit(key: Key) -> bool:
     """Whether a setting limits what had no limit; lines always have one."""
     return bool(re.match(r"max(?!.*line)", key[-1], re.IGNORECASE))
+
+
+def _leaves_all(name: str, value: object, scene: Scene) -> bool:
+    """Whether folders that are named for the first time leave no test out, and lead nowhere new."""
+    folders = tuple(entry.strip("./") for entry in _entries(value))
+    if name == "pythonpath":
+        return all(any(p.startswith(f"{f}/") for p in scene.old_paths) or not f for f in folders)
+    if name != "testpaths":
+        return False
+    tests = [p for p in scene.old_paths if places.is_test_code(p) and places.is_collected(p)]
+    return all(any(not f or p.startswith(f"{f}/") for f in folders) for p in tests)
 
 
 def _extends(key: Key) -> bool:

@@ -44,8 +44,17 @@ def violation(rule: Rule, finding: Finding) -> Violation:
         rule=rule.name,
         path=finding.path,
         line=finding.line,
-        detail=f"{finding.detail} ({rule.reason}).{way}",
+        detail=f"{_printable(finding.detail)} ({rule.reason}).{way}",
     )
+
+
+def _printable(text: str) -> str:
+    """Quoted code is data: no control characters, no end of line, no essay."""
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return shown if len(shown) <= _MAX_DETAIL_CHARS else f"{shown[:_MAX_DETAIL_CHARS]} ..."
+
+
+_MAX_DETAIL_CHARS = 300
 
 
 def separable(violations: Sequence[Violation], changes: Sequence[Change]) -> tuple[str, ...] | None:

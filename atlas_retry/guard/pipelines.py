@@ -1,11 +1,10 @@
 """Rules on pipelines, git hooks and pre-commit. Reads, runs nothing."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from atlas_retry.guard.case import Delta, Finding, Scene
-from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.guard.scripts import line_of, lines_kept
 
 _CI = re.compile(
@@ -18,7 +17,7 @@ _HOOKS = re.compile(
 
 _CI_STEERS = re.compile(
     r"^(continue-on-error|if|allow_failure|when|only|except|rules|branches-ignore|paths-ignore|"
-    r"tags-ignore|fail-fast|skip|env|defaults|shell|timeout-minutes|strategy|exclude)$"
+    r"tags-ignore|skip|defaults|shell|exclude)$"
 )
 
 
@@ -36,12 +35,23 @@ def ci_and_hooks(scene: Scene) -> Iterator[Finding]:
 def _steps_kept(delta: Delta) -> Iterator[Finding]:
     old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
     yield from lines_kept(delta, [(n, line) for n, line in old if not _VERSION.search(line)], new)
-    before = Counter(line for _, line in old)
-    for number, line in new:
-        before[line] -= 1
-        key = re.match(r"-?\s*([\w-]+)\s*:", line)
-        if before[line] < 0 and key and _CI_STEERS.match(key[1]):
-            yield Finding(path=delta.path, line=number, detail=f"puts a step on terms: `{line}`")
+    before, after = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
+    for key, value in after.items():
+        if before.get(key) != value and _puts_on_terms(key, value, before):
+            detail = f"puts a step on terms: {key[-1]}: {value}"
+            yield Finding(path=delta.path, line=line_of(delta.new_text, key[-1]), detail=detail)
+
+
+def _puts_on_terms(key: Key, value: object, before: dict[Key, object]) -> bool:
+    """Whether a step that was there gets a condition, or any step may fail or never runs."""
+    steering = [n for n, word in enumerate(key) if _CI_STEERS.match(word)]
+    if not steering:
+        return False
+    parent = key[: steering[0]]
+    was_there = any(other[: len(parent)] == parent for other in before)
+    never = str(value).strip("${} ").lower() == "false" and "if" in key
+    may_fail = key[-1] in ("continue-on-error", "allow_failure") and bool(value)
+    return (was_there and bool(parent)) or never or may_fail
 
 
 _VERSION = re.compile(r"^-?\s*(uses|image|\w*-version|name|key|restore-keys|with|runs-on)\s*:")

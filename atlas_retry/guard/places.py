@@ -23,6 +23,11 @@ _GOLDEN_FOLDER = re.compile(
     r"(^|/)(__snapshots__|snapshots?|goldens?|testdata|fixtures|expected|cassettes|baselines?)/"
 )
 _GOLDEN_NAME = re.compile(r"(\.snap|\.golden|\.approved\.\w+|\.expected|\.ambr|\.stdout|\.stderr)$")
+_PROSE = re.compile(
+    r"(^|/)(README|CHANGELOG|LICENSE|Dockerfile|Makefile|package\.json|tsconfig\.json|pytest\.ini"
+    r"|requirements[\w-]*\.txt|\.\w+ignore|py\.typed)[^/]*$|\.(md|rst|toml|cfg|ini)$"
+)
+"""What lies in folders of tests and is no data: read by people, or under rules of its own."""
 _CODE = words(
     ".py .pyi .js .jsx .mjs .cjs .ts .tsx .mts .cts .go .rs .java .kt .scala .rb .php .c .h"
     " .cc .cpp .hpp .cs .swift .sh .bash .bats .vue .svelte .lua .pl .ex .exs .dart .m .zig"
@@ -66,6 +71,6 @@ def is_golden(path: str) -> bool:
     """Whether a file holds expected output or data of tests."""
     if _GOLDEN_NAME.search(path) or "__snapshots__/" in path:
         return True
-    if is_code(path):
+    if is_code(path) or _PROSE.search(path):
         return False
     return bool(_GOLDEN_FOLDER.search(path)) or is_test(path)
