@@ -10,6 +10,7 @@ from atlas_retry.prompt.failing import FailingTest, involved_files, known_path, 
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.suspects import Suspect, suspects
+from atlas_retry.syntax import ScopeKind
 
 MAX_TESTS = 24
 """Failing tests that are followed into the code; more say the same."""
@@ -17,6 +18,7 @@ MAX_START_FILES = 60
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
 MAX_IMPORT_LINES = 40
+MAX_CLASS_LINES = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +43,12 @@ def candidates(
     if tested:
         graph = Graph(project, _starts(tested, project))
         tests = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_TESTS])
-        found += _own_sources(tests)
-        found += _scored(suspects(tests, graph, trace))
+        found += _own_sources(tests, project)
+        found += _scored(suspects(tests, graph, trace), project)
         _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))
-        found += _scored(named_at_fault(linted, graph))
+        found += _scored(named_at_fault(linted, graph), project)
         found += _plain_places(linted, project)
         found += _import_blocks(linted, project)
     ordered = sorted(found, key=lambda c: -c.score)
@@ -79,12 +81,13 @@ def _starts(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[str]:
     return list(starts)
 
 
-def _scored(found: tuple[Suspect, ...]) -> list[Candidate]:
+def _scored(found: tuple[Suspect, ...], project: Project) -> list[Candidate]:
     top = max((suspect.score for suspect in found), default=0.0) or 1.0
     return [
         Candidate(
             passage=replace(
-                _passage(suspect.spot), marks=tuple(Mark(line=n, note="") for n in suspect.lines)
+                _passage(suspect.spot, project),
+                marks=tuple(Mark(line=n, note="") for n in suspect.lines),
             ),
             score=suspect.score / top,
             why=suspect.why,
@@ -94,22 +97,32 @@ def _scored(found: tuple[Suspect, ...]) -> list[Candidate]:
     ]
 
 
-def _passage(spot: Spot) -> Passage:
+def _passage(spot: Spot, project: Project) -> Passage:
+    """The definition; of a long class, what stands before its first method."""
+    scope = spot.scope
+    end = scope.end_line
+    if scope.kind is ScopeKind.CLASS and scope.lines > MAX_CLASS_LINES:
+        methods = [
+            other.start_line
+            for other in project.definitions(spot.path)
+            if other.kind is ScopeKind.FUNCTION and scope.def_line < other.start_line < end
+        ]
+        end = min(methods, default=end + 1) - 1
     return Passage(
         path=spot.path,
-        start_line=spot.scope.start_line,
-        end_line=spot.scope.end_line,
-        def_line=spot.scope.def_line,
-        symbol=spot.scope.qualified_name,
+        start_line=scope.start_line,
+        end_line=end,
+        def_line=scope.def_line,
+        symbol=scope.qualified_name,
     )
 
 
-def _own_sources(tests: tuple[FailingTest, ...]) -> list[Candidate]:
+def _own_sources(tests: tuple[FailingTest, ...], project: Project) -> list[Candidate]:
     """The failing tests themselves, the shortest first: it says most a character."""
     spots = {test.spot: test for test in tests if test.spot}
     shortest = sorted(spots.items(), key=lambda item: item[0].scope.lines)
     return [
-        Candidate(passage=_passage(spot), score=1.0, why="the failing test", is_test=True)
+        Candidate(passage=_passage(spot, project), score=1.0, why="the failing test", is_test=True)
         for spot, _ in shortest[:MAX_SHOWN_TESTS]
     ]
 

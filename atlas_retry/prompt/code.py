@@ -93,8 +93,11 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
     text = f"{_line(candidate, whole=not cut.omitted_lines)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
+    inside = [block for block in blocks if _covers(candidate.passage, block.passage)]
+    for block in inside:
+        blocks.remove(block)
     blocks.append(Block(candidate=candidate, text=text))
-    return head + len(safe) + 1
+    return head + len(safe) + 1 - sum(len(block.text) + 1 for block in inside)
 
 
 def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | None:
@@ -145,8 +148,11 @@ def shown(blocks: tuple[Block, ...]) -> str:
 
 def elsewhere(found: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int) -> str:
     """Where else to look: the next likeliest, by file, one line."""
-    seen = {block.passage for block in blocks}
-    rest = [c for c in found if c.passage not in seen and not c.is_test]
+    rest = [
+        c
+        for c in found
+        if not c.is_test and not any(_covers(block.passage, c.passage) for block in blocks)
+    ]
     files = dict.fromkeys(c.passage.path for c in rest[:MAX_CONSIDERED])
     known = {block.passage.path for block in blocks}
     parts: list[str] = []

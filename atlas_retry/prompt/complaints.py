@@ -16,18 +16,23 @@ MAX_COMPLAINTS = 400
 """The rarest families of complaints are looked at first."""
 NAMED, CLOSE, ON_THE_LINE = 0.6, 0.5, 0.25
 
-_QUOTED = re.compile(r"[`\"'‘“«]([\w$.]+(?:::\w+)*)(?:\[[^\]]*\]\*?|\*)?[`\"'’”»]")
+_QUOTED = re.compile(
+    r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]*\]\*?|\*)?[`\"'\u2019\u201d»]"
+)
 _OF_CLASS = re.compile(
-    r"(?:of|class|for class|supertype|type|in) [`\"'‘“]([\w.]+)|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
+    r"(?:of|class|for class|supertype|type|in) [`\"'\u2018\u201c]([\w.]+)|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
 )
 _RUN_TIME = re.compile(
     r"undefined|not defined|unbound|syntax|cannot (find|access)|no attribute|no member"
-    r"|undeclared|missing (positional|return|required)|too many arg|not a known|does not exist|unexpected",
+    r"|undeclared|missing (positional|return|required)|too many arg|not a known|does not exist"
+    r"|unexpected",
     re.IGNORECASE,
 )
 _MAYBE_NONE = re.compile(r"of [\"'`]None[\"'`]|Optional|possibly")
 _COSMETIC = re.compile(r"unused|redundant|style|format|deprecated|docstring|overlap", re.IGNORECASE)
-NO_NAME = re.compile(r"undefined|not defined|cannot find|undeclared|unresolved|not in scope", re.I)
+NO_NAME = re.compile(
+    r"undefined|not defined|cannot find|undeclared|unresolved|not in scope", re.IGNORECASE
+)
 UNDEFINED = re.compile(
     r"undefined|not defined|unbound|unresolved|cannot find|can't find|undeclared|not declared"
     r"|unknown|no attribute|has no|cannot access|does not exist|unimported|not found|no member",
@@ -38,7 +43,7 @@ UNDEFINED = re.compile(
 def family(diagnostic: Diagnostic) -> tuple[str, str, str]:
     """What complaints of one cause have in common: tool, rule, message without its particulars."""
     first = (diagnostic.message.splitlines() or [""])[0]
-    plain = re.sub(r"[`\"'‘“].*?[`\"'’”]|\d+", "*", first)
+    plain = re.sub(r"[`\"'\u2018\u201c].*?[`\"'\u2019\u201d]|\d+", "*", first)
     return diagnostic.tool, diagnostic.rule_id or "", plain[:120]
 
 
@@ -98,12 +103,12 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
         for spot in _defined(path, name, graph):
             yield spot, NAMED, "named", ()
     if UNDEFINED.search(diagnostic.message):
-        for spot in _close(path, names, diagnostic.message, graph):
+        for spot in _close(names, diagnostic.message, graph):
             yield spot, CLOSE, "similar name", ()
 
 
 def _names(diagnostic: Diagnostic) -> list[str]:
-    told = diagnostic.message if diagnostic.message else diagnostic.text
+    told = diagnostic.message or diagnostic.text
     found = [name.replace("::", ".") for name in _QUOTED.findall(f"{told}\n{diagnostic.text}")]
     return [name for name in dict.fromkeys(found) if len(name) > 1][:MAX_NAMES]
 
@@ -127,7 +132,7 @@ def _on_the_line(path: str, line: int, graph: Graph) -> Iterator[Spot]:
             yield targets[0]
 
 
-def _close(path: str, names: list[str], message: str, graph: Graph) -> Iterator[Spot]:
+def _close(names: list[str], message: str, graph: Graph) -> Iterator[Spot]:
     """Renamed things: similar names, in the class that is named, for a name that nothing has."""
     told = _OF_CLASS.search(message)
     owner = ((told[1] or told[2]) if told else "").rpartition(".")[2]

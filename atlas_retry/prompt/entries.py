@@ -1,4 +1,4 @@
-"""Turns the failed gates into the part of the prompt that quotes them. Ranks, dedupes, condenses."""
+"""Turns the failed gates into the part of the prompt that quotes them. Reads no source."""
 
 import re
 from collections import defaultdict
@@ -13,14 +13,18 @@ from atlas_retry.prompt.untrusted import elided, harmless_output
 
 MIN_ENTRY_CHARS = 120
 FIRST_SHARE = 0.5
+MAX_RAW_CHARS = 4 << 20
+"""Of a stream in which nothing was recognised; its ends."""
 MAX_SUMMARY_CHARS = 300
 MAX_PLACES = 12
 MAX_ENTRIES = 60
 WHOLE_SHARE = 0.5
 """What takes less of the room is quoted as it is; what takes more is condensed."""
 _SUMMARY = re.compile(
-    r"^=+ .*\b(passed|failed|errors?|no tests ran)\b.* =+$|^\d+ (passed|failed)\b.*|^Found \d+ .*"
-    r"|^(Tests?|Test Suites|Ran|FAILED \(|OK \(|Total|TOTAL)\b.*\d.*|^\d+ errors?\b.*|^test result: .*"
+    r"^=+ .*\b(passed|failed|errors?|no tests ran)\b.* =+$|^\d+ (passed|failed)\b.*"
+    r"|^Found \d+ .*"
+    r"|^(Tests?|Test Suites|Ran|FAILED \(|OK \(|Total|TOTAL)\b.*\d.*|^\d+ errors?\b.*"
+    r"|^test result: .*"
     r"|^.*\bproblems? \(\d+ errors?.*|^ERROR: Coverage .*|^FAIL Required test coverage.*"
     r"|^error: could not compile.*|^BUILD FAILED.*|^\[ERROR\] Tests run: .*|^# (pass|fail) \d+"
 )
@@ -197,7 +201,7 @@ def _filled(entries: list[Entry], room: int, quoting: Quoting) -> Quoted:
 def _raw(result: GateResult, room: int, quoting: Quoting) -> Quoted:
     """No complaint was recognised: the output without its noise, decisive lines first."""
     streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
-    calm = "\n".join(quiet(harmless_output(text)) for text in streams)
+    calm = "\n".join(quiet(harmless_output(_ends(text, MAX_RAW_CHARS))) for text in streams)
     text = quoting.redact(calm)
     if len(text) <= room:
         return Quoted(text=text)

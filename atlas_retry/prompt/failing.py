@@ -40,6 +40,7 @@ class FailingTest:
 
 
 def is_test_path(path: str) -> bool:
+    """Whether a file holds tests or what belongs to them, by its path alone."""
     return _TEST_PATH.search(path) is not None
 
 
@@ -89,7 +90,17 @@ def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
     path = _test_file(diagnostic, frames, project)
     if path:
         yield path
+        yield from (conftest for conftest in conftests(path) if conftest in project.paths)
     yield from (frame.path for frame in frames)
+
+
+def conftests(path: str) -> Iterator[str]:
+    """Where pytest looks for the fixtures of a test file, nearest first."""
+    folder = posixpath.dirname(path)
+    while folder:
+        yield f"{folder}/conftest.py"
+        folder = posixpath.dirname(folder)
+    yield "conftest.py"
 
 
 def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:
@@ -127,7 +138,7 @@ def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Proje
 def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
     """The definition whose qualified name the test id ends with."""
     told = re.sub(r"\[.*\]$", "", diagnostic.test_id or "", flags=re.DOTALL)
-    words = [word for word in re.split(r"::|[ ()>›/.]+", told) if word]
+    words = [word for word in re.split(r"::|[ ()>\u203a/.]+", told) if word]
     best: tuple[int, Spot] | None = None
     for scope in graph.project.definitions(path):
         if scope.kind in (ScopeKind.FUNCTION, ScopeKind.TEST):
@@ -173,17 +184,15 @@ def supporting(test: FailingTest, graph: Graph) -> Iterator[Spot]:
     signature = b"\n".join(lines).decode("utf-8", "replace")
     parameters = re.search(r"\(([^)]*)\)", signature)
     for name in re.findall(r"\w+", parameters[1]) if parameters else ():
-        fixture = _fixture(test.spot.path, name, graph)
-        if fixture:
-            yield fixture
+        prepared = fixture(test.spot.path, name, graph)
+        if prepared:
+            yield prepared
 
 
-def _fixture(path: str, name: str, graph: Graph) -> Spot | None:
-    found = graph.named(path, name)
-    folder = posixpath.dirname(path)
-    while found is None:
-        found = graph.named(posixpath.join(folder, "conftest.py"), name)
-        if not folder:
-            break
-        folder = posixpath.dirname(folder)
-    return found if found and found.scope.kind is ScopeKind.FUNCTION else None
+def fixture(path: str, name: str, graph: Graph) -> Spot | None:
+    """The function that pytest calls for a parameter of that name."""
+    for place in (path, *conftests(path)):
+        found = graph.named(place, name)
+        if found:
+            return found if found.scope.kind is ScopeKind.FUNCTION else None
+    return None

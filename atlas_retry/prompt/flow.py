@@ -1,4 +1,4 @@
-"""How strongly tests lead to definitions, along what these use. Knows nothing of failures' texts."""
+"""How strongly tests lead to definitions, along what these use. Reads no message."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -96,7 +96,7 @@ def spread(seeds: Weights, edges: Edges, weigh: Weigh) -> Weights:
     return total
 
 
-def _passed_on(  # noqa: PLR0913 - what flows, from where, along what, how strongly
+def _passed_on(
     spot: Spot, amount: float, used: tuple[Edge, ...], weigh: Weigh, in_play: InPlay
 ) -> Iterator[tuple[Spot, float]]:
     mass = sum(edge.weight for edge in used) or 1.0

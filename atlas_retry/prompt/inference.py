@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
 
+from atlas_retry.prompt.failing import fixture, is_test_path
 from atlas_retry.prompt.graph import Edge, Graph, Spot
 from atlas_retry.prompt.special import implied
 from atlas_retry.syntax import ScopeKind
@@ -210,21 +211,22 @@ class Inference:
     def _inferred(self, expr: ast.expr, spot: Spot, deeper: int) -> Values:
         match expr:
             case ast.Name(id=name):
-                return self._named(name, spot, deeper)
+                found = self._named(name, spot, deeper)
             case ast.Call(func=func):
-                return self._result(func, spot, deeper)
+                found = self._result(func, spot, deeper)
             case ast.Attribute(value=value, attr=name):
-                return self._attribute(value, name, spot, deeper)
+                found = self._attribute(value, name, spot, deeper)
             case ast.Await(value=value) | ast.NamedExpr(value=value) | ast.Starred(value=value):
-                return self.infer(value, spot, deeper)
+                found = self.infer(value, spot, deeper)
             case ast.BoolOp(values=values):
-                return _limited(v for value in values for v in self.infer(value, spot, deeper))
+                found = _limited(v for value in values for v in self.infer(value, spot, deeper))
             case ast.IfExp(body=body, orelse=other):
-                return self.infer(body, spot, deeper) | self.infer(other, spot, deeper)
+                found = self.infer(body, spot, deeper) | self.infer(other, spot, deeper)
             case ast.BinOp() | ast.UnaryOp() | ast.Subscript():
-                return self._operation(expr, spot, deeper)
+                found = self._operation(expr, spot, deeper)
             case _:
-                return NOTHING
+                found = NOTHING
+        return found
 
     def _operation(self, expr: ast.expr, spot: Spot, depth: int) -> Values:
         found: list[Value] = []
@@ -295,6 +297,9 @@ class Inference:
             given = self._names(spot).get(name)
             if given:
                 return self._assigned(given, spot, depth)
+            if is_test_path(spot.path) and name in {one.arg for one in node.args.args}:
+                prepared = fixture(spot.path, name, self.graph)
+                return self.returned(prepared, depth) if prepared else NOTHING
             outer = self.graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
             if outer and outer.scope.kind is ScopeKind.FUNCTION:
                 return self._named(name, outer, depth)

@@ -70,7 +70,7 @@ WEIGHTS = Evidence(
     used=-0.3,
     is_class=-1.5,
     in_tests=-2.0,
-    traced=6.0,
+    traced=12.0,
     quoted=0.2,
 )
 FLOOR = 1e-4
@@ -199,7 +199,7 @@ def _rating(gathered: Evidence) -> float:
 
 def _why(spot: Spot, scene: _Scene) -> str:
     if spot in scene.traced:
-        return "run by failing tests only"
+        return "traced"
     if spot in scene.framed:
         return "traceback"
     return "called" if spot in scene.failing else "same words"

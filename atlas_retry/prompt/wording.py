@@ -17,7 +17,10 @@ _RULES = """\
 5. Introduce no new issues. Do not remove, skip or weaken tests, silence a check or loosen its \
 configuration: such changes are found and put back.
 6. Finish with a short diagnosis and the list of modified files."""
-_GIVE_UP = "If it cannot be fixed within these rules, change nothing and answer `ATLAS-CANNOT-FIX: reason`."
+_GIVE_UP = (
+    "If it cannot be fixed within these rules, change nothing and answer "
+    "`ATLAS-CANNOT-FIX: reason`."
+)
 _SHORT = (
     "Checks of this project fail. Fix the root cause, usually in the implementation, not in the "
     "tests, with a minimal change; do NOT refactor unrelated code, weaken tests or silence checks."

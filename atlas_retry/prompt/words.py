@@ -12,7 +12,7 @@ from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.syntax import ScopeKind
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
-_QUOTED = re.compile(r"['`\"‘]([A-Za-z_]\w+)['`\"’]")
+_QUOTED = re.compile(r"['`\"\u2018]([A-Za-z_]\w+)['`\"\u2019]")
 _PART = re.compile(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}")
 _TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
 MIN_BODY_WORDS = 10

@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from atlas_retry.excerpt import Mark, excerpt, marked, passage_at
+from atlas_retry.model import Attempt, Diagnostic, Frame, GateResult, Kind, Region, Status
+from atlas_retry.prompt import compose
+from tests.briefs import PROJECT, PYTEST_LOG, brief_of
+
+TEXT = st.text(max_size=400)
+PATHS = st.sampled_from([*PROJECT, "gone.py", "a/b.go", "", "\udcff.py"])
+LINES = st.integers(min_value=-3, max_value=60)
+DIAGNOSTICS = st.builds(
+    Diagnostic,
+    tool=st.sampled_from(["pytest", "ruff", "x"]),
+    message=TEXT,
+    rule_id=st.none() | st.text(max_size=9),
+    path=st.none() | PATHS,
+    region=st.none() | st.builds(Region, start_line=LINES),
+    test_id=st.none() | st.sampled_from(["tests/test_cart.py::test_total", "a b ("]) | TEXT,
+    frames=st.lists(st.builds(Frame, path=PATHS, line=LINES), max_size=4).map(tuple),
+    text=TEXT | st.just(PYTEST_LOG),
+    fingerprint=st.sampled_from(["", "a", "b"]),
+)
+RESULTS = st.lists(
+    st.builds(
+        GateResult,
+        name=st.text(max_size=12),
+        kind=st.sampled_from(Kind),
+        command=TEXT,
+        status=st.sampled_from([Status.FAILED, Status.TIMED_OUT, Status.VACUOUS]),
+        success=st.just(value=False),
+        exit_code=st.none() | st.integers(-9, 255),
+        stdout=TEXT | st.just(PYTEST_LOG * 3),
+        stderr=TEXT,
+        error=st.none() | TEXT,
+        log_path=st.none() | st.just("/logs"),
+        diagnostics=st.lists(DIAGNOSTICS, max_size=6).map(tuple),
+    ),
+    max_size=3,
+)
+HISTORY = st.lists(
+    st.builds(
+        Attempt, number=st.integers(1, 3), agent=st.just("x"), summary=TEXT, error=st.none() | TEXT
+    ),
+    max_size=2,
+)
+RELAXED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@RELAXED
+@given(results=RESULTS, history=HISTORY, budget=st.integers(0, 20_000), learnings=st.lists(TEXT))
+def test_no_prompt_is_over_its_budget_or_unencodable(
+    results: list[GateResult], history: list[Attempt], budget: int, learnings: list[str]
+) -> None:
+    brief = replace(
+        brief_of(*results),
+        history=tuple(history),
+        budget_chars=budget,
+        learnings=tuple(learnings),
+    )
+    text = compose(brief).text
+    assert len(text) <= budget
+    text.encode("utf-8")
+
+
+@RELAXED
+@given(
+    path=st.sampled_from(["a.py", "a.go", "a.rs", "a.ts", "a.rb", "a.txt", "a"]),
+    source=st.binary(max_size=2_000)
+    | st.text(max_size=2_000).map(lambda t: t.encode("utf-8", "replace")),
+    line=LINES,
+    note=st.text(max_size=300),
+    limit=st.integers(0, 3_000),
+)
+def test_no_excerpt_is_over_its_limit(
+    path: str, source: bytes, line: int, note: str, limit: int
+) -> None:
+    passage = marked(passage_at(path, source, line), [Mark(line=line, note=note)])
+    cut = excerpt(passage, source, max_chars=limit)
+    assert cut is None or len(cut.text) <= limit
