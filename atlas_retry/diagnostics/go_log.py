@@ -49,7 +49,9 @@ def _read(log: Log) -> Reading:
     found: list[Found] = []
     for start, end, package in _packages(lines):
         tests = _tests(lines, start, end)
-        found += [_found(lines, test, _folder(package)) for test in tests if _tells(test, tests)]
+        parents = {parent for test in tests if test.failed for parent in _parents(test.name)}
+        telling = [t for t in tests if t.failed and (t.said or t.name not in parents)]
+        found += [_found(lines, test, _folder(package)) for test in telling]
     empty = [i for i, line in enumerate(lines) if _EMPTY.match(line)]
     others = [i for i, line in enumerate(lines) if _PACKAGE.match(line) and i not in empty]
     ended = sum(1 for line in lines if _ENDED.match(line))
@@ -141,10 +143,11 @@ def _panic(test: _Test, message: str, number: int, end: int) -> None:
     test.last = end - 1
 
 
-def _tells(test: _Test, tests: Sequence[_Test]) -> bool:
-    """Whether a failed test is more than the parent of failed ones."""
-    children = any(t.failed and t.name.startswith(f"{test.name}/") for t in tests)
-    return test.failed and (bool(test.said) or not children)
+def _parents(name: str) -> Iterator[str]:
+    """Tests that fail only because this one does."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
 
 
 def _found(lines: Sequence[str], test: _Test, folder: str) -> Found:

@@ -42,7 +42,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             continue
         last = first
         for number in range(first + 1, len(lines)):
-            if not lines[number].strip() and _over(lines, number):
+            if _TITLE.match(lines[number]) or (not lines[number].strip() and _over(lines, number)):
                 break
             last = number
         yield first, last

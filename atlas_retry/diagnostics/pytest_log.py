@@ -19,6 +19,7 @@ from atlas_retry.diagnostics.pytest_summary import (
     entries_of,
     entry_for,
     runs,
+    summary_start,
     tests_run,
     titled,
 )
@@ -42,7 +43,8 @@ def _read(log: Log) -> Reading:
     lines = log.lines
     entries = entries_of(lines)
     known = titled(entries)
-    found = [_failure(lines, first, last, known) for first, last in _blocks(lines, known)]
+    end = summary_start(lines)
+    found = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
     found += _outside_tests(lines)
     found += list(_only_listed(lines, found, entries))
     ran = tests_run(lines)
@@ -55,7 +57,7 @@ def _read(log: Log) -> Reading:
     )
 
 
-def _blocks(lines: Sequence[str], entries: Titled) -> Iterator[tuple[int, int]]:
+def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[int, int]]:
     """First and last line of each failure.
 
     What a test has captured may be pytest's output in turn: below such a line a heading must be
@@ -63,7 +65,8 @@ def _blocks(lines: Sequence[str], entries: Titled) -> Iterator[tuple[int, int]]:
     """
     start: int | None = None
     captured = False
-    for number, line in enumerate(lines):
+    for number in range(end):
+        line = lines[number]
         captured = captured or (start is not None and bool(CAPTURED.match(line)))
         title = _TITLE.match(line)
         if title and (
@@ -75,18 +78,21 @@ def _blocks(lines: Sequence[str], entries: Titled) -> Iterator[tuple[int, int]]:
                 yield start, number - 1
             start, captured = (number, False) if title else (None, False)
     if start is not None:
-        yield start, len(lines) - 1
+        yield start, end - 1
 
 
 def _known(title: str, entries: Titled) -> bool:
-    return bool(_STAGE.match(title)) or entry_for(title, entries, frozenset()) is not None
+    stage = _STAGE.match(title)
+    if stage and stage[2]:
+        return any(entry.node == stage[3] for entry in entries.get("", ()))
+    return not entries or entry_for(stage[3] if stage else title, entries, frozenset()) is not None
 
 
 def _ends(line: str, *, captured: bool) -> bool:
     banner = _BANNER.match(line)
     if banner is None:
         return not captured and (line.startswith("!!!!") or runs(line) is not None)
-    return not captured or banner[1] in ("warnings summary", "short test summary info")
+    return not captured or banner[1] == "warnings summary"
 
 
 def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Found:

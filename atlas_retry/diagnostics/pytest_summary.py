@@ -38,9 +38,14 @@ class Entry:
         return plain.replace("::", ".") + bracket + parameters
 
 
+def summary_start(lines: Sequence[str]) -> int:
+    """Number of the last heading: what a test has captured may hold others. Else of the end."""
+    return max((i for i, line in enumerate(lines) if _HEADING.match(line)), default=len(lines))
+
+
 def entries_of(lines: Sequence[str]) -> tuple[Entry, ...]:
     """The entries below the last heading, or of the whole output when the heading is cut off."""
-    start = max((i for i, line in enumerate(lines) if _HEADING.match(line)), default=0)
+    start = summary_start(lines) % len(lines) if lines else 0
     entries = (_entry(i, lines[i]) for i in range(start, len(lines)))
     return tuple(e for e in entries if e is not None)
 

@@ -112,7 +112,7 @@ def _read(log: Log) -> Reading:
 
 def _end(lines: Sequence[str], start: int) -> int:
     """The line with the exception of the traceback that starts here, chained ones included."""
-    last = start
+    last = len(lines) - 1
     for number in range(start + 1, len(lines)):
         line = lines[number]
         if line.startswith((" ", *_CHAINED, _START)) or not line:

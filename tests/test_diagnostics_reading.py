@@ -1,0 +1,246 @@
+"""How output is taken apart, whoever wrote it."""
+
+import pytest
+
+from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose, relative
+from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
+from atlas_retry.diagnostics.table import Row, parser_of
+from atlas_retry.diagnostics.values import Log
+from atlas_retry.model import Level
+from atlas_retry.redaction import clean
+from tests.goldens import regenerate
+
+PYTEST = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout
+
+
+def failing(
+    stdout: str, command: str = "make check", *, parser: str | None = None, root: str | None = None
+) -> ToolOutput:
+    return ToolOutput(command=command, exit_code=1, stdout=stdout, parser=parser, root=root)
+
+
+def briefly(output: ToolOutput) -> list[tuple[str, str | None, int | None, str]]:
+    return [
+        (d.tool, d.path, d.region.start_line if d.region else None, d.message)
+        for d in diagnose(output).diagnostics
+    ]
+
+
+def test_a_tool_is_recognised_by_its_output_behind_another_command() -> None:
+    own = diagnose(failing(PYTEST, "pytest")).diagnostics
+    assert diagnose(failing(PYTEST, "make check")).diagnostics == own
+
+
+def test_colours_do_not_disturb_once_cleaned() -> None:
+    coloured = "".join(f"\x1b[1m\x1b[31m{line}\x1b[0m\n" for line in PYTEST.splitlines())
+    assert diagnose(failing(clean(coloured))).diagnostics == diagnose(failing(PYTEST)).diagnostics
+
+
+def test_raw_colours_do_no_harm() -> None:
+    raw = regenerate.FOLDER / "vitest-4.1.12-run" / "stderr.txt"
+    diagnose(failing(raw.read_text(encoding="utf-8"), "vitest run"))
+
+
+def test_times_before_every_line_of_a_downloaded_log_are_taken_off() -> None:
+    stamped = "".join(f"2026-01-02T03:04:05.1234567Z {line}\n" for line in PYTEST.splitlines())
+    assert briefly(failing(stamped)) == briefly(failing(PYTEST))
+
+
+def test_windows_line_ends_do_not_disturb() -> None:
+    assert briefly(failing(PYTEST.replace("\n", "\r\n"))) == briefly(failing(PYTEST))
+
+
+def test_noise_between_the_lines_does_not_disturb() -> None:
+    noise = "cache.py:17 cache is deprecated, use cache_v2 instead"
+    noisy = "".join(f"{line}\n{noise}\n" for line in PYTEST.splitlines())
+    assert [d[:3] for d in briefly(failing(noisy))] == [d[:3] for d in briefly(failing(PYTEST))]
+
+
+def test_pytest_output_that_a_test_has_captured_is_no_failure_of_its_own() -> None:
+    head, tail = PYTEST.split("= FAILURES =", 1)
+    inner = f"{'-' * 29} Captured stdout call {'-' * 29}\n{PYTEST.replace('est_', 'est_inner_')}"
+    at = tail.index("____________________________ test_discount[10-90.0]")
+    nested = f"{head}= FAILURES ={tail[:at]}{inner}{tail[at:]}"
+    assert [d.test_id for d in diagnose(failing(nested)).diagnostics] == [
+        d.test_id for d in diagnose(failing(PYTEST)).diagnostics
+    ]
+
+
+def test_tools_of_one_command_are_all_read_in_order() -> None:
+    both = "app/a.py:1: error: Bad  [misc]\nFound 1 error in 1 file\n" + PYTEST
+    told = briefly(failing(both, "mypy app; pytest"))
+    assert told[0] == ("mypy", "app/a.py", 1, "Bad")
+    assert {d[0] for d in told[1:]} == {"pytest"}
+
+
+def test_what_is_said_again_is_counted() -> None:
+    line = "app/a.py:1:2: F401 'os' imported but unused\n"
+    (told,) = diagnose(failing(line * 200, "flake8")).diagnostics
+    assert told.count == 200
+
+
+def test_more_complaints_than_anyone_needs_are_cut() -> None:
+    lines = "".join(f"a.py:{n}:1: E1 x\n" for n in range(1, MAX_DIAGNOSTICS + 100))
+    assert len(diagnose(failing(lines, "flake8")).diagnostics) == MAX_DIAGNOSTICS
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("src/a.rb:3:5: C: Layout/X: extra space", ("src/a.rb", 3, "C: Layout/X: extra space")),
+        ("src/a.lua:3: unexpected symbol", ("src/a.lua", 3, "unexpected symbol")),
+        ("Dockerfile:3 DL3006 warning: tag it", ("Dockerfile", 3, "DL3006 warning: tag it")),
+        ("luac: a/b.lua:7: '=' expected", ("a/b.lua", 7, "'=' expected")),
+        ("x/y.zig:9:1-4: error: no", ("x/y.zig", 9, "no")),
+        ("lib/a.ex:12: warning: unused", ("lib/a.ex", 12, "unused")),
+    ],
+)
+def test_any_tool_that_names_path_and_line_is_understood(
+    line: str, told: tuple[str, int, str]
+) -> None:
+    assert briefly(failing(f"checking\n{line}\ndone\n")) == [("general", *told)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "12:34:56: started",
+        "2026-03-01 12:00:00,123 INFO [x-1] done in 3 ms",
+        "http://localhost:8080: listening",
+        "ERROR-handler registered for x (errors=0, failed=0)",
+        "  -> a/b/c.o  [1/2]",
+    ],
+)
+def test_a_log_line_is_no_complaint(line: str) -> None:
+    assert briefly(failing(f"{line}\n")) == []
+
+
+def test_the_general_format_is_not_asked_when_a_tool_has_complained() -> None:
+    noisy = f"lib/x.py:3: DeprecationWarning: old\n{PYTEST}"
+    assert {d[0] for d in briefly(failing(noisy))} == {"pytest"}
+
+
+def test_a_named_parser_is_the_only_one() -> None:
+    both = "app/a.py:1: error: Bad  [misc]\n" + PYTEST
+    assert {d[0] for d in briefly(failing(both, parser="mypy"))} == {"mypy"}
+
+
+def test_an_unknown_parser_finds_nothing() -> None:
+    assert briefly(failing(PYTEST, parser="nothing-like-it")) == []
+
+
+def test_a_report_format_named_as_parser_reads_the_output() -> None:
+    report = regenerate.FOLDER / "ruff-json-0.17.6" / "report.json"
+    told = briefly(failing(report.read_text(encoding="utf-8"), parser="ruff-json"))
+    assert told
+    assert {d[0] for d in told} == {"ruff"}
+
+
+def test_a_user_can_add_a_parser() -> None:
+    custom = (
+        (
+            "house",
+            r"(?P<level>\w+) in (?P<path>\S+) at (?P<line>\d+),(?P<column>\d+): (?P<message>.+)",
+        ),
+    )
+    stdout = "starting\nwarn in a.x at 3,4: too old\nfail in b.x at 5,6: gone\n"
+    output = ToolOutput(
+        command="./house", exit_code=1, stdout=stdout, parser="house", custom=custom
+    )
+    first, second = diagnose(output).diagnostics
+    assert (first.tool, first.path, first.level, first.message) == (
+        "house",
+        "a.x",
+        Level.WARNING,
+        "too old",
+    )
+    assert second.region
+    assert (second.region.start_line, second.region.start_column) == (5, 6)
+
+
+def test_a_users_pattern_that_is_none_finds_nothing() -> None:
+    output = ToolOutput(
+        command="./x", exit_code=1, stdout="a\n", parser="x", custom=(("x", "(unclosed"),)
+    )
+    assert diagnose(output).diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "cwd", "expected"),
+    [
+        ("/home/a/p/src/x.py", "/home/a/p", ".", "src/x.py"),
+        ("/home/a/p/src/x.py", "/home/a/p/", "sub", "src/x.py"),
+        ("/home/a/other/x.py", "/home/a/p", ".", "/home/a/other/x.py"),
+        ("/home/a/p/x.py", None, ".", "/home/a/p/x.py"),
+        ("src/x.py", "/r", "packages/web", "packages/web/src/x.py"),
+        ("./src/../x.py", None, ".", "x.py"),
+        ("../x.py", "/r", "web", "x.py"),
+        ("../../x.py", "/r", "web", "../../x.py"),
+        ("file:///r/x.js", "/r", ".", "x.js"),
+    ],
+)
+def test_paths_are_made_relative_to_the_workspace(
+    path: str, root: str | None, cwd: str, expected: str
+) -> None:
+    assert relative(path, root, cwd) == expected
+
+
+def test_frames_outside_of_the_workspace_are_left_out() -> None:
+    trace = (
+        'Traceback (most recent call last):\n  File "/w/a.py", line 3, in f\n    g()\n'
+        '  File "/opt/lib/b.py", line 9, in g\n    h()\nOSError: no\n'
+    )
+    (told,) = diagnose(failing(trace, root="/w")).diagnostics
+    assert [(f.path, f.line, f.function) for f in told.frames] == [("a.py", 3, "f")]
+    assert told.path == "a.py"
+
+
+def test_a_hook_whose_output_nobody_can_read_is_still_told() -> None:
+    findings = diagnose(regenerate.output_of(regenerate.FOLDER / "pre-commit-4.7.0-local"))
+    silent = [d for d in findings.diagnostics if d.tool == "silent"]
+    assert [d.message for d in silent] == ["the hook failed"]
+
+
+def test_a_long_message_keeps_its_ends() -> None:
+    said = "".join(f"E         line {n}\n" for n in range(500))
+    stdout = f"____ test_x ____\n\n>       assert a == b\n{said}\nt.py:1: AssertionError\n"
+    (told,) = diagnose(failing(stdout, "pytest")).diagnostics
+    assert told.message.startswith("line 0\n")
+    assert told.message.endswith("line 499")
+    assert "460 lines" in told.message
+
+
+def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
+    row = Row(
+        name="x",
+        source="here",
+        pattern=r"! (?P<message>.+)",
+        more=r"  at (?P<path>\S+) line (?P<line>\d+)|  (?P<message>because .+)",
+    )
+    log = Log.of("! broken\n  at a.x line 4\n  because of b\n! without a place\n")
+    (found,) = parser_of(row).read(log).found
+    assert (found.diagnostic.path, found.diagnostic.message) == ("a.x", "broken\nbecause of b")
+    assert (found.first, found.last) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("pytest", "python -m pytest -q"),
+        ("pytest", ".venv/bin/pytest"),
+        ("pytest", "uv run pytest"),
+        ("eslint", "npx eslint@9 ."),
+        ("ruff", "uvx ruff check"),
+        ("cargo-test", "cargo  test --all"),
+        ("go-test", "cd x && go test ./..."),
+    ],
+)
+def test_a_command_line_names_its_tool(name: str, command: str) -> None:
+    assert PARSERS[name].starts(Log.of("", command))
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [("pytest", "cat pytest.ini"), ("ruff", "./ruffle"), ("go", "./go.sh")]
+)
+def test_a_word_that_only_begins_like_a_tool_is_none(name: str, command: str) -> None:
+    assert not PARSERS[name].starts(Log.of("", command))

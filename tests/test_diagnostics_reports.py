@@ -1,0 +1,103 @@
+"""Reports written for machines: hostile, broken and odd ones."""
+
+import pytest
+
+from atlas_retry.diagnostics import REPORT_FORMATS, ToolOutput, diagnose
+from atlas_retry.model import Kind
+
+BOMB = b"""<?xml version="1.0"?>
+<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]>
+<testsuite><testcase name="t"><failure message="&c;"/></testcase></testsuite>"""
+EXTERNAL = b"""<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>
+<testsuite><testcase name="t"><failure message="m">&e;</failure></testcase></testsuite>"""
+
+
+def reported(name: str, content: bytes, stdout: str = "") -> ToolOutput:
+    return ToolOutput(
+        command="./check",
+        kind=Kind.TEST,
+        exit_code=1,
+        stdout=stdout,
+        report=(name, content),
+        root="/w",
+    )
+
+
+@pytest.mark.parametrize("content", [BOMB, EXTERNAL, BOMB.decode().encode("utf-16")])
+def test_entities_are_refused(content: bytes) -> None:
+    assert diagnose(reported("junit", content)).diagnostics == ()
+
+
+@pytest.mark.parametrize("name", sorted(REPORT_FORMATS))
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"[1]",
+        b"\xff\xfe\x00",
+        b"<a",
+        b"<a/>",
+        b"[" * 100_000,
+        b'{"runs": [null]}',
+    ],
+)
+def test_a_file_that_is_not_of_the_format_says_nothing(name: str, content: bytes) -> None:
+    assert diagnose(reported(name, content)).diagnostics == ()
+
+
+def test_an_unreadable_report_leaves_what_was_printed() -> None:
+    findings = diagnose(reported("sarif", b"oops", stdout="a.c:1:2: error: no\n"))
+    assert [d.message for d in findings.diagnostics] == ["no"]
+
+
+def test_an_unknown_format_leaves_what_was_printed() -> None:
+    findings = diagnose(reported("nothing", b"{}", stdout="a.c:1:2: error: no\n"))
+    assert [d.message for d in findings.diagnostics] == ["no"]
+
+
+def test_a_report_replaces_what_was_printed() -> None:
+    content = b'[{"filePath": "/w/a.js", "messages": [{"message": "m", "line": 3, "column": 1}]}]'
+    findings = diagnose(reported("eslint-json", content, stdout="b.c:1:2: error: no\n"))
+    assert [(d.path, d.message) for d in findings.diagnostics] == [("a.js", "m")]
+
+
+def test_suppressed_and_passed_results_of_sarif_are_left_out() -> None:
+    content = b"""{"runs": [{"tool": {"driver": {"name": "X"}}, "results": [
+        {"message": {"text": "one"}, "suppressions": [{"kind": "inSource"}]},
+        {"message": {"text": "two"}, "kind": "pass"},
+        {"message": {"text": "three"}, "level": "note", "suppressions": []}]}]}"""
+    findings = diagnose(reported("sarif", content))
+    assert [(d.tool, d.message, d.level.value) for d in findings.diagnostics] == [
+        ("x", "three", "note")
+    ]
+
+
+def test_a_byte_order_mark_does_not_disturb() -> None:
+    content = b'\xef\xbb\xbf[{"filePath": "a.js", "messages": [{"message": "m"}]}]'
+    assert [d.message for d in diagnose(reported("eslint-json", content)).diagnostics] == ["m"]
+
+
+def test_rdjson_may_leave_nearly_everything_out() -> None:
+    content = b'{"diagnostics": [{"message": "m"}, {"message": "n", "severity": 3}]}'
+    findings = diagnose(reported("rdjson", content))
+    assert [(d.tool, d.path, d.level.value) for d in findings.diagnostics] == [
+        ("rdjson", None, "error"),
+        ("rdjson", None, "note"),
+    ]
+
+
+def test_junit_counts_the_tests_that_ran() -> None:
+    content = b"""<testsuites><testsuite><testcase name="a"/>
+        <testcase name="b"><skipped/></testcase>
+        <testcase name="c" file="t.rb" line="4"><error message="m" type="X::Y"/></testcase>
+        </testsuite></testsuites>"""
+    findings = diagnose(reported("junit", content))
+    (told,) = findings.diagnostics
+    assert findings.tests_run == 2
+    assert (told.path, told.message, told.test_id) == ("t.rb", "m", "c")
+    assert told.region
+    assert told.region.start_line == 4

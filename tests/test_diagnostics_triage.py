@@ -1,0 +1,183 @@
+"""What a failure is, before money is spent on it: vacuous, a threshold, the environment, code."""
+
+import pytest
+
+from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
+from atlas_retry.model import Kind
+from tests.goldens import regenerate
+
+
+def golden(case: str) -> Findings:
+    return diagnose(regenerate.output_of(regenerate.FOLDER / case))
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "pytest-9.2.0-empty",
+        "pytest-9.2.0-empty-quiet",
+        "pytest-9.2.0-deselected",
+        "unittest-3.11-empty",
+        "jest-30.5.2-empty",
+        "jest-30.5.2-pass-empty",
+        "vitest-4.1.12-empty",
+        "node-test-20.20-empty",
+        "go-test-1.26-empty",
+        "go-test-1.26-none-match",
+        "cargo-test-1.95-empty",
+        "maven-3.8.7-empty",
+    ],
+)
+def test_a_test_gate_in_which_no_test_ran_is_vacuous(case: str) -> None:
+    findings = golden(case)
+    assert findings.vacuous
+    assert findings.tests_run == 0
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "pytest-9.2.0-passed",
+        "pytest-9.2.0-collection",
+        "pytest-9.2.0-no-such-file",
+        "unittest-3.11-class",
+        "jest-30.5.2-plain",
+        "go-test-1.26-plain",
+        "cargo-test-1.95-plain",
+    ],
+)
+def test_tests_that_ran_or_could_not_be_loaded_are_not_vacuous(case: str) -> None:
+    assert not golden(case).vacuous
+
+
+def test_only_a_test_gate_is_vacuous() -> None:
+    output = ToolOutput(
+        command="pytest", kind=Kind.CUSTOM, exit_code=5, stdout="no tests ran in 0.01s\n"
+    )
+    assert not diagnose(output).vacuous
+
+
+def test_skipped_tests_did_not_run() -> None:
+    output = ToolOutput(
+        command="pytest -q", kind=Kind.TEST, exit_code=0, stdout="ss\n2 skipped in 0.01s\n"
+    )
+    assert diagnose(output).vacuous
+
+
+@pytest.mark.parametrize(
+    "case", ["pytest-9.2.0-cov-threshold", "coverage-7.17.3-threshold", "jest-30.5.2-coverage"]
+)
+def test_passed_tests_below_the_coverage_threshold_are_a_threshold(case: str) -> None:
+    findings = golden(case)
+    assert findings.threshold
+    assert findings.tests_run
+
+
+def test_a_failed_test_beside_the_threshold_is_no_threshold() -> None:
+    failed = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout
+    below = "FAIL Required test coverage of 90% not reached. Total coverage: 50.00%\n"
+    output = ToolOutput(command="pytest --cov", kind=Kind.TEST, exit_code=1, stdout=below + failed)
+    assert not diagnose(output).threshold
+
+
+def test_a_refused_connection_everywhere_is_the_environment() -> None:
+    assert "a service is expected" in (golden("pytest-9.2.0-database").environment or "")
+
+
+def test_a_refused_connection_in_one_of_two_failures_is_code() -> None:
+    refused = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-database").stdout
+    one = refused.replace("ConnectionRefusedError: [Errno 111] Connection refused", "KeyError", 1)
+    findings = diagnose(ToolOutput(command="pytest", kind=Kind.TEST, exit_code=1, stdout=one))
+    assert findings.environment is None
+
+
+def test_a_missing_third_party_module_at_import_is_the_environment() -> None:
+    assert "numpy_that_is_missing" in (golden("pytest-9.2.0-missing-module").environment or "")
+
+
+@pytest.mark.parametrize("case", ["pytest-9.2.0-conftest", "pytest-9.2.0-collection"])
+def test_a_missing_module_of_the_project_is_code(case: str) -> None:
+    assert golden(case).environment is None
+
+
+def test_a_missing_module_that_the_caller_knows_is_code() -> None:
+    stdout = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-missing-module").stdout
+    output = ToolOutput(
+        command="pytest",
+        kind=Kind.TEST,
+        exit_code=2,
+        stdout=stdout,
+        project_names=frozenset({"numpy_that_is_missing"}),
+    )
+    assert diagnose(output).environment is None
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "stderr", "reason"),
+    [
+        (1, "cp: error writing 'x': No space left on device\n", "disk"),
+        (137, "Killed\n", "signal 9"),
+        (-9, "", "signal 9"),
+        (1, "npm error code ENOTFOUND\nnpm error network request failed\n", "network"),
+        (1, "error: failed to download from `https://x/y`\n", "download"),
+        (134, "FATAL ERROR: JavaScript heap out of memory\n", "memory"),
+        (1, "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.\n", "Docker"),
+        (1, "Error: listen EADDRINUSE: address already in use :::3000\n", "port"),
+    ],
+)
+def test_what_no_edit_can_mend_is_the_environment(exit_code: int, stderr: str, reason: str) -> None:
+    findings = diagnose(ToolOutput(command="./check", exit_code=exit_code, stderr=stderr))
+    assert reason in (findings.environment or "")
+
+
+def test_a_denied_place_outside_the_workspace_is_the_environment() -> None:
+    trace = (
+        'Traceback (most recent call last):\n  File "/w/run.py", line 3, in <module>\n'
+        "    open('/var/lib/x')\nPermissionError: [Errno 13] Permission denied: '{}'\n"
+    )
+    outside, inside = (
+        diagnose(ToolOutput(command="./x", exit_code=1, stderr=trace.format(place), root="/w"))
+        for place in ("/var/lib/x", "/w/data")
+    )
+    assert outside.environment
+    assert inside.environment is None
+
+
+@pytest.mark.parametrize("folder", regenerate.cases(), ids=lambda folder: folder.name)
+def test_true_failures_of_code_are_not_blamed_on_the_environment(folder: object) -> None:
+    name = getattr(folder, "name", "")
+    if name in ("pytest-9.2.0-database", "pytest-9.2.0-missing-module"):
+        return
+    assert golden(name).environment is None
+
+
+def test_a_command_that_exits_0_has_no_errors() -> None:
+    stdout = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout
+    findings = diagnose(
+        ToolOutput(command="pytest || true", kind=Kind.TEST, stdout=stdout, exit_code=0)
+    )
+    assert findings.diagnostics == ()
+    assert findings.tests_run == 19
+
+
+def test_warnings_of_a_command_that_exits_0_are_kept() -> None:
+    stdout = (
+        "/w/a.js\n  1:1  warning  Unexpected var  no-var\n\n✖ 1 problem (0 errors, 1 warning)\n"
+    )
+    findings = diagnose(ToolOutput(command="eslint .", exit_code=0, stdout=stdout, root="/w"))
+    assert [d.rule_id for d in findings.diagnostics] == ["no-var"]
+
+
+@pytest.mark.parametrize(
+    ("case", "line"),
+    [
+        ("pytest-9.2.0-quiet", "15 failed, 4 passed, 1 skipped, 2 errors"),
+        ("ruff-0.17.6-full", "Found 27 errors."),
+        ("unittest-3.11-discover", "FAILED (failures=4, errors=2, unexpected successes=1)"),
+        ("jest-30.5.2-plain", "Tests:       5 failed, 1 skipped, 1 passed, 7 total"),
+        ("maven-3.8.7-tests", "Tests run: 6, Failures: 2, Errors: 1, Skipped: 1"),
+        ("cargo-test-1.95-plain", "test result: FAILED. 1 passed; 5 failed"),
+    ],
+)
+def test_the_closing_lines_of_a_tool_are_its_summary(case: str, line: str) -> None:
+    assert any(line in told for told in golden(case).summary)
