@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
+BELL_AFTER_S = 30.0
+"""What took longer ends with the terminal's bell: its owner is looking elsewhere by then."""
+
 
 class Screen(AbstractContextManager["Screen"], Protocol):
     """Something that shows events while they happen, and lines afterwards."""
@@ -85,6 +88,8 @@ class LiveScreen:
     """Whether each line of an event says which workspace it is about."""
     running: dict[tuple[str, str], _Running] = field(default_factory=dict)
     activity: dict[str, str] = field(default_factory=dict)
+    bell_after_s: float = BELL_AFTER_S
+    _since_s: float = field(default_factory=time.monotonic)
     _live: "Live | None" = None
     _console: "Console | None" = None
     _spinner: "RenderableType" = ""
@@ -103,6 +108,9 @@ class LiveScreen:
         if self._live:
             self._live.stop()
             self._live = None
+        if self.verbosity >= 0 and time.monotonic() - self._since_s >= self.bell_after_s:
+            self.stream.write("\a")
+            self.stream.flush()
 
     def __call__(self, event: Event) -> None:
         self._follow(event)

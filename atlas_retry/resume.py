@@ -89,7 +89,7 @@ def _put_in_order(scene: _Scene) -> batch.GoingOn:
     _same_gates(scene)
     alive_s = rescue.last_sign_of_life_s(scene.run, scene.folder)
     there = workspace.snapshot(scene.git)
-    ours = _difference(scene, there.id, alive_s)
+    ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
     with history.beating(scene.folder):
         replayed = _hold(scene, there.id) if ours else _held_turn(scene)
         if ours:
@@ -120,7 +120,7 @@ def _same_gates(scene: _Scene) -> None:
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
 
 
-def _difference(scene: _Scene, there: str, alive_s: float) -> tuple[str, ...]:
+def _difference(scene: _Scene, there: str, quiet_s: float) -> tuple[str, ...]:
     """What the run itself had left unfinished.
 
     Raises WorkspaceError where something differs that is somebody else's doing.
@@ -131,7 +131,7 @@ def _difference(scene: _Scene, there: str, alive_s: float) -> tuple[str, ...]:
     paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
     attempt = scene.remains.open_attempt
     in_order = attempt and rescue.was_put_in_order(scene.run, scene.held, attempt)
-    theirs = paths if in_order else rescue.edited_since(scene.git, paths, alive_s)
+    theirs = paths if in_order else rescue.edited_since(scene.git, paths, quiet_s)
     if theirs:
         raise _refusal(scene, f"edited since: {_some(sorted(theirs))}")
     return tuple(paths)

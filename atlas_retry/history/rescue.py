@@ -61,7 +61,7 @@ def undo(
     held = snapshots(ws, run)
     if START not in held:
         raise _gone(run, START)
-    alive_s = last_sign_of_life_s(run, folder)
+    quiet_s = quiet_since_s(run, folder)
     known = _known(run, held, attempt)
     there = workspace.snapshot(ws)
     if there.work != workspace.load(ws, run.start).work:
@@ -71,10 +71,10 @@ def undo(
     done = (
         workspace.restore(ws, run.start, since=known)
         if known
-        else _restore_but_edited(ws, run, alive_s)
+        else _restore_but_edited(ws, run, quiet_s)
     )
     moved = workspace.moved_git(ws, run.start)
-    theirs = {name for name, files in moved.items() if _is_later(files, alive_s)}
+    theirs = {name for name, files in moved.items() if _is_later(files, quiet_s)}
     git = workspace.put_back_git(ws, run.start, moved.keys() - theirs) if moved else ()
     return PutBack(
         changed=done.changed,
@@ -126,20 +126,29 @@ def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, s
 
 def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
     """When a run was last known to be alive, in seconds since the epoch."""
-    told = datetime.fromisoformat(run.ended_at or run.last_at).timestamp()
-    return max(told, last_beat_s(folder) or told)
+    told_s = datetime.fromisoformat(run.ended_at or run.last_at).timestamp()
+    return told_s if run.ended_at else max(told_s, last_beat_s(folder) or told_s)
 
 
-def edited_since(ws: workspace.Workspace, paths: Iterable[str], alive_s: float) -> tuple[str, ...]:
+def quiet_since_s(run: RunRow, folder: Path) -> float:
+    """What changed later is not the run's doing, in seconds since the epoch.
+
+    A run that could still say that it ended had ended all that it had started.
+    """
+    is_sudden = run.ended_at is None and run.state is not State.INTERRUPTED
+    return last_sign_of_life_s(run, folder) + (AFTERMATH_S if is_sudden else 0.0)
+
+
+def edited_since(ws: workspace.Workspace, paths: Iterable[str], quiet_s: float) -> tuple[str, ...]:
     """Those of these files that somebody changed after the run and all of its had ended."""
-    return tuple(path for path in paths if _is_later((ws.root / path,), alive_s))
+    return tuple(path for path in paths if _is_later((ws.root / path,), quiet_s))
 
 
-def _is_later(files: Iterable[Path], alive_s: float) -> bool:
+def _is_later(files: Iterable[Path], quiet_s: float) -> bool:
     """By the time of the inode's last change, which nobody can set back."""
     for file in files:
         try:
-            if file.lstat().st_ctime > alive_s + AFTERMATH_S:
+            if file.lstat().st_ctime > quiet_s:
                 return True
         except OSError:
             continue
@@ -165,12 +174,12 @@ def unfinished(attempt: OpenAttempt) -> str:
     return f"{attempt.number}-unfinished"
 
 
-def _restore_but_edited(ws: workspace.Workspace, run: RunRow, alive_s: float) -> workspace.Restored:
+def _restore_but_edited(ws: workspace.Workspace, run: RunRow, quiet_s: float) -> workspace.Restored:
     """All of it, but for what was edited long after the run was last alive."""
     now = workspace.snapshot(ws)
     paths = {c.path for c in workspace.changes(ws, run.start, now.id, ignored=True)}
-    theirs = set(edited_since(ws, paths, alive_s))
-    if not theirs and not _is_later((ws.git_dir / "index",), alive_s):
+    theirs = set(edited_since(ws, paths, quiet_s))
+    if not theirs and not _is_later((ws.git_dir / "index",), quiet_s):
         return workspace.restore(ws, run.start)
     done = workspace.restore(ws, run.start, paths - theirs)
     return workspace.Restored(changed=done.changed, conflicts=tuple(sorted(theirs)))

@@ -1,0 +1,128 @@
+"""What a run leaves in the journal, and what it does where it cannot write one."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.errors import StateError
+from atlas_retry.events import AttemptStarted, Event, Notice
+from atlas_retry.history import TRANSITIONS, RunRow, State, Transition, archive, path_of, reading
+from atlas_retry.history.states import follows
+from atlas_retry.model import Status, Verdict
+from tests.projects import FIXED, UNITTEST, WORSE, Project, make_project
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def home(project: Project) -> Path:
+    return Path(project.environ["ATLAS_HOME"])
+
+
+def newest(project: Project) -> RunRow:
+    with reading(home(project)) as connection:
+        return archive.find(connection, None, str(project.root))
+
+
+def steps(project: Project) -> tuple[Transition, ...]:
+    with reading(home(project)) as connection:
+        return archive.transitions(connection, newest(project).id)
+
+
+def test_a_fix_that_fails_goes_back_to_validation_failed_and_one_that_passes_proceeds(
+    project: Project,
+) -> None:
+    project.attempt(1, {"calc.py": WORSE}, cost_usd=0.25)
+    project.attempt(2, {"calc.py": FIXED}, cost_usd=0.5)
+    project.retry()
+    assert [step.to_state.value for step in steps(project)] == [
+        *("pending", "validating", "validation_failed"),
+        *("fixing", "validating", "validation_failed"),
+        *("fixing", "validating", "passed", "passed"),
+    ]
+    assert steps(project)[5].reason == "test failed (attempt 1/3)"
+    row = newest(project)
+    assert (row.verdict, row.attempts, row.cost_usd) == (Verdict.FIXED, 2, 0.75)
+
+
+def test_every_step_is_in_the_table(project: Project) -> None:
+    project.attempt(1, {"calc.py": WORSE})
+    project.retry()
+    states = [None, *(step.to_state for step in steps(project))]
+    assert all(follows(before, after) for before, after in pairwise(states) if after)
+
+
+def test_every_state_can_be_reached_and_leads_somewhere() -> None:
+    reached = set().union(*TRANSITIONS.values())
+    assert reached == set(State)
+    assert set(TRANSITIONS) == {None, *State}
+
+
+def test_what_gates_took_is_known_to_the_next_run(project: Project) -> None:
+    project.configure(validation={"test": [{"name": "slow", "run": "sleep 0.2"}, UNITTEST]})
+    project.retry(ai_fix=False)
+    with reading(home(project)) as connection:
+        rows = connection.execute("SELECT name, status, duration_ms FROM gate_results").fetchall()
+    assert [(name, status) for name, status, _ in rows][:1] == [("slow", Status.PASSED)]
+    assert rows[0][2] >= 200
+
+
+def test_the_row_of_an_attempt_is_there_before_anything_is_asked(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    seen: list[int] = []
+
+    class Looking(list[Event]):
+        def append(self, event: Event) -> None:
+            if isinstance(event, AttemptStarted):
+                with reading(home(project)) as connection:
+                    query = "SELECT number FROM attempts WHERE ended_at IS NULL"
+                    seen.extend(number for (number,) in connection.execute(query))
+
+    project.retry(Looking())
+    assert seen == [1]
+
+
+def test_without_an_agent_a_damaged_journal_stops_nothing(project: Project) -> None:
+    home(project).mkdir()
+    path_of(home(project)).write_bytes(b"no database" * 100)
+    events: list[Event] = []
+    assert project.retry(events, ai_fix=False).verdict is Verdict.FAILED
+    told = [event.text for event in events if isinstance(event, Notice)]
+    assert any("not recorded" in text for text in told)
+
+
+def test_no_money_is_spent_where_it_could_not_be_recorded(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    home(project).mkdir()
+    path_of(home(project)).write_bytes(b"no database" * 100)
+    with pytest.raises(StateError, match="no attempt can be started") as refused:
+        project.retry()
+    assert refused.value.remedy
+    assert "a - b" in (project.root / "calc.py").read_text()
+
+
+def test_a_journal_that_breaks_under_way_stops_the_next_attempt(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+
+    class Breaking(list[Event]):
+        def append(self, event: Event) -> None:
+            if event.kind == "validation_finished":
+                path_of(home(project)).with_name("atlas.db-wal").unlink(missing_ok=True)
+                path_of(home(project)).write_bytes(b"\0" * 8192)
+
+    with pytest.raises(StateError, match="attempt 1 is not started"):
+        project.retry(Breaking())
+    assert "a - b" in (project.root / "calc.py").read_text()
+
+
+def test_paths_that_are_not_utf8_are_recorded_and_come_back(project: Project) -> None:
+    project.attempt(1, {"calc.py": WORSE, "odd\udcff.txt": "x"})
+    events: list[Event] = []
+    outcome = project.retry(events, retry__max_ai_retry_attempts=1)
+    assert not [event for event in events if isinstance(event, Notice)]
+    with reading(home(project)) as connection:
+        (attempt,) = archive.attempts(connection, outcome.run_id)
+    assert attempt.changes == outcome.attempts[0].changes

@@ -1,0 +1,148 @@
+"""Undo, diff and pick on the command line: nothing of the user's goes, whatever happened since."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.history import archive, reading
+from tests.crashes import PACKAGE, undo_after_kills
+from tests.projects import CALC, FIXED, WORSE, Project, git, make_project
+from tests.repositories import entries, git_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class After:
+    """A project after a run that made two attempts, the second one green."""
+
+    project: Project
+    run_id: str
+
+    @property
+    def calc(self) -> Path:
+        return self.project.root / "calc.py"
+
+    def atlas(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            (sys.executable, "-m", "atlas_retry", *arguments),
+            cwd=self.project.root,
+            env={**self.project.environ, "PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.fixture
+def after(tmp_path: Path, environ: dict[str, str]) -> After:
+    project = make_project(tmp_path, environ)
+    (project.root / "staged.txt").write_text("staged\n")
+    git(project.root, "add", "staged.txt", environ=environ)
+    project.attempt(1, {"calc.py": WORSE, "made.txt": "made\n"})
+    project.attempt(2, {"calc.py": FIXED})
+    return After(project=project, run_id=project.retry().run_id)
+
+
+def test_undo_brings_back_every_byte_of_files_and_git(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = make_project(tmp_path, environ)
+    (project.root / "mine.txt").write_text("mine\n")
+    git(project.root, "add", "-N", "mine.txt", environ=environ)
+    before = entries(project.root), git_bytes(project.root / ".git")
+    project.attempt(1, {"calc.py": FIXED, "mine.txt": "not mine\n", "new/file.txt": "x"})
+    after = After(project=project, run_id=project.retry().run_id)
+    assert entries(project.root) != before[0]
+    assert after.atlas("undo").returncode == 0
+    assert (entries(project.root), git_bytes(project.root / ".git")) == before
+
+
+def test_undo_leaves_what_was_edited_since_and_says_so(after: After) -> None:
+    after.calc.write_text(FIXED + "# mine\n")
+    (after.project.root / "notes.txt").write_text("mine\n")
+    done = after.atlas("undo", after.run_id)
+    assert done.returncode == 1
+    assert "edited since, so left as it is: calc.py" in done.stdout
+    assert after.calc.read_text() == FIXED + "# mine\n"
+    assert (after.project.root / "notes.txt").read_text() == "mine\n"
+    assert not (after.project.root / "made.txt").exists()
+
+
+def test_what_undo_took_away_can_be_had_again(after: After) -> None:
+    after.atlas("undo")
+    assert after.calc.read_text() == CALC
+    assert after.atlas("undo").returncode == 0
+    assert after.atlas("pick", after.run_id, "undone").returncode == 0
+    assert after.calc.read_text() == FIXED
+    assert after.atlas("undo").returncode == 0
+    assert after.calc.read_text() == CALC
+
+
+def test_a_commit_after_the_run_stays(after: After) -> None:
+    git(after.project.root, "commit", "-q", "-a", "-m", "keep", environ=after.project.environ)
+    head = git(after.project.root, "rev-parse", "HEAD", environ=after.project.environ)
+    after.atlas("undo")
+    assert git(after.project.root, "rev-parse", "HEAD", environ=after.project.environ) == head
+
+
+def test_pick_takes_an_attempt_and_leaves_the_index(after: After) -> None:
+    assert after.atlas("pick", after.run_id, "1").returncode == 0
+    assert after.calc.read_text() == WORSE
+    staged = git(
+        after.project.root, "diff", "--cached", "--name-only", environ=after.project.environ
+    )
+    assert staged == "staged.txt\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "added"),
+    [(("1",), "+    return a * b"), (("2",), "+    return a + b"), ((), "+    return a + b")],
+)
+def test_diff_shows_an_attempt_or_the_whole_run(
+    after: After, arguments: tuple[str, ...], added: str
+) -> None:
+    shown = after.atlas("diff", after.run_id, *arguments).stdout
+    assert added in shown
+    assert ("-    return a * b" in shown) == (arguments == ("2",))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("diff", "20"), ("diff", "nothing"), ("pick", "20", "9"), ("undo", "nothing")],
+)
+def test_what_is_not_there_is_a_usage_error_that_names_what_is(
+    after: After, arguments: tuple[str, ...]
+) -> None:
+    verb, run, *rest = arguments
+    name = after.run_id if run == "20" and rest else run
+    if arguments == ("diff", "20"):
+        name, rest = after.run_id, ["7"]
+    refused = after.atlas(verb, name, *rest)
+    assert refused.returncode == 2
+    assert "next: " in refused.stderr
+
+
+def test_log_lists_runs_and_tells_one_as_a_timeline(after: After) -> None:
+    assert after.run_id in after.atlas("log").stdout
+    told = after.atlas("log", after.run_id[:-2]).stdout
+    assert "test failed (attempt 1/3)" in told
+    assert "Tests passed on attempt 2" in told
+
+
+def test_prune_drops_old_runs_and_never_the_newest(after: After) -> None:
+    second = after.project.retry()
+    assert after.atlas("prune", "--keep", "1").stdout.startswith("1 runs dropped")
+    refused = after.atlas("undo", after.run_id)
+    assert refused.returncode == 3
+    assert "pruned" in refused.stderr
+    assert after.atlas("undo", second.run_id).returncode == 0
+    with reading(Path(after.project.environ["ATLAS_HOME"])) as connection:
+        assert len(archive.runs(connection)) == 2
+
+
+def test_a_run_killed_at_any_moment_is_undone_byte_for_byte(tmp_path: Path) -> None:
+    tally = undo_after_kills(tmp_path, moments=3, seed=7)
+    assert tally.unlike == []
