@@ -10,6 +10,7 @@ from atlas_retry.cli import (
     checks,
     configuration,
     history,
+    hooks,
     judging,
     learnings,
     resuming,
@@ -58,6 +59,7 @@ for _commands in (
     resuming,
     learnings,
     workspaces,
+    hooks,
     setup,
     configuration,
 ):
