@@ -106,6 +106,8 @@ def _findings(
             parser=gate.parser,
             custom=reading.parsers,
             report=_report_file(gate, reading.root),
+            root=str(reading.root),
+            cwd=gate.cwd,
         )
     )
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from atlas_retry import config, reports
+from atlas_retry.agents.models import MODELS
 from atlas_retry.config.layers import SAME, dotted
 from atlas_retry.config.sections import Configuration, inner_model
 from atlas_retry.guard.inspection import ALWAYS
@@ -43,12 +44,13 @@ say), else 3.
 
 def documents() -> dict[Path, str]:
     """Every generated file, whole."""
-    guard = HERE / "guard.md"
+    guard, costs = HERE / "guard.md", HERE / "costs.md"
     return {
         HERE / "configuration.md": "".join(_keys()),
         HERE / "config.schema.json": json.dumps(config.schema(), indent=2) + "\n",
         HERE / "report.schema.json": json.dumps(reports.schema(), indent=2) + "\n",
         guard: _between(guard.read_text(encoding="utf-8"), "rules", "".join(_rules())),
+        costs: _between(costs.read_text(encoding="utf-8"), "prices", "".join(_prices())),
     }
 
 
@@ -124,6 +126,15 @@ def _rules() -> Iterator[str]:
     for rule in RULES:
         lifted = "no" if rule.name in ALWAYS else "yes"
         yield f"| `{rule.name}` | {_line(rule.reason)} | {lifted} |\n"
+
+
+def _prices() -> Iterator[str]:
+    yield "| alias | model | input | output | cache write | cache read |\n"
+    yield "| --- | --- | --- | --- | --- | --- |\n"
+    for alias, model in MODELS.items():
+        price = model.price
+        figures = (price.input, price.output, price.cache_write, price.cache_read)
+        yield f"| `{alias}` | `{model.id}` | {' | '.join(f'{usd:g}' for usd in figures)} |\n"
 
 
 def main() -> None:

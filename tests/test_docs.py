@@ -72,7 +72,7 @@ def script(page: list[Step]) -> str:
     """Every command behind a mark, the exit code of the one before still in `$?`."""
     lines = ["code=0"]
     for number, step in enumerate(page):
-        lines += [f"echo '{MARK} {number}'", "(exit $code)", step.command, "code=$?"]
+        lines += [f"printf '\\n{MARK} {number}\\n'", "(exit $code)", step.command, "code=$?"]
     return "\n".join(lines)
 
 
@@ -99,8 +99,14 @@ def missing(step: Step, output: str) -> list[str]:
 def scratch(tmp_path: Path, environ: dict[str, str]) -> Path:
     root = tmp_path / "project"
     (root / ".atlas").mkdir(parents=True)
-    files = {"calc.py": CALC, "test_calc.py": TEST, ".gitignore": "__pycache__/\n.ruff_cache/\n"}
-    for name, text in {**files, ".atlas/config.yaml": CONFIGURATION}.items():
+    files = {
+        "calc.py": CALC,
+        "test_calc.py": TEST,
+        "pyproject.toml": "[project]\nname = 'calc'\nversion = '1'\n",
+        ".gitignore": "__pycache__/\n.ruff_cache/\n",
+        ".atlas/config.yaml": CONFIGURATION,
+    }
+    for name, text in files.items():
         (root / name).write_text(text)
     git(root, "init", "-q", "-b", "main", environ=environ)
     for key, value in (("user.name", "dev"), ("user.email", "dev@example.invalid")):
@@ -134,7 +140,8 @@ def test_the_commands_of_a_page_print_what_it_says(
     printed = list(outputs(run(scratch, script(page), environ)))
     assert len(printed) == len(page)
     for step, output in zip(page, printed, strict=True):
-        assert not missing(step, output), f"$ {step.command}\n{output}"
+        absent = missing(step, output)
+        assert not absent, f"$ {step.command}\n{output}"
         assert "Traceback" not in output
 
 
