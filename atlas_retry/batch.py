@@ -6,7 +6,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from atlas_retry import agents, history, judge, on_failure, process, state, wiring, workspace
+from atlas_retry import (
+    agents,
+    history,
+    judge,
+    on_failure,
+    process,
+    recording,
+    state,
+    wiring,
+    workspace,
+)
 from atlas_retry.decision import Progress
 from atlas_retry.errors import Interrupted, UsageError
 from atlas_retry.event_log import EventLog
@@ -18,6 +28,7 @@ from atlas_retry.recorded import aligned, completed
 from atlas_retry.redaction import secret_values
 from atlas_retry.reports import Recorded, Subject, of_run
 from atlas_retry.reports.documents import Cascade
+from atlas_retry.reports.handoff import handoff
 from atlas_retry.site import Site, open_site
 
 
@@ -143,6 +154,7 @@ def run_locked(
             )
             told(Notice(level=Level.WARNING, text=text))
             raise
+        outcome = _handed_off(outcome, folder)
         on_failure.tell(site.settings.retry.on_failure, outcome, site.environ, told)
         return outcome
 
@@ -155,6 +167,15 @@ def order_of(asked: Asked) -> history.Order:
         attempts_flag=asked.attempts_flag,
         allow=asked.allow,
     )
+
+
+def _handed_off(outcome: Outcome, folder: wiring.RunFolder) -> Outcome:
+    """Where a person has to go on, the run's folder says how."""
+    if not outcome.escalation_required:
+        return outcome
+    path = folder.path / "handoff.md"
+    path.write_text(handoff(outcome), encoding="utf-8", errors="replace")
+    return replace(outcome, handoff_path=str(path))
 
 
 def _opening(site: Site, asked: Asked, run_id: str) -> history.Opening:
@@ -183,6 +204,7 @@ def _journey(
 ) -> wiring.Journey:
     opening = journal.opening
     agent = agents.resolve(site.settings.agent.backend)(site.settings.agent, told, site.environ)
+    recorded = _recorder(site, asked)
     return wiring.Journey(
         site=site,
         git=site.git,
@@ -196,8 +218,8 @@ def _journey(
             recorded=opening.recorded,
             so_far=going_on.so_far if going_on else None,
         ),
-        agent=going_on.with_agent(agent) if going_on else agent,
-        reviewer=lambda gate: _reviewer(site, gate, told),
+        agent=recorded(going_on.with_agent(agent) if going_on else agent),
+        reviewer=lambda gate: recorded(_reviewer(site, gate, told)),
         seal=judge.seal(site.git, site.settings, site.environ),
         learnings=journal.recall,
         learn=journal.learn,
@@ -205,6 +227,14 @@ def _journey(
         emit=told,
         started_s=time.monotonic() - (going_on.elapsed_s if going_on else 0.0),
     )
+
+
+def _recorder(site: Site, asked: Asked) -> Callable[[Agent], Agent]:
+    """What makes an agent one that is recorded, where that is asked for. Raises UsageError."""
+    if asked.record is None:
+        return lambda agent: agent
+    folder = recording.open_folder(asked.record, site.root)
+    return lambda agent: recording.Recorder(agent=agent, git=site.git, folder=folder)
 
 
 def _reviewer(site: Site, gate: Gate, told: Emit) -> Agent:

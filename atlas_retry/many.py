@@ -186,13 +186,18 @@ class _Crew:
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True
             ) as scratch:
                 site = batch.site_of(folder, self.asked, {**self.environ, "TMPDIR": scratch})
-                outcome = batch.run_one(site, self.asked, told, self.purse)
+                outcome = batch.run_one(site, self._asked(folder), told, self.purse)
             # the folder is gone, so whoever asks the site something later needs another
             return folder, Finished(site=replace(site, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
             return folder, Finished(site=None, outcome=_broken(folder, error))
         finally:
             self.purse.leave(str(config.root_of(folder)))
+
+    def _asked(self, folder: Path) -> Asked:
+        """The same of every workspace, but for where it is recorded."""
+        record = self.asked.record
+        return replace(self.asked, record=record / self.labels[folder]) if record else self.asked
 
 
 def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:

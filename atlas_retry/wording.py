@@ -227,6 +227,8 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
         yield "  no attempt was better: the workspace is as it was before the first one", ""
     if outcome.learning_record_id:
         yield f"  recorded as {outcome.learning_record_id}: atlas learnings", "dim"
+    if outcome.handoff_path:
+        yield f"  for whoever goes on: {outcome.handoff_path}", ""
     if with_commands:
         yield from _next_commands(outcome)
 

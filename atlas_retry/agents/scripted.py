@@ -6,6 +6,9 @@
     delete        paths to remove, one a line
     *.diff, *.patch   applied in the order of their names, after the two above
     reply.json    fields of AgentReply: summary, cost_usd, status, gave_up ...
+    prompt.md     what was asked; for people
+
+`reviews/N-review-NAME.json` is the reply to the gate NAME in the N-th validation.
 
 A directory without numbered folders is a patch series: attempt N applies the Nth `*.diff` or
 `*.patch` in the order of their names, as `git format-patch` writes them.
@@ -28,6 +31,7 @@ from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings
 
+FILES, DELETE, REPLY, PROMPT = "files", "delete", "reply.json", "prompt.md"
 _PATCHES: Final = frozenset({".diff", ".patch"})
 _APPLY_S: Final = 60.0
 
@@ -62,6 +66,8 @@ def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentReq
             error=lack,
             remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
         )
+    if request.schema is not None:
+        return _reviewed(reviews_file(Path(path), request))
     steps = _steps(Path(path))
     if request.attempt > len(steps):
         error = f"{path} ends with attempt {len(steps)}"
@@ -70,6 +76,19 @@ def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentReq
         return _replay(steps[request.attempt - 1], request, emit, env)
     except (ScriptError, OSError, msgspec.DecodeError) as error:
         return AgentReply(status=ReplyStatus.FAILED, error=f"{path}: {error}")
+
+
+def reviews_file(script: Path, request: AgentRequest) -> Path:
+    """Where the reply to a review is kept; its scratch folder bears the gate's name."""
+    return script / "reviews" / f"{request.attempt}-{Path(request.scratch).name}.json"
+
+
+def _reviewed(file: Path) -> AgentReply:
+    try:
+        reply = _reply_in(file)
+    except (OSError, msgspec.DecodeError) as error:
+        return AgentReply(status=ReplyStatus.FAILED, error=f"{file}: {error}")
+    return reply or AgentReply(status=ReplyStatus.FAILED, error=f"there is no {file}")
 
 
 def _steps(script: Path) -> tuple[Path, ...]:
@@ -89,8 +108,8 @@ def _patches(folder: Path) -> tuple[Path, ...]:
 def _replay(step: Path, request: AgentRequest, emit: Emit, env: Mapping[str, str]) -> AgentReply:
     root = Path(request.workspace)
     reply = _recorded_reply(step)
-    copied = _copy_files(step / "files", root)
-    deleted = _delete(step / "delete", root)
+    copied = _copy_files(step / FILES, root)
+    deleted = _delete(step / DELETE, root)
     for path in (*copied, *deleted):
         emit(AgentActivity(text=f"{'Write' if path in copied else 'Delete'} {path}"))
     for patch in _patches(step) if step.is_dir() else (step,):
@@ -100,9 +119,12 @@ def _replay(step: Path, request: AgentRequest, emit: Emit, env: Mapping[str, str
 
 
 def _recorded_reply(step: Path) -> AgentReply:
-    file = step / "reply.json"
+    return _reply_in(step / REPLY) or AgentReply(status=ReplyStatus.DONE)
+
+
+def _reply_in(file: Path) -> AgentReply | None:
     if not file.is_file():
-        return AgentReply(status=ReplyStatus.DONE)
+        return None
     fields = msgspec.json.decode(file.read_bytes(), type=dict[str, msgspec.Raw])
     fields.setdefault("status", msgspec.Raw(b'"done"'))
     return msgspec.json.decode(msgspec.json.encode(fields), type=AgentReply)

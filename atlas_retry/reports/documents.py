@@ -97,6 +97,7 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema",
     escalation_required: bool
     learning_record_id: str | None
     start_snapshot: str | None
+    handoff_path: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +164,7 @@ def run_document(outcome: Outcome) -> RunDocument:
         escalation_required=outcome.escalation_required,
         learning_record_id=outcome.learning_record_id,
         start_snapshot=outcome.start_snapshot,
+        handoff_path=outcome.handoff_path,
     )
 
 

@@ -29,9 +29,12 @@ _DIFF: Final = re.compile(
     r"\A\s*(?:diff --git |--- \S.*\n\+\+\+ |@@ -\d|\*\*\* Begin Patch|<{7} )|^<{7} (?:SEARCH|HEAD)",
     re.MULTILINE,
 )
+_COMMENT: Final = r"^\s*(?:#|//|/\*|--|<!--|;|%)"
 _LEFT_OUT: Final = re.compile(
-    r"^\s*(?:#|//|/\*|--|<!--|;|%)?\s*(?:\.\.\.|…|\[)\s*\(?(?:the )?"
-    r"(?:rest|remaining|remainder|existing|other|previous|unchanged|same)\b[^\n]{0,80}$",
+    rf"{_COMMENT}?\s*(?:\.\.\.|…|\[)\s*\(?(?:the )?"
+    r"(?:rest|remaining|remainder|existing|other|previous|unchanged|same)\b[^\n]{0,80}$"
+    rf"|{_COMMENT}\s*[(\[]?(?:the )?(?:rest|remainder)\b[^\n]{{0,60}}"
+    r"\b(?:unchanged|the same|as before)\b[^\n]{0,20}$",
     re.MULTILINE | re.IGNORECASE,
 )
 _REDACTED: Final = "[redacted"

@@ -1,0 +1,80 @@
+"""Keeps what an agent was asked and what it did, in the layout that the scripted agent replays."""
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from atlas_retry import workspace
+from atlas_retry.agents.scripted import DELETE, FILES, PROMPT, REPLY, reviews_file
+from atlas_retry.errors import UsageError
+from atlas_retry.model import Agent, AgentReply, AgentRequest, ChangeStatus
+
+
+def open_folder(folder: Path, root: Path) -> Path:
+    """The folder of a new recording, made if need be.
+
+    Raises UsageError when there is something in it, or when it lies in the workspace.
+    """
+    if folder.resolve().is_relative_to(root.resolve()):
+        raise UsageError(
+            f"--record {folder}: the folder is in the workspace, so it would be part of the change",
+            remedy=f"name one outside {root}",
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise UsageError(
+            f"--record {folder}: the folder is not empty", remedy="name one that is not there yet"
+        )
+    return folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorder:
+    """An agent that asks another one and keeps what came of it."""
+
+    agent: Agent
+    git: workspace.Workspace
+    folder: Path
+
+    def __call__(self, request: AgentRequest) -> AgentReply:
+        if request.schema is not None:
+            return self._review(request)
+        before = workspace.snapshot(self.git)
+        reply = self.agent(request)
+        after = workspace.snapshot(self.git)
+        step = self.folder / str(request.attempt)
+        shutil.rmtree(step, ignore_errors=True)
+        step.mkdir()
+        (step / PROMPT).write_text(request.prompt, encoding="utf-8", errors="replace")
+        (step / REPLY).write_bytes(_written(reply))
+        self._keep_edits(before.id, after.id, step)
+        return reply
+
+    def _review(self, request: AgentRequest) -> AgentReply:
+        reply = self.agent(request)
+        file = reviews_file(self.folder, request)
+        file.parent.mkdir(exist_ok=True)
+        file.with_suffix(".md").write_text(request.prompt, encoding="utf-8", errors="replace")
+        file.write_bytes(_written(reply))
+        return reply
+
+    def _keep_edits(self, before_id: str, after_id: str, step: Path) -> None:
+        root, gone = self.git.root, []
+        for change in workspace.changes(self.git, before_id, after_id):
+            if change.status is ChangeStatus.DELETED:
+                gone.append(change.path)
+            elif os.path.lexists(root / change.path):
+                target = step / FILES / change.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(root / change.path, target, follow_symlinks=False)
+        if gone:
+            listing = "".join(f"{path}\n" for path in gone)
+            (step / DELETE).write_text(listing, "utf-8", "surrogateescape")
+
+
+def _written(reply: AgentReply) -> bytes:
+    """Without the session: the one who replays it cannot go on with it."""
+    return msgspec.json.format(msgspec.json.encode(replace(reply, session_id=None)), indent=2)

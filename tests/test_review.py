@@ -1,0 +1,195 @@
+"""Review gates: who is asked, what is shown, what an answer means, what it costs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.model import Level, Outcome, Status, Verdict
+from atlas_retry.redaction import clean
+from atlas_retry.review import opinion
+from tests.messages_server import Answer, MessagesServer, call, say, serving
+from tests.projects import FIXED, UNITTEST, WORSE, Project, make_project
+
+DIFF = """diff --git a/src/a.py b/src/a.py
+--- a/src/a.py
++++ b/src/a.py
+@@ -1 +1 @@
+-one
++two
+diff --git "a/docs/\\303\\251.md" "b/docs/\\303\\251.md"
+--- /dev/null
++++ "b/docs/\\303\\251.md"
+@@ -0,0 +1 @@
++three
+"""
+
+
+@pytest.mark.parametrize(
+    ("globs", "shown"),
+    [
+        ((), DIFF),
+        (("src/**",), DIFF[: DIFF.index("diff --git", 1)]),
+        (("*.md",), DIFF[DIFF.index("diff --git", 1) :]),
+        (("*.rs",), ""),
+    ],
+)
+def test_a_reviewer_is_shown_the_files_that_it_is_for(globs: tuple[str, ...], shown: str) -> None:
+    assert opinion.chosen(DIFF, globs) == shown
+
+
+def test_a_prompt_holds_the_question_and_the_diff_as_data() -> None:
+    text = opinion.prompt("Is it safe? {braces}", "+evil", "m4rk", clean)
+    assert "Is it safe? {braces}" in text
+    assert text.endswith("<data-m4rk>\n+evil\n</data-m4rk>")
+
+
+def test_a_long_diff_is_cut_in_the_middle_and_says_so() -> None:
+    text = opinion.prompt("?", "+first\n" + "+x\n" * 50_000 + "+last", "m", clean)
+    assert len(text) < opinion.MAX_DIFF_CHARS + 2_000
+    assert "+first" in text
+    assert "+last" in text
+    assert "truncated" in text
+
+
+@pytest.mark.parametrize(
+    ("told", "passes"),
+    [
+        ('{"pass": true, "complaints": []}', True),
+        ('Well.\n```json\n{"pass": false, "complaints": [{"message": "no"}]}\n```', False),
+        ('a {curly} thought, then {"pass": true}', True),
+        ('{"pass": "yes"}', None),
+        ('{"pass": true', None),
+        ("[" * 10_000, None),
+        ('{"a":' * 10_000 + "1" + "}" * 10_000, None),
+        ("", None),
+        ('{"pass": true, "complaints": [{"line": 3}]}', None),
+    ],
+)
+def test_an_answer_is_an_opinion_or_it_is_none(told: str, passes: bool | None) -> None:
+    found = opinion.read(told)
+    assert (found.passes if found else None) is passes
+
+
+@pytest.mark.parametrize(
+    ("complaint", "place"),
+    [
+        ({"message": "m", "path": "./a.py", "line": 3}, ("a.py", 3)),
+        ({"message": "m", "path": "a.py", "line": 0}, ("a.py", None)),
+        ({"message": "m", "path": "../a.py", "line": 3}, (None, None)),
+        ({"message": "m", "path": "/etc/passwd", "line": 3}, (None, None)),
+        ({"message": "m"}, (None, None)),
+    ],
+)
+def test_a_complaint_points_into_the_project_or_nowhere(
+    complaint: dict[str, object], place: tuple[str | None, int | None]
+) -> None:
+    told = opinion.read(json.dumps({"pass": False, "complaints": [complaint]}))
+    assert told
+    (found,) = opinion.diagnostics(told, "taste")
+    assert (found.path, found.region and found.region.start_line) == place
+    assert (found.tool, found.level) == ("taste", Level.ERROR)
+
+
+# --- in a run ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def judged(project: Project, server: MessagesServer, **gate: object) -> Outcome:
+    """A run whose author is scripted and whose reviewer is asked by the API."""
+    review = {"name": "taste", "prompt": "Is it plain?", "agent": "anthropic"} | gate
+    project.configure(validation={"test": [UNITTEST], "review": [review]})
+    project.environ.update(ANTHROPIC_API_KEY="dummy-key", ANTHROPIC_BASE_URL=server.url)
+    return project.retry()
+
+
+def answer(*, passes: bool, **complaint: object) -> Answer:
+    told = [complaint] if complaint else []
+    return call("submit_answer", **{"pass": passes, "complaints": told})
+
+
+def test_a_review_that_passes_lets_the_fix_stand_and_is_paid(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, cost_usd=0.25, summary="secret thoughts of the author")
+    with serving(answer(passes=True)) as server:
+        outcome = judged(project, server)
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.cost_usd == pytest.approx(0.25 + 1000 * 2e-6 + 10 * 10e-6)
+    (asked,) = server.requests
+    assert "Is it plain?" in asked.user_text
+    assert "+    return a + b" in asked.user_text
+    assert "secret thoughts" not in json.dumps(asked.body)
+    names = [tool["name"] for tool in asked.body["tools"]]  # type: ignore[attr-defined]
+    assert names == ["list_files", "read_file", "search", "submit_answer"]
+
+
+def test_what_a_review_wants_is_what_the_next_attempt_is_told(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED + "# see\n"})
+    project.attempt(2, {"calc.py": FIXED})
+    wish = answer(passes=False, path="calc.py", line=3, message="drop the comment")
+    with serving(wish, answer(passes=True)) as server:
+        outcome = judged(project, server)
+    assert outcome.verdict is Verdict.FIXED
+    first = outcome.attempts[0].validation
+    assert first
+    assert first.results[-1].status is Status.FAILED
+    assert "drop the comment" in Path(outcome.attempts[1].prompt_path or "").read_text()
+
+
+def test_a_review_may_cost_two_attempts(project: Project) -> None:
+    for number in (1, 2, 3):
+        project.attempt(number, {"calc.py": FIXED + f"# {number}\n"})
+
+    wishes = [answer(passes=False, message=word) for word in ("rename", "shorten", "explain")]
+    with serving(*wishes) as server:
+        outcome = judged(project, server)
+    assert outcome.verdict is Verdict.EXHAUSTED
+    assert "taste failed after 2 attempts" in (outcome.final_error or "")
+
+
+def test_what_the_tools_refuse_is_not_reviewed(project: Project) -> None:
+    project.attempt(1, {"calc.py": WORSE})
+    project.attempt(2, {"calc.py": FIXED})
+    with serving(answer(passes=True)) as server:
+        outcome = judged(project, server)
+    assert outcome.verdict is Verdict.FIXED
+    assert len(server.requests) == 1
+    told = outcome.attempts[0].validation
+    assert told
+    assert told.results[-1].status is Status.SKIPPED
+
+
+def test_a_change_outside_its_paths_costs_nothing(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    with serving() as server:
+        assert judged(project, server, paths=["docs/**"]).verdict is Verdict.FIXED
+    assert server.requests == []
+
+
+def test_without_ai_fix_nobody_is_asked(project: Project) -> None:
+    project.configure(validation={"test": ["true"], "review": [{"name": "taste", "prompt": "?"}]})
+    outcome = project.retry(ai_fix=False)
+    assert outcome.verdict is Verdict.CLEAN
+    assert outcome.final.results[-1].status is Status.SKIPPED
+
+
+@pytest.mark.parametrize("reply", [say("I like it."), call("submit_answer", opinion="good")])
+def test_a_reviewer_without_an_opinion_ends_the_run_as_broken(
+    project: Project, reply: Answer
+) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    with serving(reply, say("Really.")) as server:
+        outcome = judged(project, server)
+    assert outcome.verdict is Verdict.BROKEN
+    assert "taste" in (outcome.final_error or "")
+
+
+def test_no_review_is_made_that_cannot_be_paid(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, cost_usd=5.0)
+    with serving() as server:
+        outcome = judged(project, server)
+    assert outcome.verdict is Verdict.EXHAUSTED
+    assert server.requests == []
