@@ -1,0 +1,327 @@
+"""The Stop hook: what Claude Code is answered at the end of a turn, and how it is installed."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from atlas_retry import hook
+from atlas_retry.errors import ConfigError
+from tests.messages_server import MessagesServer, call, edit, say, serving
+from tests.projects import FIXED, Project, make_project
+from tests.test_agents_claude_code import real
+
+FAILS = "echo 'calc.py:1:5: E501 line too long'; exit 1"
+REQUIRED = "required quality gates fail"
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def gates(project: Project, *lines: object, **sections: object) -> None:
+    project.configure(validation={"lint": list(lines)}, **sections)
+
+
+def told(project: Project, *, active: bool, **more: str) -> bytes:
+    fields = {"session_id": "s", "cwd": str(project.root), "stop_hook_active": active}
+    return json.dumps(fields | more).encode()
+
+
+def end_turn(project: Project, *, active: bool = True, **more: str) -> Mapping[str, object]:
+    """The answer to the end of a turn; names in capitals are variables."""
+    variables = {key: text for key, text in more.items() if key.isupper()}
+    environ = project.environ | variables
+    answer = hook.stop(told(project, active=active, **more), environ, timeout_s=60)
+    found: Mapping[str, object] = msgspec.to_builtins(answer)
+    return found
+
+
+def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, object], str]:
+    """The same by the command line, as Claude Code calls it, and what stderr said."""
+    done = subprocess.run(
+        (sys.executable, "-m", "atlas_retry", "hook", "stop", "--timeout", str(timeout_s)),
+        cwd=project.root,
+        env=project.environ,
+        input=told(project, active=True),
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    return json.loads(done.stdout), done.stderr.decode()
+
+
+def test_a_green_turn_may_end_without_a_word(project: Project) -> None:
+    gates(project, "true")
+    assert end_turn(project) == {}
+
+
+def test_a_turn_is_sent_back_in_the_words_of_quality_gates(project: Project) -> None:
+    gates(project, {"run": FAILS, "name": "lint"}, {"run": "exit 7", "name": "types"})
+    answer = end_turn(project, active=False)
+    assert answer["decision"] == "block"
+    reason = str(answer["reason"])
+    assert reason.startswith(
+        "⚠️ Quality Gate Failures (attempt 1/3)\n\nThe following quality gates failed:\n\n"
+        "❌ lint\nError: exit code 1, 1 complaint\n"
+    )
+    assert "❌ types\nError: exit code 7" in reason
+    assert "E501 line too long" in reason
+    assert (
+        "\n\nPlease fix these issues and call task_completion when done.\n"
+        "Note: Do NOT call task_completion until all issues are resolved.\n" in reason
+    )
+    assert "Do NOT call the task complete until all issues are resolved" in reason
+
+
+def test_it_goes_on_until_the_limit_and_then_the_verdict_is_visible(project: Project) -> None:
+    gates(project, {"run": FAILS, "name": "lint"}, retry={"max_ai_retry_attempts": 2})
+    for attempt in (1, 2):
+        assert f"(attempt {attempt}/2)" in str(end_turn(project)["reason"])
+    for _ in range(2):
+        last = end_turn(project)
+        assert "decision" not in last
+        assert last["continue"] is False
+        assert "❌ lint failed after 2 attempts" in str(last["systemMessage"])
+        assert REQUIRED in str(last["stopReason"])
+
+
+def test_the_command_answers_on_stdout_and_tells_people_on_stderr(project: Project) -> None:
+    gates(project, FAILS, retry={"max_ai_retry_attempts": 0})
+    answer, err = called(project)
+    assert REQUIRED in str(answer["systemMessage"])
+    assert err == f"{answer['systemMessage']}\n"
+
+
+def test_it_goes_on_until_green(project: Project) -> None:
+    gates(project, "grep -q 'a + b' calc.py")
+    assert end_turn(project, active=False)["decision"] == "block"
+    (project.root / "calc.py").write_text(FIXED)
+    assert end_turn(project) == {"systemMessage": "Quality gates passed on attempt 1"}
+    assert end_turn(project) == {}
+
+
+@pytest.mark.parametrize(("limit", "blocks"), [(0, 0), (1, 1), (4, 4)])
+def test_a_gate_has_a_limit_of_its_own(project: Project, limit: int, blocks: int) -> None:
+    gates(project, {"run": FAILS, "max_retries": limit}, {"run": "true", "max_retries": 9})
+    answers = [end_turn(project) for _ in range(blocks + 1)]
+    assert ["decision" in answer for answer in answers] == [True] * blocks + [False]
+
+
+def test_claude_code_is_never_given_more_blocks_than_it_heeds(project: Project) -> None:
+    gates(project, {"run": FAILS, "max_retries": 99})
+    assert "(attempt 1/8)" in str(end_turn(project, session_id="other")["reason"])
+    answers = [end_turn(project, CLAUDE_CODE_STOP_HOOK_BLOCK_CAP="2") for _ in range(3)]
+    assert [answer.get("decision") for answer in answers] == ["block", "block", None]
+    assert REQUIRED in str(answers[-1]["systemMessage"])
+
+
+def test_a_new_prompt_of_the_user_starts_anew_and_sessions_are_apart(project: Project) -> None:
+    gates(project, FAILS, retry={"max_ai_retry_attempts": 1})
+    assert end_turn(project, active=False, prompt_id="p1")["decision"] == "block"
+    assert "decision" not in end_turn(project, active=False, prompt_id="p1")
+    assert end_turn(project, session_id="../../other")["decision"] == "block"
+    assert end_turn(project, active=False, prompt_id="p2")["decision"] == "block"
+
+
+def test_an_optional_gate_warns(project: Project) -> None:
+    gates(project, "true", {"run": FAILS, "name": "style", "required": False})
+    answer = end_turn(project)
+    assert answer == {"systemMessage": "⚠️ style failed (optional): exit code 1, 1 complaint"}
+
+
+def test_a_tool_that_is_not_there_blocks_nothing(project: Project) -> None:
+    gates(project, {"run": "no-such-tool-anywhere", "name": "gone"})
+    answer = end_turn(project)
+    assert "decision" not in answer
+    assert "gone could not be run" in str(answer["systemMessage"])
+
+
+def test_a_flaky_test_blocks_nothing(project: Project) -> None:
+    project.configure(validation={"test": ["test -e .seen || { touch .seen; exit 1; }"]})
+    assert end_turn(project) == {}
+
+
+def configure_badly(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").write_text("version: 1\nnope: 2\n")
+
+
+def remove_configuration(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").unlink()
+
+
+def close_state(project: Project) -> None:
+    state = Path(project.environ["ATLAS_HOME"])
+    state.write_text("a file where a folder should be")
+
+
+@pytest.mark.parametrize("spoil", [configure_badly, remove_configuration, close_state])
+def test_trouble_that_is_not_the_agents_is_told_and_blocks_nothing(
+    project: Project, spoil: object
+) -> None:
+    gates(project, FAILS)
+    assert callable(spoil)
+    spoil(project)
+    answer = end_turn(project)
+    assert list(answer) == ["systemMessage"]
+    assert "has not judged this turn" in str(answer["systemMessage"])
+
+
+def test_input_that_is_no_json_blocks_nothing(environ: dict[str, str]) -> None:
+    answer = hook.stop(b"{", environ, timeout_s=60)
+    assert answer.decision is None
+    assert "cannot be read" in (answer.system_message or "")
+
+
+def test_gates_that_take_too_long_are_ended_in_time_and_block_nothing(project: Project) -> None:
+    gates(project, "sleep 30")
+    since = time.monotonic()
+    answer, _ = called(project, timeout_s=4)
+    assert time.monotonic() - since < 20
+    assert "took longer than 2 s" in str(answer["systemMessage"])
+    assert "decision" not in answer
+
+
+def test_what_had_failed_when_the_time_was_over_counts(project: Project) -> None:
+    gates(project, {"run": FAILS, "name": "lint"}, "sleep 30")
+    answer, _ = called(project, timeout_s=4)
+    assert answer["decision"] == "block"
+    assert "❌ lint" in str(answer["reason"])
+
+
+def test_an_agent_of_a_run_is_left_to_the_run(project: Project) -> None:
+    gates(project, FAILS)
+    assert end_turn(project, ATLAS_INSIDE_AGENT="1") == {}
+
+
+def test_what_is_sent_back_is_bounded_and_holds_no_secret(project: Project) -> None:
+    loud = 'for i in $(seq 5000); do echo "line $i $API_TOKEN"; done; exit 1'
+    gates(project, *({"run": loud, "name": f"g{n}"} for n in range(6)))
+    reason = str(end_turn(project, API_TOKEN="hunter2-hunter2")["reason"])
+    assert len(reason) < 10_000
+    assert "hunter2" not in reason
+    assert all(f"❌ g{n}\n" in reason for n in range(6))
+
+
+# --- installing ---------------------------------------------------------------------------------
+
+LINE = "atlas hook stop --timeout 600"
+OTHER = {
+    "permissions": {"allow": ["Bash(ls:*)"]},
+    "hooks": {
+        "PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "x"}]}],
+        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
+    },
+    "naïve": "é",
+}
+
+
+def test_the_hook_is_put_beside_what_is_there_and_only_once() -> None:
+    before = json.dumps(OTHER, indent=4, ensure_ascii=False)
+    after = hook.merged(before, LINE, source="settings.json")
+    found = json.loads(after)
+    ours = found["hooks"]["Stop"].pop()
+    assert ours == {"hooks": [{"type": "command", "command": LINE, "timeout": 600}]}
+    assert found == OTHER
+    assert list(found) == list(OTHER)
+    assert '\n    "naïve": "é"' in after
+    assert hook.merged(after, LINE, source="settings.json") == after
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"hooks": {,}}', "settings.json:1:12"),
+        ("// mine\n{}", "settings.json:1:1"),
+        ("[]", "not an object"),
+        ('{"hooks": []}', "'hooks' is not an object"),
+        ('{"hooks": {"Stop": {}}}', "'Stop' is not a list"),
+        ('{"hooks": {}, "hooks": {}}', "'hooks' is there twice"),
+    ],
+)
+def test_settings_that_cannot_be_understood_are_refused(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        hook.merged(text, LINE, source="settings.json")
+
+
+def test_the_settings_are_written_for_the_project(project: Project) -> None:
+    file = project.root / ".claude" / "settings.json"
+    planned = hook.planned(project.root, project.environ)
+    assert not file.exists()
+    assert hook.install(project.root, project.environ) == (file, True)
+    assert file.read_text() == planned
+    assert "hook stop --timeout 600" in planned
+    assert hook.install(project.root, project.environ) == (file, False)
+
+
+# --- the real CLI -------------------------------------------------------------------------------
+
+
+SAID = (
+    *("--output-format", "stream-json", "--verbose"),
+    *("--model", "sonnet", "--permission-mode", "acceptEdits"),
+)
+
+
+def claude(project: Project, server: MessagesServer, prompt: str) -> list[Mapping[str, object]]:
+    """One headless session of the real CLI, as its stream of events."""
+    quiet = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING")
+    done = subprocess.run(
+        (real(), "-p", prompt, *SAID),
+        cwd=project.root,
+        env=project.environ
+        | dict.fromkeys((*quiet, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1")
+        | {
+            "CLAUDE_CONFIG_DIR": str(project.root.parent / "claude"),
+            "ANTHROPIC_BASE_URL": server.url,
+            "ANTHROPIC_API_KEY": "dummy-key",
+        },
+        stdin=subprocess.DEVNULL,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def hooked(project: Project) -> Project:
+    project.configure(
+        validation={"test": [{"run": "grep -q 'a + b' calc.py", "name": "sum"}]},
+        retry={"flake_reruns": 0, "max_ai_retry_attempts": 2},
+    )
+    entry = {"type": "command", "command": f"{sys.executable} -m atlas_retry hook stop"}
+    folder = project.root / ".claude"
+    folder.mkdir()
+    settings = {"hooks": {"Stop": [{"hooks": [entry | {"timeout": 60}]}]}}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    return project
+
+
+@pytest.mark.claude
+def test_claude_code_goes_on_until_the_gates_are_green(hooked: Project) -> None:
+    calc = hooked.root / "calc.py"
+    look = call("Read", file_path=str(calc))
+    with serving(say("done"), look, edit(calc, "a - b", "a + b"), say("now it is")) as server:
+        stream = claude(hooked, server, "make it green")
+    assert calc.read_text() == FIXED
+    assert "⚠️ Quality Gate Failures (attempt 1/2)" in server.requests[1].user_text
+    assert stream[-1]["result"] == "now it is"
+    assert "Quality gates passed on attempt 1" in json.dumps(stream, ensure_ascii=False)
+
+
+@pytest.mark.claude
+def test_claude_code_is_let_go_at_the_limit_and_says_what_we_said(hooked: Project) -> None:
+    with serving(*(say(f"done {n}") for n in range(9))) as server:
+        stream = claude(hooked, server, "make it green")
+    assert len(server.requests) == 3
+    told = json.dumps(stream, ensure_ascii=False)
+    assert "❌ sum failed after 2 attempts. The work is NOT done" in told
+    assert stream[-1]["terminal_reason"] == "stop_hook_prevented"
