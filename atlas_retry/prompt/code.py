@@ -15,7 +15,7 @@ MIN_PASSAGE_CHARS = 150
 TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE = 0.4
-ALMOST_WHOLE = 0.75
+ALMOST_WHOLE = 0.82
 MAX_CONSIDERED = 400
 MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""

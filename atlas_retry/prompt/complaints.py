@@ -20,7 +20,8 @@ _QUOTED = re.compile(
     r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]*\]\*?|\*)?[`\"'\u2019\u201d»]"
 )
 _OF_CLASS = re.compile(
-    r"(?:of|class|for class|supertype|type|in) [`\"'\u2018\u201c]([\w.]+)|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
+    r"(?:of|class|for class|supertype|type|in) [`\"'\u2018\u201c]([\w.]+)"
+    r"|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
 )
 _RUN_TIME = re.compile(
     r"undefined|not defined|unbound|syntax|cannot (find|access)|no attribute|no member"

@@ -17,6 +17,7 @@ LATER_ERROR_SHARE = 0.35
 """Later attempts are told more of what remains."""
 HISTORY_SHARE = 0.15
 OWN_WORDS_SHARE = 0.15
+MIN_ERROR_CHARS = 600
 MAX_RANKING = 100
 ELSEWHERE_SHARE, MAX_ELSEWHERE_CHARS = 0.07, 500
 
@@ -32,7 +33,7 @@ def compose(brief: Brief) -> Prompt:
     overhead = len(fenced("", brief.marker)) * 2 + 80
     room = max(0, budget - taken - overhead)
     share = LATER_ERROR_SHARE if brief.history else ERROR_SHARE
-    errors = quoted(results, _quoting(brief, min(room, max(int(budget * share), 300))))
+    errors = quoted(results, _quoting(brief, min(room, max(int(budget * share), MIN_ERROR_CHARS))))
     aside = min(int(budget * ELSEWHERE_SHARE), MAX_ELSEWHERE_CHARS)
     left = Cutting(
         project=project,

@@ -5,55 +5,27 @@ Flow is ignored: a name has the classes of all that is assigned to it. Unknown s
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 
+from atlas_retry.prompt.bindings import (
+    NOTHING,
+    Assigned,
+    Form,
+    Value,
+    Values,
+    binding,
+    limited,
+    parsed,
+    parts,
+)
 from atlas_retry.prompt.failing import fixture, is_test_path
-from atlas_retry.prompt.graph import Edge, Graph, Spot
+from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.special import implied
 from atlas_retry.syntax import ScopeKind
 
 MAX_DEPTH = 7
-MAX_VALUES = 6
 SURE_DEPTH = 3
 """What was inferred deeper may have been cut short and is not remembered."""
-RESOLVED, MENTIONED, OPERATOR, BY_NAME, UNKNOWN_OPERATOR = 1.0, 0.5, 0.8, 0.5, 0.15
-OVERRIDDEN = 0.7
-DUCK_TYPED = 0.2
-MAX_BY_NAME = 40
-
-
-class Form(StrEnum):
-    """What a value is of the definition that it belongs to."""
-
-    ITSELF = "itself"
-    INSTANCE = "instance"
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A class or function as an object, or an instance of a class."""
-
-    spot: Spot
-    form: Form
-
-
-Values = frozenset[Value]
-NOTHING: Values = frozenset()
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-_INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-
-
-@dataclass(frozen=True, slots=True)
-class Assigned:
-    """Something that gives a name its classes."""
-
-    expr: ast.expr
-    is_annotation: bool = False
-    is_entered: bool = False
-    """Bound by `with`."""
 
 
 class Inference:
@@ -63,7 +35,7 @@ class Inference:
         self.graph = graph
         self.module = lru_cache(maxsize=None)(self._module)
         self._nodes = lru_cache(maxsize=None)(self._index)
-        self._names = lru_cache(maxsize=None)(self._assignments)
+        self.names = lru_cache(maxsize=None)(self._assignments)
         self._attributes = lru_cache(maxsize=None)(self._attribute_assignments)
         self._returned: dict[Spot, Values] = {}
         self._known: dict[tuple[int, Spot], Values] = {}
@@ -86,111 +58,15 @@ class Inference:
     def node(self, spot: Spot) -> ast.AST | None:
         return self._nodes(spot.path).get((spot.scope.def_line, spot.scope.name))
 
-    def edges(self, spot: Spot) -> tuple[Edge, ...] | None:
-        """What a definition uses; None when it is not Python that parses."""
-        node = self.node(spot)
-        if node is None:
-            return None
-        found: dict[tuple[int, tuple[Spot, ...]], float] = {}
-        for part in _parts(node):
-            for weight, targets in self._used(part, spot):
-                line = getattr(part, "lineno", None) or spot.scope.def_line
-                others = tuple(target for target in targets if target != spot)
-                if others:
-                    place = (line, others)
-                    found[place] = max(found.get(place, 0.0), weight)
-        for target in self._construction(spot):
-            found[(spot.scope.def_line, (target,))] = RESOLVED
-        return tuple(Edge(line, weight, targets) for (line, targets), weight in found.items())
-
-    def _construction(self, spot: Spot) -> Iterator[Spot]:
-        if spot.scope.kind is ScopeKind.CLASS:
-            for name in ("__init__", "__new__", "__post_init__", "__init_subclass__"):
-                yield from self._method(spot, name)
-            yield from self.graph.bases(spot)
-
-    def _used(self, part: ast.AST, spot: Spot) -> Iterator[tuple[float, tuple[Spot, ...]]]:
-        match part:
-            case ast.Call(func=func):
-                yield from self._called(func, spot)
-            case ast.Attribute(value=value, attr=name):
-                for target in self._member(self.infer(value, spot), name):
-                    yield MENTIONED, (target,)
-                    yield from self._dispatched(target, MENTIONED)
-            case ast.Name(id=name, ctx=ast.Load()):
-                for meant in self.infer(part, spot):
-                    if meant.form is Form.ITSELF:
-                        yield MENTIONED, (meant.spot,)
-                for variable in self.graph.bare(spot.path, name):
-                    if variable.scope.kind is ScopeKind.VARIABLE:
-                        yield MENTIONED, (variable,)
-            case _:
-                pass
-        for operand, names in implied(part):
-            yield from self._operated(operand, names, spot)
-
-    def _called(self, func: ast.expr, spot: Spot) -> Iterator[tuple[float, tuple[Spot, ...]]]:
-        values = self.infer(func, spot)
-        for value in values:
-            if value.form is Form.INSTANCE:
-                for target in self._method(value.spot, "__call__"):
-                    yield RESOLVED, (target,)
-            else:
-                yield RESOLVED, (value.spot,)
-        if isinstance(func, ast.Attribute):
-            owners = self.infer(func.value, spot)
-            members = self._member(owners, func.attr)
-            for target in members:
-                yield RESOLVED, (target,)
-                yield from self._dispatched(target, RESOLVED)
-            if members and not _is_self(func.value):
-                yield from self._by_name(spot, func.attr, DUCK_TYPED)
-            if not values and not members:
-                forwarded = [t for v in owners for t in self._method(v.spot, "__getattr__")]
-                yield from ((RESOLVED, (target,)) for target in forwarded)
-                yield from self._by_name(spot, func.attr, BY_NAME)
-        elif not values and isinstance(func, ast.Name) and func.id in self._names(spot):
-            yield from self._by_name(spot, "__call__", UNKNOWN_OPERATOR)
-
-    def _operated(
-        self, operand: ast.expr, names: tuple[str, ...], spot: Spot
-    ) -> Iterator[tuple[float, tuple[Spot, ...]]]:
-        if not names or isinstance(operand, ast.Constant):
-            return
-        known = [v for v in self.infer(operand, spot) if v.form is Form.INSTANCE]
-        for value in known:
-            for name in names:
-                for target in self._method(value.spot, name):
-                    yield OPERATOR, (target,)
-        if not known:
-            yield from self._by_name(spot, names[0], UNKNOWN_OPERATOR)
-
-    def _dispatched(self, target: Spot, weight: float) -> Iterator[tuple[float, tuple[Spot, ...]]]:
-        """Methods of subclasses that may run instead."""
-        others = self.graph.overriding(target)
-        if others:
-            yield weight * OVERRIDDEN, others
-
-    def _by_name(
-        self, spot: Spot, name: str, weight: float
-    ) -> Iterator[tuple[float, tuple[Spot, ...]]]:
-        found = [
-            other
-            for other in self.graph.by_name.get(name, ())
-            if other.scope.owner and other.path.endswith(".py") and other != spot
-        ]
-        if 0 < len(found) <= MAX_BY_NAME:
-            yield weight, tuple(found)
-
-    def _method(self, owner: Spot, name: str) -> list[Spot]:
+    def method(self, owner: Spot, name: str) -> list[Spot]:
         return self.graph.method(owner.path, owner.scope.qualified_name, name)
 
-    def _member(self, values: Values, name: str) -> list[Spot]:
+    def member(self, values: Values, name: str) -> list[Spot]:
         return [
             member
             for value in values
             if value.spot.scope.kind is ScopeKind.CLASS
-            for member in self._method(value.spot, name)
+            for member in self.method(value.spot, name)
             if member.scope.kind is not ScopeKind.VARIABLE
         ]
 
@@ -219,7 +95,7 @@ class Inference:
             case ast.Await(value=value) | ast.NamedExpr(value=value) | ast.Starred(value=value):
                 found = self.infer(value, spot, deeper)
             case ast.BoolOp(values=values):
-                found = _limited(v for value in values for v in self.infer(value, spot, deeper))
+                found = limited(v for value in values for v in self.infer(value, spot, deeper))
             case ast.IfExp(body=body, orelse=other):
                 found = self.infer(body, spot, deeper) | self.infer(other, spot, deeper)
             case ast.BinOp() | ast.UnaryOp() | ast.Subscript():
@@ -233,9 +109,9 @@ class Inference:
         for operand, names in implied(expr):
             for value in self.infer(operand, spot, depth):
                 for name in names[:1]:
-                    for method in self._method(value.spot, name):
+                    for method in self.method(value.spot, name):
                         found += self.returned(method, depth)
-        return _limited(found)
+        return limited(found)
 
     def _result(self, func: ast.expr, spot: Spot, depth: int) -> Values:
         if isinstance(func, ast.Name) and func.id == "super":
@@ -243,18 +119,18 @@ class Inference:
         found: list[Value] = []
         for value in self.infer(func, spot, depth):
             if value.form is Form.INSTANCE:
-                for call in self._method(value.spot, "__call__"):
+                for call in self.method(value.spot, "__call__"):
                     found += self.returned(call, depth)
             elif value.spot.scope.kind is ScopeKind.CLASS:
                 found.append(Value(value.spot, Form.INSTANCE))
             else:
                 found += self.returned(value.spot, depth)
-        return _limited(found)
+        return limited(found)
 
     def _bases_of_owner(self, spot: Spot) -> Values:
         owner = self._owner(spot)
         bases = self.graph.bases(owner) if owner else ()
-        return _limited(Value(base, Form.INSTANCE) for base in bases)
+        return limited(Value(base, Form.INSTANCE) for base in bases)
 
     def _owner(self, spot: Spot) -> Spot | None:
         found = self.graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
@@ -266,13 +142,13 @@ class Inference:
         for owner in owners:
             if owner.spot.scope.kind is not ScopeKind.CLASS:
                 continue
-            for member in self._method(owner.spot, name):
+            for member in self.method(owner.spot, name):
                 found += self._as_value(member, owner, depth)
             found += self._attribute_of(owner.spot, name, depth)
         if not owners:
             dotted = ast.unparse(value)
             found += (Value(s, Form.ITSELF) for s in self.graph.through(spot.path, dotted, name))
-        return _limited(found)
+        return limited(found)
 
     def _as_value(self, member: Spot, owner: Value, depth: int) -> Values:
         if member.scope.kind is ScopeKind.VARIABLE:
@@ -294,7 +170,7 @@ class Inference:
                 owner = self._owner(spot)
                 form = Form.ITSELF if name == "cls" else Form.INSTANCE
                 return frozenset({Value(owner, form)}) if owner else NOTHING
-            given = self._names(spot).get(name)
+            given = self.names(spot).get(name)
             if given:
                 return self._assigned(given, spot, depth)
             if is_test_path(spot.path) and name in {one.arg for one in node.args.args}:
@@ -312,7 +188,7 @@ class Inference:
                 found += self._module_variable(spot, depth)
             else:
                 found.append(Value(spot, Form.ITSELF))
-        return _limited(found)
+        return limited(found)
 
     def _module_variable(self, spot: Spot, depth: int) -> Values:
         module = self.module(spot.path)
@@ -320,10 +196,10 @@ class Inference:
             return NOTHING
         found: list[Value] = []
         for statement in module.body:
-            given = _binding(statement).get(spot.scope.name)
+            given = binding(statement).get(spot.scope.name)
             if given:
                 found += self._assigned([given], spot, depth + 1)
-        return _limited(found)
+        return limited(found)
 
     def _assigned(self, given: list[Assigned], spot: Spot, depth: int) -> Values:
         found: list[Value] = []
@@ -334,28 +210,28 @@ class Inference:
                 found += self._entered(one.expr, spot, depth)
             else:
                 found += self.infer(one.expr, spot, depth)
-        return _limited(found)
+        return limited(found)
 
     def _entered(self, expr: ast.expr, spot: Spot, depth: int) -> Values:
         found: list[Value] = []
         for value in self.infer(expr, spot, depth):
-            enters = self._method(value.spot, "__enter__")
+            enters = self.method(value.spot, "__enter__")
             returned = [v for enter in enters for v in self.returned(enter, depth)]
             found += returned or [value]
-        return _limited(found)
+        return limited(found)
 
     def _annotated(self, expr: ast.expr, path: str, depth: int) -> Values:
         """Instances of every class that an annotation names; containers are seen through."""
         found: list[Value] = []
         for node in ast.walk(expr):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                inner = _parsed(node.value)
+                inner = parsed(node.value)
                 found += self._annotated(inner, path, depth + 1) if inner and depth < 9 else ()  # noqa: PLR2004 - strings in strings
             elif isinstance(node, (ast.Name, ast.Attribute)):
                 name = ast.unparse(node)
                 for value in self._class_named(name, path):
                     found.append(Value(value, Form.INSTANCE))
-        return _limited(found)
+        return limited(found)
 
     def _class_named(self, name: str, path: str) -> list[Spot]:
         first, _, last = name.rpartition(".")
@@ -376,10 +252,10 @@ class Inference:
             if ast.unparse(node.returns).strip("'\"").rpartition(".")[2] == "Self":
                 owner = self._owner(spot)
                 found += [Value(owner, Form.INSTANCE)] if owner else []
-        for part in _parts(node) if not found else ():
+        for part in parts(node) if not found else ():
             if isinstance(part, (ast.Return, ast.Yield)) and part.value is not None:
                 found += self.infer(part.value, spot, depth + 1)
-        self._returned[spot] = _limited(found)
+        self._returned[spot] = limited(found)
         return self._returned[spot]
 
     def _assignments(self, spot: Spot) -> dict[str, list[Assigned]]:
@@ -391,7 +267,7 @@ class Inference:
             if argument.annotation is not None:
                 found[argument.arg].append(Assigned(argument.annotation, is_annotation=True))
         for part in ast.walk(node):
-            for name, given in _binding(part).items():
+            for name, given in binding(part).items():
                 found[name].append(given)
         return found
 
@@ -402,86 +278,18 @@ class Inference:
         if not found and depth < MAX_DEPTH:
             for base in self.graph.bases(owner):
                 found += self._attribute_of(base, name, depth + 1)
-        return _limited(found)
+        return limited(found)
 
     def _attribute_assignments(self, owner: Spot) -> dict[str, list[tuple[Spot, Assigned]]]:
         """`self.name = ...` in the methods of a class, and what its body assigns."""
         found: dict[str, list[tuple[Spot, Assigned]]] = defaultdict(list)
         node = self.node(owner)
         for statement in node.body if isinstance(node, ast.ClassDef) else ():
-            for name, given in _binding(statement).items():
+            for name, given in binding(statement).items():
                 found[name].append((owner, given))
         for member in self.graph.members(owner):
             method = self.node(member)
             for part in ast.walk(method) if method else ():
-                for name, given in _binding(part, prefix="self.").items():
+                for name, given in binding(part, prefix="self.").items():
                     found[name].append((member, given))
         return found
-
-
-def _is_self(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Name) and expr.id in ("self", "cls")
-
-
-def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything below a definition; of a class, not its methods."""
-    if not isinstance(node, ast.ClassDef):
-        yield from ast.walk(node)
-        return
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, _INNER):
-            yield from ast.walk(child)
-
-
-def _binding(part: ast.AST, prefix: str = "") -> dict[str, Assigned]:
-    """The names that one statement binds, or the attributes of `self`."""
-    match part:
-        case ast.Assign(targets=targets, value=value):
-            pairs = [(target, Assigned(value)) for target in targets]
-        case ast.AnnAssign(target=target, annotation=annotation):
-            pairs = [(target, Assigned(annotation, is_annotation=True))]
-        case ast.NamedExpr(target=target, value=value):
-            pairs = [(target, Assigned(value))]
-        case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
-            pairs = [(target, Assigned(value, is_entered=True))]
-        case _:
-            return {}
-    found: dict[str, Assigned] = {}
-    for target, given in pairs:
-        name = _target(target, prefix)
-        if name:
-            found[name] = given
-    return found
-
-
-def _target(target: ast.expr, prefix: str) -> str | None:
-    match target:
-        case ast.Name(id=name) if not prefix:
-            return name
-        case ast.Attribute(value=ast.Name(id="self"), attr=name) if prefix:
-            return name
-        case _:
-            return None
-
-
-def _parsed(text: str) -> ast.expr | None:
-    try:
-        return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _limited(values: Iterator[Value] | list[Value]) -> Values:
-    return frozenset(list(dict.fromkeys(values))[:MAX_VALUES])
-
-
-def resolved(graph: Graph) -> Callable[[Spot], tuple[Edge, ...]]:
-    """What a definition uses: by its classes in Python that parses, by names elsewhere."""
-    inference = Inference(graph)
-
-    @cache
-    def edges(spot: Spot) -> tuple[Edge, ...]:
-        told = inference.edges(spot)
-        return graph.edges(spot) if told is None else told
-
-    return edges

@@ -12,7 +12,7 @@ from atlas_retry.model import Frame
 from atlas_retry.prompt.failing import FailingTest, is_test_path, passing
 from atlas_retry.prompt.flow import Edges, Weights, all_lines, led_to, mean, spread
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.inference import resolved
+from atlas_retry.prompt.links import resolved
 from atlas_retry.prompt.words import Topic, name_share, overlap, quoted_share, stem_share, topic
 from atlas_retry.syntax import ScopeKind
 
