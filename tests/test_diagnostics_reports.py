@@ -101,3 +101,8 @@ def test_junit_counts_the_tests_that_ran() -> None:
     assert (told.path, told.message, told.test_id) == ("t.rb", "m", "c")
     assert told.region
     assert told.region.start_line == 4
+
+
+def test_a_diagnostic_without_a_message_is_named_by_its_rule() -> None:
+    content = b'[{"code": "F401", "message": " ", "filename": "a.py"}]'
+    assert [d.message for d in diagnose(reported("ruff-json", content)).diagnostics] == ["F401"]

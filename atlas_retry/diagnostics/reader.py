@@ -50,8 +50,15 @@ def diagnose(output: ToolOutput) -> Findings:
         replace(_quoted(found, log) if found.first >= 0 else found.diagnostic, count=count)
         for found, count in _distinct(told)
     )
-    placed = tuple(settled(d, output.root, output.cwd) for d in diagnostics)
+    placed = tuple(settled(_worded(d), output.root, output.cwd) for d in diagnostics)
     return _findings(output, log, readings, placed)
+
+
+def _worded(diagnostic: Diagnostic) -> Diagnostic:
+    """The diagnostic with a message, even where its tool gives none."""
+    if diagnostic.message.strip():
+        return diagnostic
+    return replace(diagnostic, message=diagnostic.rule_id or "failed without a message")
 
 
 def _report(output: ToolOutput) -> Report | None:
