@@ -1,0 +1,31 @@
+"""An agent with a conversation, which is cut off in its first turn. For `test_resume`."""
+
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from atlas_retry.events import AgentActivity, Emit
+from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
+from atlas_retry.settings import AgentSettings
+from tests.projects import FIXED
+
+
+def factory(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """`agent.path` names a folder in which it notes what it was asked."""
+    notes = Path(settings.path or environ["HOME"])
+
+    def ask(request: AgentRequest) -> AgentReply:
+        root = Path(request.workspace)
+        emit(AgentActivity(text="reading", session_id="conversation-1", cost_usd=0.1))
+        is_first = not (notes / "asked").exists()
+        with (notes / "asked").open("a") as file:
+            seen = (root / "calc.py").read_text().splitlines()[-1]
+            file.write(f"{request.session} {request.session_id} {seen}\n")
+        if is_first:
+            (root / "calc.py").write_text("# half done\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        (root / "calc.py").write_text(FIXED)
+        return AgentReply(status=ReplyStatus.DONE, cost_usd=0.5, session_id=request.session_id)
+
+    return ask

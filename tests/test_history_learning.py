@@ -1,0 +1,251 @@
+"""What a run teaches later ones, and how little of it is said; how runs have gone, in figures."""
+
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.errors import UsageError
+from atlas_retry.history import connect, learning, notebook, overview, reading, statistics, writing
+from atlas_retry.history.learning import MAX_CHARS
+from atlas_retry.history.rules import Tally, tally
+from atlas_retry.history.tables import plot
+from atlas_retry.model import (
+    Diagnostic,
+    Kind,
+    Outcome,
+    Status,
+    Validation,
+    Verdict,
+    WorkspaceFacts,
+)
+from tests.projects import FIXED, WORSE, Project, make_project
+from tests.values import GREEN, RED, attempt, result, validation
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def failed(rule: str, fingerprint: str) -> Validation:
+    told = Diagnostic(tool="ruff", rule_id=rule, message=rule, fingerprint=fingerprint, path="a.py")
+    return validation(replace(result("lint", Status.FAILED, kind=Kind.LINT), diagnostics=(told,)))
+
+
+def outcome(baseline: Validation = RED, verdict: Verdict = Verdict.EXHAUSTED) -> Outcome:
+    green = verdict is Verdict.FIXED
+    made = attempt(1, GREEN if green else baseline, summary="took the \x1b[31mimport\n out")
+    return Outcome(
+        run_id="20261122-120000-aaaa",
+        verdict=verdict,
+        workspace=WorkspaceFacts(name="project", root="/project"),
+        baseline=baseline,
+        final=GREEN if green else baseline,
+        attempts=(made,),
+        final_error=None if green else "lint failed after 1 attempt",
+        escalation_required=not green,
+    )
+
+
+def recorded(to: sqlite3.Connection, what: Outcome, repository: str = "/repository") -> str:
+    record = learning.record_of(what)
+    assert record
+    with writing(to):
+        return learning.store(to, repository, record)
+
+
+def recalled(
+    to: sqlite3.Connection, about: Validation, repository: str = "/repository"
+) -> tuple[str, ...]:
+    keys = learning.keys_of(about)
+    query, *values = learning.recalling(repository, keys)
+    return learning.lines(to.execute(query, values).fetchall(), keys)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> sqlite3.Connection:
+    return connect(tmp_path)
+
+
+def test_a_record_says_what_failed_what_was_tried_and_how_it_ended() -> None:
+    record = learning.record_of(outcome(failed("F401", "f1")))
+    assert record
+    assert (record.failure_type, record.gates) == ("lint", ("lint",))
+    assert record.rules == (("f1", "ruff F401"),)
+    assert record.files_involved == ("a.py",)
+    assert record.attempts[0].summary == "took the import out"
+    assert record.attempts[0].fell_short == "still failing: lint"
+    assert record.escalation_required
+
+
+def test_without_an_attempt_nothing_is_learned() -> None:
+    assert learning.record_of(replace(outcome(), attempts=())) is None
+
+
+def test_ids_count_by_the_day_and_are_not_used_again(journal: sqlite3.Connection) -> None:
+    with closing(journal) as to:
+        names = [recorded(to, outcome()) for _ in range(2)]
+        notebook.forget(to, names[1])
+        names.append(recorded(to, outcome()))
+    assert [name[-3:] for name in names] == ["001", "002", "003"]
+    assert all(re.fullmatch(r"lr-\d{4}-\d\d-\d\d-\d{3}", name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("about", "repository", "is_told"),
+    [
+        (failed("F401", "f1"), "/repository", True),
+        (failed("F401", "another"), "/repository", True),
+        (failed("E501", "another"), "/repository", False),
+        (failed("F401", "f1"), "/somebody/elses", False),
+    ],
+    ids=["same complaint", "same rule", "neither", "another repository"],
+)
+def test_what_matches_by_fingerprint_or_rule_is_told_within_the_repository(
+    journal: sqlite3.Connection, about: Validation, repository: str, is_told: bool
+) -> None:
+    with closing(journal) as to:
+        recorded(to, outcome(failed("F401", "f1")))
+        assert bool(recalled(to, about, repository)) == is_told
+
+
+def test_at_most_three_short_lines_are_told_and_none_twice(journal: sqlite3.Connection) -> None:
+    with closing(journal) as to:
+        for number in range(6):
+            what = outcome(failed("F401", f"f{number}"))
+            made = replace(what.attempts[0], summary=f"{number // 2} " + "word " * 200)
+            recorded(to, replace(what, attempts=(made,)))
+        told = recalled(to, failed("F401", "f0"))
+    assert len(told) == len(set(told)) == 3
+    assert all(len(line) <= MAX_CHARS and "\n" not in line for line in told)
+
+
+def test_a_persons_words_take_the_place_of_the_records(journal: sqlite3.Connection) -> None:
+    with closing(journal) as to:
+        name = recorded(to, outcome(failed("F401", "f1")))
+        notebook.note(to, name, "re-export it in __all__")
+        assert recalled(to, failed("F401", "f1")) == ("ruff F401: re-export it in __all__",)
+
+
+def test_what_fixed_a_complaint_is_told_when_it_comes_back(journal: sqlite3.Connection) -> None:
+    with closing(journal) as to:
+        recorded(to, outcome(failed("F401", "f1"), Verdict.FIXED))
+        told = recalled(to, failed("F401", "f1"))
+    assert told == ("ruff F401: an earlier run fixed it in a.py: took the import out",)
+
+
+def test_the_next_prompt_has_it_and_the_outcome_names_it(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = make_project(tmp_path, environ)
+    project.attempt(1, {"calc.py": WORSE}, summary="times, it should be times")
+    first = project.retry(retry__max_ai_retry_attempts=1)
+    assert first.learning_record_id
+    again = project.retry(retry__max_ai_retry_attempts=1)
+    assert "times, it should be times" in Path(again.attempts[0].prompt_path or "").read_text()
+
+
+def test_a_run_that_ends_green_leaves_a_record_and_names_none(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = make_project(tmp_path, environ)
+    project.attempt(1, {"calc.py": FIXED}, summary="plus")
+    assert project.retry().learning_record_id is None
+    with reading(Path(environ["ATLAS_HOME"])) as connection:
+        (kept,) = notebook.every(connection)
+    assert kept.record.verdict == "fixed"
+    assert "everything passed" in notebook.page_of(kept)
+
+
+@pytest.mark.parametrize("act", [notebook.one, notebook.forget])
+def test_a_record_that_is_not_there_is_a_usage_error(
+    journal: sqlite3.Connection, act: object
+) -> None:
+    assert callable(act)
+    with closing(journal) as to, pytest.raises(UsageError):
+        act(to, "lr-2026-01-01-001")
+
+
+def test_a_failed_run_is_handed_to_the_users_command(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = make_project(tmp_path, environ)
+    project.configure(retry={"on_failure": f"cat > {tmp_path}/told.json"})
+    project.attempt(1, {"calc.py": WORSE})
+    project.retry(retry__max_ai_retry_attempts=1)
+    assert '"schema": "atlas.run/1"' in (tmp_path / "told.json").read_text()
+
+
+def test_a_green_run_is_not(tmp_path: Path, environ: dict[str, str]) -> None:
+    project = make_project(tmp_path, environ)
+    project.configure(retry={"on_failure": f"cat > {tmp_path}/told.json"})
+    project.attempt(1, {"calc.py": FIXED})
+    project.retry()
+    assert not (tmp_path / "told.json").exists()
+
+
+def test_complaints_are_counted_by_what_became_of_them() -> None:
+    before = validation(*failed("F401", "a").results, *failed("E501", "b").results)
+    after = validation(*failed("E501", "b").results, *failed("E501", "c").results)
+    assert tally(before, after) == {
+        "ruff E501": Tally(fixed=0, remaining=1, introduced=1),
+        "ruff F401": Tally(fixed=1, remaining=0, introduced=0),
+    }
+
+
+def test_statistics_count_attempts_gates_rules_and_money(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project: Project = make_project(tmp_path, environ)
+    project.attempt(1, {"calc.py": WORSE}, cost_usd=0.25)
+    project.attempt(2, {"calc.py": FIXED}, cost_usd=0.75)
+    project.retry()
+    with reading(Path(environ["ATLAS_HOME"])) as connection:
+        found = statistics.statistics(connection, "")
+        nothing = statistics.statistics(connection, "2100-01-01")
+    assert (found.runs, found.with_attempts, found.fixed) == (1, 1, 1)
+    assert (found.cost_usd, found.cost_per_fix_usd) == (1.0, 1.0)
+    assert [(turn.name, turn.failed, turn.fixed) for turn in found.attempts] == [
+        ("1", 1, 0),
+        ("2", 1, 1),
+    ]
+    assert [(kind.name, kind.failed, kind.fixed) for kind in found.kinds] == [("test", 1, 1)]
+    assert sum(rule.fixed for rule in found.rules) >= 1
+    assert nothing.runs == 0
+    assert nothing.cost_per_fix_usd is None
+    assert "100%  (1 of 1)" in plot(found.attempts)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        (None, ""),
+        ("7d", "2026-11-15T12:00:00Z"),
+        ("12h", "2026-11-22T00:00:00Z"),
+        ("2w", "2026-11-08T12:00:00Z"),
+        ("2026-01-31T00:00:00Z", "2026-01-31T00:00:00Z"),
+    ],
+)
+def test_since_takes_a_span_or_a_date(text: str | None, moment: str) -> None:
+    assert statistics.moment(text, NOW) == moment
+
+
+@pytest.mark.parametrize("text", ["", "7", "7y", "tomorrow", "2026-13-01"])
+def test_since_refuses_anything_else(text: str) -> None:
+    with pytest.raises(UsageError, match="--since"):
+        statistics.moment(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("time", "shown"),
+    [
+        ("2026-11-22T11:59:30Z", "30 s"),
+        ("2026-11-22T11:00:00Z", "1 h"),
+        ("2026-11-19T11:00:00Z", "3 d"),
+        ("2026-11-22T12:00:09Z", "0 s"),
+    ],
+)
+def test_an_age_is_told_in_its_largest_unit(time: str, shown: str) -> None:
+    assert overview.age(time, NOW) == shown

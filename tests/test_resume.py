@@ -1,0 +1,216 @@
+"""Runs that are cut off and go on: nothing is paid twice, and nobody's edits are run over."""
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.history import RunRow, State, archive, reading
+from atlas_retry.model import Verdict
+from tests.crashes import PACKAGE, resume_after_kills
+from tests.projects import CALC, UNITTEST, Project, git, make_project
+
+FIX = "printf 'def add(a, b):\\n    return a + b\\n' > calc.py"
+SIGNAL_ONCE = (
+    "echo asked >> {notes}/asked; "
+    "[ -e {notes}/once ] || {{ touch {notes}/once; printf half > calc.py; kill -{signal} $PPID; "
+    "sleep 9; }}; {fix}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A project whose agent, or gate, ends atlas in the middle of a run."""
+
+    project: Project
+    notes: Path
+
+    @property
+    def calc(self) -> Path:
+        return self.project.root / "calc.py"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {**self.project.environ, "PYTHONPATH": str(PACKAGE)}
+
+    def agent(self, line: str, **rest: object) -> None:
+        self.project.configure(agent={"backend": "command", "command": line}, **rest)
+
+    def signalled(self, name: str) -> subprocess.CompletedProcess[str]:
+        """A run that gets this signal in its first turn, with a file half written."""
+        self.agent(SIGNAL_ONCE.format(notes=self.notes, signal=name, fix=FIX))
+        return self.atlas("retry", ".", "--ai-fix")
+
+    def atlas(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            (sys.executable, "-m", "atlas_retry", *arguments),
+            cwd=self.project.root,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def asked(self) -> list[str]:
+        return (self.notes / "asked").read_text().splitlines()
+
+    def runs(self) -> tuple[RunRow, ...]:
+        with reading(Path(self.environ["ATLAS_HOME"])) as connection:
+            return archive.runs(connection)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, environ: dict[str, str]) -> Scene:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    return Scene(project=make_project(tmp_path, environ), notes=notes)
+
+
+@pytest.mark.parametrize(("name", "code"), [("KILL", -signal.SIGKILL), ("INT", 130)])
+def test_a_turn_that_was_cut_off_starts_over_from_its_snapshot(
+    scene: Scene, name: str, code: int
+) -> None:
+    assert scene.signalled(name).returncode == code
+    done = scene.atlas("resume", "--ai-fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = scene.runs()
+    assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
+    assert scene.asked() == ["asked", "asked"]
+    if name == "KILL":
+        assert "what was unfinished is put back (it is held): calc.py" in done.stdout
+
+
+def test_a_turn_that_is_over_is_not_paid_again(scene: Scene) -> None:
+    """The gate ends atlas: the agent has answered, the attempt is not finished."""
+    notes = scene.notes
+    once = f"touch {notes}/once; kill -KILL $PPID; sleep 9"
+    kill = f"[ ! -e {notes}/asked ] || [ -e {notes}/once ] || {{ {once}; }}"
+    scene.agent(
+        f"echo asked >> {scene.notes}/asked; {FIX}",
+        validation={"test": [{"name": "deadly", "run": kill}, UNITTEST]},
+    )
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    done = scene.atlas("resume", "--ai-fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert scene.asked() == ["asked"]
+    (row,) = scene.runs()
+    assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
+
+
+def test_a_conversation_goes_on_with_its_edits_in_place(scene: Scene) -> None:
+    scene.project.configure(
+        agent={"backend": "tests.resuming_agent:factory", "path": str(scene.notes)}
+    )
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    done = scene.atlas("resume", "--ai-fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert scene.asked() == ["new None     return a - b", "resume conversation-1 # half done"]
+    (row,) = scene.runs()
+    assert row.cost_usd == 0.5
+
+
+@pytest.mark.parametrize("how", ["edit", "commit", "gate"])
+def test_a_workspace_that_has_moved_on_is_refused_with_the_difference(
+    scene: Scene, how: str
+) -> None:
+    scene.signalled("INT")
+    environ = scene.project.environ
+    expected = "calc.py"
+    if how == "edit":
+        scene.calc.write_text(CALC + "# mine\n")
+    elif how == "commit":
+        git(scene.project.root, "commit", "-q", "--allow-empty", "-m", "on", environ=environ)
+        expected = "refs/heads/main"
+    else:
+        scene.project.configure(validation={"lint": ["true"]})
+        expected = "its gates were"
+    refused = scene.atlas("resume", "--ai-fix")
+    assert refused.returncode == 3
+    assert expected in refused.stderr
+    assert "atlas undo" in refused.stderr
+    assert scene.asked() == ["asked"]
+
+
+def test_without_the_flag_a_pipe_is_told_how_and_nothing_is_spent(scene: Scene) -> None:
+    scene.signalled("INT")
+    told = scene.atlas("resume")
+    assert told.returncode == 1
+    assert f"next: atlas resume {scene.project.root} --ai-fix" in told.stdout
+    assert scene.asked() == ["asked"]
+    assert scene.runs()[0].is_open
+
+
+def test_the_next_run_names_what_was_cut_off(scene: Scene) -> None:
+    scene.signalled("KILL")
+    (cut_off,) = scene.runs()
+    told = scene.atlas("retry").stdout
+    assert "atlas resume" in told
+    assert f"atlas undo {cut_off.id}" in told
+    assert [row.state for row in scene.runs()] == [State.VALIDATION_FAILED, State.ABANDONED]
+
+
+def test_undo_after_a_sudden_end_leaves_what_was_edited_long_after(scene: Scene) -> None:
+    scene.signalled("KILL")
+    time.sleep(5)
+    (scene.project.root / "test_calc.py").write_text("# mine\n")
+    done = scene.atlas("undo")
+    assert "edited since, so left as it is: test_calc.py" in done.stdout
+    assert scene.calc.read_text() == CALC
+    assert (scene.project.root / "test_calc.py").read_text() == "# mine\n"
+
+
+def test_all_goes_on_with_every_run_that_was_cut_off(scene: Scene) -> None:
+    scene.signalled("KILL")
+    done = scene.atlas("resume", "--all", "--ai-fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert scene.runs()[0].verdict is Verdict.FIXED
+    assert "nothing to resume" in scene.atlas("resume", "--all").stdout
+
+
+def test_a_person_at_a_terminal_is_asked(scene: Scene) -> None:
+    scene.signalled("INT")
+    shown = _at_a_terminal(scene, ("s", "q"))
+    assert "retry with AI fix" in shown
+    assert "AssertionError" in shown
+    assert scene.runs()[0].state is State.ABANDONED
+    assert scene.asked() == ["asked"]
+
+
+def _at_a_terminal(scene: Scene, answers: tuple[str, ...]) -> str:
+    """What `atlas resume` shows on a terminal, given these answers to its question."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", "resume"),
+        cwd=scene.project.root,
+        env={**scene.environ, "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown, waiting = "", list(answers)
+    while select.select([ours], [], [], 20)[0]:
+        try:
+            shown += os.read(ours, 4096).decode()
+        except OSError:  # the other end is closed
+            break
+        if waiting and shown.count("abandon [s]:") > len(answers) - len(waiting):
+            os.write(ours, f"{waiting.pop(0)}\n".encode())
+    os.close(ours)
+    assert child.wait(timeout=20) == 1
+    return shown
+
+
+def test_no_attempt_is_paid_twice_however_often_a_run_is_killed(tmp_path: Path) -> None:
+    tally = resume_after_kills(tmp_path, runs=1, seed=3, kills=3)
+    assert (tally.unlike, tally.paid_twice, tally.verdicts) == ([], [], {"fixed": 1})
