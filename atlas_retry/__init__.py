@@ -1,3 +1,18 @@
-"""atlas makes a project's checks pass; see `atlas --help`."""
+"""atlas makes a project's checks pass; see `atlas --help`, or `retry` and `validate` here."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from atlas_retry.api import retry, validate
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "retry", "validate"]
+
+
+def __getattr__(name: str) -> object:
+    """Start-up: the command line imports this module first and pays for nothing else."""
+    if name in ("retry", "validate"):
+        from atlas_retry import api  # noqa: PLC0415
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,13 +1,13 @@
 """Open a workspace with its configuration, and say how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from atlas_retry import config, gates, state, workspace
-from atlas_retry.errors import WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.redaction import secret_values
 from atlas_retry.settings import Settings
@@ -96,6 +96,15 @@ def _watched(site: Site) -> gates.Watched:
             change.path for change in workspace.changes(site.git, before, after)
         ),
     )
+
+
+def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
+    """The gates of these kinds or names, all of them for none. Raises UsageError."""
+    for word in only:
+        if not any(word in (gate.kind, gate.name) for gate in gates):
+            known = ", ".join(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
+            raise UsageError(f"no gate is of kind or name {word!r}", remedy=f"one of: {known}")
+    return tuple(g for g in gates if not only or g.kind in only or g.name in only)
 
 
 def failing_gates(site: Site, validation: Validation) -> tuple[Gate, ...]:

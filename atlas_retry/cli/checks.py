@@ -1,15 +1,14 @@
 """`atlas validate` and its short forms: run gates, ask no agent."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from atlas_retry.cli import options
-from atlas_retry.errors import UsageError
-from atlas_retry.model import Gate, Kind, Validation
+from atlas_retry.model import Kind, Validation
 
 OK, FAILED, BROKEN = 0, 1, 3
 
@@ -39,7 +38,12 @@ def validate(
     """Run the gates of the project."""
     from atlas_retry import gates  # noqa: PLC0415 - start-up
     from atlas_retry.cli import output  # noqa: PLC0415 - start-up
-    from atlas_retry.site import open_site, plan, validation_logs  # noqa: PLC0415 - start-up
+    from atlas_retry.site import (  # noqa: PLC0415 - start-up
+        open_site,
+        plan,
+        select,
+        validation_logs,
+    )
 
     targets = output.targets(report or [])
     site = open_site(path.resolve(), os.environ)
@@ -84,15 +88,6 @@ def _short_form(kind: Kind) -> Callable[..., int]:
         )
 
     return command
-
-
-def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
-    """The gates of these kinds or names, all of them for none. Raises UsageError."""
-    for word in only:
-        if not any(word in (gate.kind, gate.name) for gate in gates):
-            known = ", ".join(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
-            raise UsageError(f"no gate is of kind or name {word!r}", remedy=f"one of: {known}")
-    return tuple(g for g in gates if not only or g.kind in only or g.name in only)
 
 
 def exit_code_of(validation: Validation) -> int:

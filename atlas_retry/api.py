@@ -1,0 +1,54 @@
+"""Validation and the loop for Python programs, as the command line runs them. Prints nothing."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from atlas_retry import batch, gates
+from atlas_retry.events import Event
+from atlas_retry.model import Outcome, Validation
+from atlas_retry.site import open_site, plan, select, validation_logs
+
+OnEvent = Callable[[Event], None]
+
+
+def _unseen(_: Event) -> None:
+    """What happens to events that nobody asked for."""
+
+
+def validate(
+    path: str | os.PathLike[str] = ".",
+    *,
+    only: Sequence[str] = (),
+    check: bool = False,
+    settings: Mapping[str, object] | None = None,
+    on_event: OnEvent = _unseen,
+) -> Validation:
+    """Run the gates of a workspace; asks no agent. The configuration and `os.environ` count.
+
+    `only` are kinds or names of gates, `check` fails gates that change files, `settings` are keys
+    of the configuration with dots: {"validation.timeout": "1m"}. Raises an AtlasError for what
+    has to be mended first: ConfigError, UsageError, WorkspaceError.
+    """
+    site = open_site(Path(path).resolve(), os.environ, settings)
+    how = replace(plan(site, validation_logs(site)), check=check)
+    return gates.validate(select(site.settings.gates, only), how, on_event)
+
+
+def retry(
+    path: str | os.PathLike[str] = ".",
+    *,
+    ai_fix: bool = False,
+    settings: Mapping[str, object] | None = None,
+    on_event: OnEvent = _unseen,
+) -> Outcome:
+    """Validate and mend what fails; with `ai_fix` by asking the agent, which may cost.
+
+    How it ended is `Outcome.verdict`; nothing that an agent does raises. `settings` as for
+    `validate`: {"retry.max_cost_usd": 1}. Raises an AtlasError for what has to be mended first, and
+    Interrupted once everything is put back, where signals are handled by
+    `atlas_retry.process.handle_signals`.
+    """
+    asked = batch.Asked(ai_fix=ai_fix, overrides=settings or {})
+    return batch.run_one(batch.site_of(Path(path).resolve(), asked, os.environ), asked, on_event)
