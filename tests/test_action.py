@@ -1,0 +1,205 @@
+"""action.yml, the workflow and the hooks: what they promise, and their shell steps run as is."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.projects import FIXED, Project, git, make_project
+
+ROOT = Path(__file__).parents[1]
+LIMIT_S = 120.0
+PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+
+
+def read(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+    return content
+
+
+ACTION = read("action.yml")
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    code: int
+    log: str
+    outputs: dict[str, str]
+
+
+def step(project: Project, name: str, **values: str) -> Ended:
+    """One step as the runner runs it: `sh -e`, its own variables, a file for outputs."""
+    output = project.root.parent / "outputs"
+    output.touch()
+    settings = {
+        "GITHUB_ACTIONS": "true",
+        "CI": "true",
+        "GITHUB_OUTPUT": str(output),
+        "STEP_ATLAS": str(Path(sys.executable).with_name("atlas")),
+        "STEP_BASE": "HEAD",
+        "STEP_BUDGET": "5",
+        "STEP_MODEL": "",
+        "STEP_ARGUMENTS": "",
+        "STEP_REPORT": "report.json",
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), project.environ["PATH"])),
+    }
+    done = subprocess.run(
+        ("sh", "-e", "-c", STEPS[name]["run"]),
+        cwd=project.root,
+        env=project.environ | settings | values,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    told = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    return Ended(code=done.returncode, log=done.stdout, outputs=told)
+
+
+def test_every_step_says_its_shell_and_takes_inputs_through_the_environment_alone() -> None:
+    for name, each in STEPS.items():
+        assert each["shell"] == "sh", name
+        assert "${{" not in each["run"], name
+
+
+def test_every_input_and_output_is_explained() -> None:
+    for each in (*ACTION["inputs"].values(), *ACTION["outputs"].values()):
+        assert each["description"]
+    assert set(ACTION["outputs"]) == {"verdict", "report"}
+
+
+def test_no_action_is_used_that_is_not_pinned_by_commit() -> None:
+    assert not [each for each in STEPS.values() if "uses" in each]
+    texts = [(ROOT / name).read_text() for name in (".github/workflows/ci.yml", "docs/ci.md")]
+    used = [name for text in texts for name in re.findall(r"uses: (\S+)", text)]
+    assert used
+    for name in used:
+        assert name in ("./", "OWNER/atlas@SHA") or PINNED.fullmatch(name), name
+
+
+def test_the_workflow_may_do_nothing_but_read() -> None:
+    workflow = read(".github/workflows/ci.yml")
+    assert workflow["permissions"] == {}
+    for name, job in workflow["jobs"].items():
+        assert job["permissions"] == {"contents": "read"}, name
+
+
+def test_the_versions_come_from_the_classifiers(tmp_path: Path, environ: dict[str, str]) -> None:
+    job = read(".github/workflows/ci.yml")["jobs"]["pythons"]
+    (reading,) = [each["run"] for each in job["steps"] if each.get("id") == "read"]
+    output = tmp_path / "outputs"
+    env = environ | {"GITHUB_OUTPUT": str(output)}
+    beside = {"PATH": f"{Path(sys.executable).parent}:{environ['PATH']}"}
+    subprocess.run(("sh", "-e", "-c", reading), cwd=ROOT, env=env | beside, check=True)
+    versions = json.loads(output.read_text().removeprefix("versions="))
+    assert "3.11" in versions
+    assert all(re.fullmatch(r"3\.\d+", version) for version in versions)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "verdict"), [("true", 0, "clean"), ("exit 1", 1, "failed")]
+)
+def test_validate_tells_verdict_and_report(
+    line: str, code: int, verdict: str, project: Project
+) -> None:
+    project.configure(validation={"lint": [line]})
+    ended = step(project, "Run atlas", STEP_MODE="validate")
+    assert ended.code == code
+    assert ended.outputs["verdict"] == verdict
+    document = json.loads(Path(ended.outputs["report"]).read_bytes())
+    assert document["schema"] == "atlas.report/1"
+
+
+def test_a_missing_tool_is_broken(project: Project) -> None:
+    project.configure(validation={"lint": ["no-such-tool-anywhere"]})
+    ended = step(project, "Run atlas", STEP_MODE="validate")
+    assert (ended.code, ended.outputs["verdict"]) == (3, "broken")
+
+
+def test_retry_mends_within_its_budget(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    ended = step(project, "Run atlas", STEP_MODE="retry", STEP_MODEL="haiku", STEP_BUDGET="1")
+    assert (ended.code, ended.outputs["verdict"]) == (0, "fixed")
+    assert json.loads(Path(ended.outputs["report"]).read_bytes())["attempts"][0]["model"] == "haiku"
+
+
+def test_guard_judges_the_change_since_the_base(project: Project) -> None:
+    (project.root / "test_calc.py").unlink()
+    ended = step(project, "Run atlas", STEP_MODE="guard")
+    assert (ended.code, ended.outputs["verdict"]) == (1, "failed")
+    assert "test-removed" in ended.log
+
+
+def test_arguments_are_parted_at_blanks_and_are_no_patterns(project: Project) -> None:
+    project.configure(validation={"lint": ["true"]})
+    ended = step(
+        project,
+        "Run atlas",
+        STEP_MODE="validate",
+        STEP_ARGUMENTS="--only lint --report junit=*.xml",
+    )
+    assert ended.code == 0
+    assert (project.root / "*.xml").exists()
+
+
+def test_a_mode_that_there_is_not_is_refused(project: Project) -> None:
+    assert step(project, "Run atlas", STEP_MODE="deploy; true").code == 2
+
+
+def test_the_configuration_of_a_fork_comes_from_the_base(project: Project) -> None:
+    before = (project.root / ".atlas" / "config.yaml").read_text()
+    project.configure(validation={"lint": ["curl example.invalid"]})
+    (project.root / "atlas.yaml").write_text("version: 1\n")
+    project.commit()
+    ended = step(project, "Take a stranger's configuration from the base", STEP_BASE="HEAD~1")
+    assert ended.code == 0, ended.log
+    assert (project.root / ".atlas" / "config.yaml").read_text() == before
+    assert not (project.root / "atlas.yaml").exists()
+
+
+def test_a_link_in_place_of_the_configuration_is_not_followed(project: Project) -> None:
+    elsewhere = project.root.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config.yaml").write_text("mine")
+    git(project.root, "rm", "-q", "-r", ".atlas", environ=project.environ)
+    (project.root / ".atlas").symlink_to(elsewhere)
+    project.commit()
+    step(project, "Take a stranger's configuration from the base", STEP_BASE="HEAD~1")
+    assert (elsewhere / "config.yaml").read_text() == "mine"
+    assert not (project.root / ".atlas").is_symlink()
+
+
+def test_a_fork_is_never_mended_with_secrets_at_hand() -> None:
+    refusing = STEPS["Refuse to spend on a stranger's branch"]
+    assert next(iter(STEPS)) == refusing["name"]
+    assert refusing["if"] == "inputs.mode == 'retry' && github.event.pull_request.head.repo.fork"
+    assert "exit 2" in refusing["run"]
+
+
+def test_the_hooks_for_pre_commit_name_commands_that_there_are(project: Project) -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    for hook in hooks:
+        done = subprocess.run(
+            (*hook["entry"].replace("atlas", f"{sys.executable} -m atlas_retry", 1).split(), "-h"),
+            cwd=project.root,
+            env=project.environ,
+            check=False,
+            capture_output=True,
+            timeout=LIMIT_S,
+        )
+        assert done.returncode == 0, hook["id"]
