@@ -1,12 +1,10 @@
 """Run gates: what runs alone, what side by side, and what each end means. Asks no agent."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from importlib import import_module
 from itertools import groupby
-from pathlib import Path
 
 from atlas_retry.events import (
     Emit,
@@ -19,102 +17,21 @@ from atlas_retry.events import (
     ValidationStarted,
     now,
 )
-from atlas_retry.gate_results import Reading, result_of
+from atlas_retry.gate_plan import Plan, command_of, log_name
+from atlas_retry.gate_results import result_of
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
-from atlas_retry.process import Command, Completed, Ended, run, run_all
+from atlas_retry.process import Completed, Ended, run, run_all
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
-
-AGENT_SECRETS = (
-    "ANTHROPIC_*",
-    "CLAUDE_CODE_*",
-    "OPENAI_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "AWS_BEARER_TOKEN_BEDROCK",
-)
-"""Names of variables that a gate sees only when its `pass_env` names them."""
-
-GIT_LOCAL = frozenset(
-    {
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_PREFIX",
-        "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    }
-)
-"""Set while git runs a hook; a test that makes a repository of its own would write into ours."""
 
 
 def unseen(_: Event) -> None:
     """An emitter for who does not watch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """How a validation sees that files changed; None where there is no git to ask."""
-
-    take: Callable[[], str]
-    """The id of the work tree as it is now."""
-    between: Callable[[str, str], tuple[str, ...]]
-    """The paths that differ between two ids."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How to run gates in one workspace."""
-
-    root: Path
-    logs: Path
-    """An existing folder for the whole output of every gate."""
-    environ: Mapping[str, str]
-    jobs: int = 1
-    check: bool = False
-    """A gate that changes files fails."""
-    fail_fast: bool = False
-    flake_reruns: int = 0
-    after_attempt: bool = False
-    """A missing tool is then the attempt's doing: failed, not broken."""
-    previous: Validation | None = None
-    """The validation of the same gates before; its failures try their `recheck` first."""
-    watched: Watched | None = None
-    review: Callable[[Gate], GateResult] | None = None
-    parsers: tuple[tuple[str, str], ...] = ()
-    secrets: frozenset[str] = frozenset()
-    """Values that never leave in a result."""
-    known_s: Mapping[str, float] = field(default_factory=dict)
-    """How long a gate took before, by name."""
-
-    @property
-    def reading(self) -> Reading:
-        return Reading(
-            root=self.root,
-            secrets=self.secrets,
-            parsers=self.parsers,
-            after_attempt=self.after_attempt,
-        )
-
-
 def is_writer(gate: Gate) -> bool:
     """Whether a gate changes files, and so runs alone."""
     return gate.writes or gate.kind in WRITERS
-
-
-def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
-    """What a gate's command sees: the user's environment without the agents' secrets."""
-    inherited = {
-        name: value
-        for name, value in environ.items()
-        if name not in GIT_LOCAL and (name in gate.pass_env or not _is_secret(name))
-    }
-    return inherited | dict(gate.env)
-
-
-def _is_secret(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in AGENT_SECRETS)
 
 
 def validate(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validation:
@@ -174,29 +91,12 @@ def _skipped(gate: Gate, why: str) -> GateResult:
     )
 
 
-def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
-    """The process that stands for one of a gate's shell lines."""
-    return Command(
-        argv=("/bin/sh", "-c", line),
-        cwd=plan.root / gate.cwd,
-        env=environment(gate, plan.environ),
-        timeout_s=gate.timeout_s,
-        log_dir=plan.logs / log_name,
-        keep_daemons=gate.keep_daemons,
-    )
-
-
-def _log_name(position: int, gate: Gate, suffix: str = "") -> str:
-    safe = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
-    return f"{position:02d}-{safe}{suffix}"
-
-
 def _run_writer(gate: Gate, position: int, plan: Plan, emit: Emit) -> GateResult:
     before = plan.watched.take() if plan.watched else ""
-    result = _run_one(gate, _log_name(position, gate), plan, emit)
+    result = _run_one(gate, log_name(position, gate), plan, emit)
     changed = _changed(plan, before)
     if changed and not result.success and result.status is Status.FAILED:
-        result = _run_one(gate, _log_name(position, gate, "-again"), plan, emit)
+        result = _run_one(gate, log_name(position, gate, "-again"), plan, emit)
         changed = _changed(plan, before)
     result = replace(result, changed=changed)
     if changed and plan.check and result.success:
@@ -300,12 +200,12 @@ def _run_readers(
     narrow = [(n, g, g.recheck) for n, g in order if g.recheck and _failed_before(n, plan)]
     if narrow:
         jobs = [
-            Job(gate=g, line=line, log_name=_log_name(n, g, "-recheck")) for n, g, line in narrow
+            Job(gate=g, line=line, log_name=log_name(n, g, "-recheck")) for n, g, line in narrow
         ]
         ended = zip(narrow, _wave(jobs, plan, emit, tell_failed), strict=True)
         results = {n: result for (n, _, _), result in ended if not result.success}
     whole = [(n, g) for n, g in order if n not in results]
-    jobs = [Job(gate=g, line=g.run, log_name=_log_name(n, g)) for n, g in whole]
+    jobs = [Job(gate=g, line=g.run, log_name=log_name(n, g)) for n, g in whole]
 
     results |= dict(zip((n for n, _ in whole), _wave(jobs, plan, emit, tell), strict=True))
     return [_settled(number, gate, results[number], plan, emit) for number, gate in numbered]
@@ -332,7 +232,7 @@ def _settled(number: int, gate: Gate, result: GateResult, plan: Plan, emit: Emit
 
 def _rerun(gate: Gate, number: int, result: GateResult, plan: Plan, emit: Emit) -> GateResult:
     for again in range(1, plan.flake_reruns + 1):
-        second = _run_one(gate, _log_name(number, gate, f"-rerun{again}"), plan, emit)
+        second = _run_one(gate, log_name(number, gate, f"-rerun{again}"), plan, emit)
         if second.status is Status.PASSED:
             return replace(
                 result,
@@ -368,7 +268,7 @@ def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[
 
 def _run_fixer(gate: Gate, line: str, number: int, plan: Plan, emit: Emit) -> tuple[str, ...]:
     before = plan.watched.take() if plan.watched else ""
-    completed = run(command_of(gate, line, plan, _log_name(number, gate, "-fix")))
+    completed = run(command_of(gate, line, plan, log_name(number, gate, "-fix")))
     changed = _changed(plan, before)
     success = completed.ended is Ended.EXITED and completed.exit_code == 0
     emit(FixerFinished(gate=gate.name, command=line, success=success, changed=changed))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from atlas_retry.events import Emit, Notice
-from atlas_retry.gates import environment
+from atlas_retry.gate_plan import environment
 from atlas_retry.model import Gate, Kind, Level, Outcome
 from atlas_retry.process import Command, run
 from atlas_retry.reports.documents import encode, run_document

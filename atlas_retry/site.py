@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from atlas_retry import config, gates, state, workspace
+from atlas_retry import config, state, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.gate_plan import Plan, Watched
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.redaction import secret_values
 from atlas_retry.settings import Settings
@@ -76,9 +77,9 @@ def _prune(parent: Path, *, keep: int) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def plan(site: Site, logs: Path) -> gates.Plan:
+def plan(site: Site, logs: Path) -> Plan:
     """How gates run in a site, before a command's flags."""
-    return gates.Plan(
+    return Plan(
         root=site.root,
         logs=logs,
         environ=site.environ,
@@ -89,8 +90,8 @@ def plan(site: Site, logs: Path) -> gates.Plan:
     )
 
 
-def _watched(site: Site) -> gates.Watched:
-    return gates.Watched(
+def _watched(site: Site) -> Watched:
+    return Watched(
         take=lambda: workspace.snapshot(site.git).id,
         between=lambda before, after: tuple(
             change.path for change in workspace.changes(site.git, before, after)

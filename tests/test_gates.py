@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.events import Event, GateFinished, GateStarted
-from atlas_retry.gates import Plan, Watched, environment, run_fixers, validate
+from atlas_retry.gate_plan import Plan, Watched, environment
+from atlas_retry.gates import run_fixers, validate
 from atlas_retry.model import Gate, Kind, Status
 from tests.values import gate
 

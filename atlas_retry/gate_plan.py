@@ -1,0 +1,110 @@
+"""How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from atlas_retry.gate_results import Reading
+from atlas_retry.model import Gate, GateResult, Validation
+from atlas_retry.process import Command
+
+AGENT_SECRETS = (
+    "ANTHROPIC_*",
+    "CLAUDE_CODE_*",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+)
+"""Names of variables that a gate sees only when its `pass_env` names them."""
+
+GIT_LOCAL = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    }
+)
+"""Set while git runs a hook; a test that makes a repository of its own would write into ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """How a validation sees that files changed; None where there is no git to ask."""
+
+    take: Callable[[], str]
+    """The id of the work tree as it is now."""
+    between: Callable[[str, str], tuple[str, ...]]
+    """The paths that differ between two ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How to run gates in one workspace."""
+
+    root: Path
+    logs: Path
+    """An existing folder for the whole output of every gate."""
+    environ: Mapping[str, str]
+    jobs: int = 1
+    check: bool = False
+    """A gate that changes files fails."""
+    fail_fast: bool = False
+    flake_reruns: int = 0
+    after_attempt: bool = False
+    """A missing tool is then the attempt's doing: failed, not broken."""
+    previous: Validation | None = None
+    """The validation of the same gates before; its failures try their `recheck` first."""
+    watched: Watched | None = None
+    review: Callable[[Gate], GateResult] | None = None
+    parsers: tuple[tuple[str, str], ...] = ()
+    secrets: frozenset[str] = frozenset()
+    """Values that never leave in a result."""
+    known_s: Mapping[str, float] = field(default_factory=dict)
+    """How long a gate took before, by name."""
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(
+            root=self.root,
+            secrets=self.secrets,
+            parsers=self.parsers,
+            after_attempt=self.after_attempt,
+        )
+
+
+def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a gate's command sees: the user's environment without the agents' secrets."""
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if name not in GIT_LOCAL and (name in gate.pass_env or not _is_secret(name))
+    }
+    return inherited | dict(gate.env)
+
+
+def _is_secret(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in AGENT_SECRETS)
+
+
+def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
+    """The process that stands for one of a gate's shell lines."""
+    return Command(
+        argv=("/bin/sh", "-c", line),
+        cwd=plan.root / gate.cwd,
+        env=environment(gate, plan.environ),
+        timeout_s=gate.timeout_s,
+        log_dir=plan.logs / log_name,
+        keep_daemons=gate.keep_daemons,
+    )
+
+
+def log_name(position: int, gate: Gate, suffix: str = "") -> str:
+    """The folder of a gate's output: its position and as much of its name as is safe."""
+    safe = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
+    return f"{position:02d}-{safe}{suffix}"
