@@ -1,4 +1,4 @@
-"""Any command as an agent: it gets the prompt and edits the workspace. Parses no agent's format."""
+"""Any command as an agent: it gets the prompt and edits the workspace."""
 
 import re
 import shlex
@@ -9,6 +9,7 @@ from typing import Final
 
 from atlas_retry import process
 from atlas_retry.agents.answers import gave_up, last_lines
+from atlas_retry.agents.command_output import read
 from atlas_retry.agents.environment import agent_environment, nested
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
@@ -65,14 +66,17 @@ def _filled(line: str, prompt_file: Path, workspace: str) -> str:
 
 
 def _reply(done: Completed) -> AgentReply:
-    said = done.stdout.text
+    told = read(done.stdout.text)
     status = _status(done)
     return AgentReply(
         status=status,
-        summary=said.strip()[-MAX_SUMMARY_CHARS:],
+        summary=told.words.strip()[-MAX_SUMMARY_CHARS:],
         error=None if status is ReplyStatus.DONE else _error(done),
         remedy="see agent.command" if status is ReplyStatus.UNAVAILABLE else None,
-        gave_up=gave_up(said),
+        gave_up=gave_up(told.words),
+        session_id=told.session_id,
+        cost_usd=told.cost_usd,
+        tokens=told.tokens,
     )
 
 

@@ -21,7 +21,7 @@ ANSWER: Final = "submit_fix"
 LIST, READ, SEARCH = "list_files", "read_file", "search"
 MAX_TOKENS: Final = 64_000
 """The most that every model of the last years can write in one answer; thinking counts."""
-LONG_FILE_LINES: Final = 60
+LONG_FILE_LINES: Final = 40
 """From here on an edit costs fewer tokens than the file: measured, see docs/agents.md."""
 
 

@@ -11,6 +11,7 @@ Measured on 2.1.330 (and the reason of every flag below):
   request is 22 kB instead of 40.
 - `--include-partial-messages`: a sign of life while the model thinks, and what a run that is cut
   off has used.
+- `--fallback-model`: taken after three answers of 529, and where the model is not known.
 - `@path` in the prompt would be read without any permission check: file mentions are off.
 """
 
@@ -72,6 +73,7 @@ def argv(
     resumes = request.session is Session.RESUME
     optional = {
         "--model": request.model,
+        "--fallback-model": _fallback(settings.models, request.model),
         "--effort": _of_attempt(settings.effort, request.attempt),
         "--max-turns": settings.max_turns,
         "--max-budget-usd": _budget(request.cost_usd),
@@ -93,6 +95,11 @@ def argv(
         *(f"{flag}={value}" for flag, value in optional.items() if value is not None),
         *settings.extra_args,
     )
+
+
+def _fallback(models: tuple[str, ...], model: str | None) -> str | None:
+    """For when the model is overloaded: another one that the user has named."""
+    return next((other for other in models if model and other != model), None)
 
 
 def _budget(cost_usd: float | None) -> str | None:

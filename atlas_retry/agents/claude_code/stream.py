@@ -173,6 +173,13 @@ class Transcript:
         self.refused_logins += retry.error_status in _REFUSED_LOGIN
         yield TransportRetried(number=self.retries, reason=f"API error: {retry.reason}")
 
+    def read_fallback(self, line: bytes) -> Iterator[Event]:
+        told = decode(line, wire.Fallback)
+        if told and told.fallback_model:
+            self.model = told.fallback_model
+            text = f"{told.original_model} cannot be had now: {told.fallback_model} goes on"
+            yield AgentActivity(text=one_line(text), session_id=self.session_id)
+
     def read_denied(self, line: bytes) -> Iterator[Event]:
         denied = decode(line, wire.Denied)
         if denied:
@@ -205,6 +212,7 @@ class Transcript:
 _READERS: dict[tuple[str, str | None], Callable[[Transcript, bytes], Iterator[Event]]] = {
     ("system", "init"): Transcript.read_init,
     ("system", "api_retry"): Transcript.read_retry,
+    ("system", "model_fallback"): Transcript.read_fallback,
     ("system", "permission_denied"): Transcript.read_denied,
     ("assistant", ""): Transcript.read_assistant,
     ("stream_event", ""): Transcript.read_partial,

@@ -82,6 +82,13 @@ class Retry(msgspec.Struct):
         return f"{what or 'no connection'}{wait}"
 
 
+class Fallback(msgspec.Struct):
+    """The CLI goes on with another model."""
+
+    original_model: str = ""
+    fallback_model: str = ""
+
+
 class Denied(msgspec.Struct):
     tool_use_id: str
     tool_name: str = ""

@@ -1,0 +1,143 @@
+"""Session, cost and last words in what agent CLIs print as JSON. Pure; knows no CLI by name.
+
+Read are the shapes of `codex exec --json`, `gemini --output-format json`, `opencode run --format
+json` and `claude --output-format json`; text that is no JSON is left alone.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from atlas_retry.model import Tokens
+
+MAX_LINE_CHARS: Final = 1 << 20
+_COST_IN_TEXT: Final = re.compile(r"^Cost: .*\$(\d+\.\d+) session\.?$", re.MULTILINE)
+"""As aider ends."""
+
+
+class _Cache(msgspec.Struct):
+    read: int = 0
+    write: int = 0
+
+
+class _Tokens(msgspec.Struct):
+    """Under the names that each of them uses."""
+
+    input: int = 0
+    output: int = 0
+    cache: _Cache = msgspec.field(default_factory=_Cache)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    prompt: int = 0
+    candidates: int = 0
+    cached: int = 0
+
+    @property
+    def told(self) -> Tokens:
+        """In our words; Codex and Gemini count cached tokens as part of the input."""
+        within = self.cached_input_tokens + self.cached
+        return Tokens(
+            input=self.input + self.input_tokens + self.prompt - within,
+            output=self.output + self.output_tokens + self.candidates,
+            cache_read=self.cache.read + self.cache_read_input_tokens + within,
+            cache_write=self.cache.write + self.cache_creation_input_tokens,
+        )
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    cost: float | None = None
+    tokens: _Tokens | None = None
+
+
+class _Model(msgspec.Struct):
+    tokens: _Tokens = msgspec.field(default_factory=_Tokens)
+
+
+class _Stats(msgspec.Struct):
+    models: dict[str, _Model] = {}
+
+
+class _Said(msgspec.Struct, rename={"session": "sessionID"}):
+    type: str = ""
+    session: str | None = None
+    session_id: str | None = None
+    thread_id: str | None = None
+    total_cost_usd: float | None = None
+    response: str | None = None
+    result: str | None = None
+    usage: _Tokens | None = None
+    stats: _Stats | None = None
+    part: _Part | None = None
+    item: _Part | None = None
+
+    @property
+    def words(self) -> str | None:
+        spoken = (part for part in (self.part, self.item) if part)
+        text = next((p.text for p in spoken if p.type in ("text", "agent_message")), None)
+        return self.response or self.result or text
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self.total_cost_usd if self.part is None else self.part.cost
+
+    @property
+    def tokens(self) -> Iterator[Tokens]:
+        counts = [self.usage, self.part and self.part.tokens]
+        if self.stats:
+            counts += [model.tokens for model in self.stats.models.values()]
+        yield from (count.told for count in counts if count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a CLI says of its own turn."""
+
+    words: str
+    session_id: str | None = None
+    cost_usd: float | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+
+
+def read(printed: str) -> Told:
+    """What is known from the output of a CLI; all of the output where it is no JSON."""
+    said = list(_objects(printed))
+    words = [line.words for line in said if line.words]
+    ids = [line.session_id or line.session or line.thread_id for line in said]
+    costs = [line.cost_usd for line in said if line.cost_usd is not None]
+    tokens = [count for line in said for count in line.tokens]
+    in_text = _COST_IN_TEXT.findall(printed)
+    return Told(
+        words=words[-1] if words else printed,
+        session_id=next((one for one in ids if one), None),
+        cost_usd=sum(costs) if costs else float(in_text[-1]) if in_text else None,
+        tokens=Tokens(
+            input=sum(count.input for count in tokens),
+            output=sum(count.output for count in tokens),
+            cache_read=sum(count.cache_read for count in tokens),
+            cache_write=sum(count.cache_write for count in tokens),
+        ),
+    )
+
+
+def _objects(printed: str) -> Iterator[_Said]:
+    """One object a line, or one over all lines."""
+    found = [one for line in printed.splitlines() if (one := _object(line))]
+    whole = None if found else _object(printed[printed.find("{") : printed.rfind("}") + 1])
+    return iter([whole] if whole else found)
+
+
+def _object(text: str) -> _Said | None:
+    if not text.startswith("{") or len(text) > MAX_LINE_CHARS:
+        return None
+    try:
+        return msgspec.json.decode(text.encode("utf-8", "replace"), type=_Said)
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -1,0 +1,112 @@
+"""The page about agents tells the truth: its configurations load, its example mends."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from atlas_retry import config
+from atlas_retry.agents.command_output import read
+from atlas_retry.model import Tokens, Verdict
+from tests.projects import Project, make_project
+
+PAGE = (Path(__file__).parents[1] / "docs" / "agents.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("snippet", blocks("yaml"))
+def test_a_configuration_of_the_page_loads(
+    snippet: str, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    given = yaml.safe_load(snippet)
+    whole = {"version": 1, "validation": {"test": ["true"]}} | given
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "atlas.yaml").write_text(yaml.safe_dump(whole))
+    loaded = config.load(tmp_path, environ=environ, overrides={})
+    if backend := given.get("agent", {}).get("backend"):
+        assert loaded.agent.backend == backend
+
+
+@pytest.mark.parametrize("name", ["codex", "gemini", "aider", "opencode", "goose"])
+def test_the_page_has_a_line_for_every_agent_that_it_names(name: str) -> None:
+    commands = [
+        yaml.safe_load(block).get("agent", {}).get("command", "") for block in blocks("yaml")
+    ]
+    assert any(re.search(rf"\b{name} ", command or "") for command in commands)
+
+
+def test_the_example_of_an_own_agent_is_short_and_mends_a_project(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (example,) = blocks("python")
+    lines = [line for line in example.splitlines() if line.strip()]
+    assert len(lines) <= 20
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "my_agent.py").write_text(example)
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    project: Project = make_project(tmp_path, environ)
+    project.configure(agent={"backend": "my_agent:factory"})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.attempts[0].summary == "plus, not minus"
+
+
+# --- what other CLIs print ---------------------------------------------------------------------
+
+CODEX = """{"type":"thread.started","thread_id":"0199"}
+{"type":"turn.started"}
+{"type":"item.completed","item":{"id":"i0","type":"command_execution","command":"ls"}}
+{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"Mended."}}
+{"type":"turn.completed","usage":{"input_tokens":900,"cached_input_tokens":400,"output_tokens":20}}
+"""
+GEMINI = """Loaded cached credentials.
+{
+  "session_id": "g-1",
+  "response": "Mended.",
+  "stats": {"models": {"gemini-3-pro": {"api": {"totalRequests": 2},
+    "tokens": {"prompt": 500, "candidates": 20, "total": 520, "cached": 100, "thoughts": 7}}}}
+}
+"""
+OPENCODE = """{"type":"step_start","timestamp":1,"sessionID":"ses_1","part":{"type":"step-start"}}
+{"type":"text","timestamp":2,"sessionID":"ses_1","part":{"type":"text","text":"Mended."}}
+{"type":"step_finish","timestamp":3,"sessionID":"ses_1","part":{"type":"step-finish","cost":0.01,
+"""
+OPENCODE = OPENCODE.rstrip("\n") + (
+    '"tokens":{"input":5,"output":6,"reasoning":0,"cache":{"read":7,"write":8}}}}\n'
+    '{"type":"step_finish","sessionID":"ses_1","part":{"type":"step-finish","cost":0.02}}\n'
+)
+CLAUDE = '{"type":"result","session_id":"c-1","result":"Mended.","total_cost_usd":0.5}'
+AIDER = "Mended.\nTokens: 4.2k sent, 120 received.\nCost: $0.0142 message, $0.0300 session.\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "session_id", "cost_usd", "tokens"),
+    [
+        (CODEX, "0199", None, Tokens(input=500, output=20, cache_read=400)),
+        (GEMINI, "g-1", None, Tokens(input=400, output=20, cache_read=100)),
+        (OPENCODE, "ses_1", 0.03, Tokens(input=5, output=6, cache_read=7, cache_write=8)),
+        (CLAUDE, "c-1", 0.5, Tokens()),
+    ],
+    ids=["codex", "gemini", "opencode", "claude"],
+)
+def test_what_a_cli_prints_of_itself_is_read(
+    printed: str, session_id: str, cost_usd: float | None, tokens: Tokens
+) -> None:
+    told = read(printed)
+    assert (told.words, told.session_id, told.cost_usd) == ("Mended.", session_id, cost_usd)
+    assert told.tokens == tokens
+
+
+@pytest.mark.parametrize(
+    "printed", ["plain words", "", "{no json}", '{"type": 3}', "{" * 9_000, "{}\n\x00"]
+)
+def test_what_is_no_json_is_words(printed: str) -> None:
+    assert read(printed).words == printed
+
+
+def test_aider_tells_its_cost_in_words() -> None:
+    assert read(AIDER).cost_usd == 0.03
