@@ -88,6 +88,8 @@ class Notice(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationStarted(Event):
+    """All gates are about to run."""
+
     kind: ClassVar[str] = "validation_started"
     gates: tuple[Gate, ...]
 
@@ -98,6 +100,8 @@ class ValidationStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateStarted(Event):
+    """A command of a gate runs now."""
+
     kind: ClassVar[str] = "gate_started"
     gate: str
     command: str
@@ -119,6 +123,8 @@ class GateProgress(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFinished(Event):
+    """The last word on one gate in this validation."""
+
     kind: ClassVar[str] = "gate_finished"
     result: GateResult
 
@@ -130,6 +136,8 @@ class GateFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationFinished(Event):
+    """Every gate that can run has run."""
+
     kind: ClassVar[str] = "validation_finished"
     validation: Validation
 
@@ -156,6 +164,8 @@ class FixerFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
+    """A snapshot holds what is there; nothing has been changed yet."""
+
     kind: ClassVar[str] = "run_started"
     workspace: WorkspaceFacts
     start_snapshot: str
@@ -243,6 +253,8 @@ class AnswerRetried(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViolationsFound(Event):
+    """The guard refused changes of an attempt, and they were put back."""
+
     kind: ClassVar[str] = "violations_found"
     violations: tuple[Violation, ...]
     rolled_back: bool
@@ -279,6 +291,8 @@ def _attempt_message(attempt: Attempt, max_attempts: int | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
+    """The run has ended; nothing follows."""
+
     kind: ClassVar[str] = "run_finished"
     outcome: Outcome
 
