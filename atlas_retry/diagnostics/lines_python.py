@@ -48,18 +48,28 @@ RUFF_FORMAT = Row(
     summary=r"\d+ files? (?:would be reformatted|already formatted|left unchanged)",
     marks=("\nunformatted: ",),
 )
+RUFF_FORMAT_LIST = Row(
+    name="ruff-format-list",
+    tool="ruff-format",
+    source="https://docs.astral.sh/ruff/formatter/",
+    commands=("ruff format",),
+    pattern=r"Would reformat: (?P<path>\S.*)$",
+    message="File would be reformatted",
+    rule="unformatted",
+    marks=("Would reformat: ",),
+)
 BLACK = Row(
     name="black",
     source="https://black.readthedocs.io/en/stable/usage_and_configuration/the_basics.html",
     pattern=(
-        r"(?:[Ww]ould reformat|error: cannot (?:parse|format)):? "
+        r"(?:would reformat|error: cannot (?:parse|format)):? "
         rf"(?P<path>[^\s:][^:]{{0,400}})(?:{_AT})?(?:: (?P<message>.+))?$"
     ),
     more=r"(?P<message>ParseError: .+)| {4}.*\S",
     message="file would be reformatted",
     zero_based=True,
     summary=r"(?:\d+ files? would|Oh no!|All done!)",
-    marks=("would reformat ", "Would reformat: ", "error: cannot parse: ", "error: cannot format "),
+    marks=("would reformat ", "error: cannot parse: ", "error: cannot format "),
 )
 ISORT = Row(
     name="isort",
@@ -153,6 +163,7 @@ PRE_COMMIT_HOOKS = Row(
 ROWS = (
     PRE_COMMIT_HOOKS,
     RUFF_FORMAT,
+    RUFF_FORMAT_LIST,
     RUFF,
     RUFF_CONCISE,
     RUFF_GROUPED,

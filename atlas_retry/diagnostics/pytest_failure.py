@@ -3,6 +3,7 @@
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from atlas_retry.diagnostics import traceback
 from atlas_retry.diagnostics.table import region_of
@@ -44,9 +45,9 @@ def explain(lines: Sequence[str]) -> Diagnostic:
         elif place := _SHORT.match(line) or _LONG.match(line):
             short = _SHORT.match(line) is not None
             rule = rule if short else place[3] or rule
-            frames.append(
-                Frame(path=place[1], line=int(place[2]), function=place[3] if short else function)
-            )
+            name = place[3] if short else function
+            frame = Frame(path=place[1], line=int(place[2]), function=name)
+            frames += [] if frames and frames[-1] == frame else [frame]
             fresh = True
         elif defined := _DEF.match(line):
             function = defined[1]
@@ -75,13 +76,17 @@ def _syntax_error(place: re.Match[str], said: Sequence[str]) -> Diagnostic:
 
 
 def _without_marks(lines: Sequence[str]) -> Diagnostic:
-    """A failure with a plain traceback (`--tb=native`), or none at all (`[XPASS(strict)]`)."""
-    native = traceback.crash("pytest", lines)
-    if native is not None:
-        return native
-    message = traceback.shortened([line for line in lines if line.strip()])
+    """A failure with a plain traceback (`--tb=native`, doctest), or none (`[XPASS(strict)]`)."""
+    told = [line for line in lines if line.strip()]
+    place = _LONG.match(told[-1]) if told else None
+    native = traceback.crash("pytest", told[:-1] if place else lines)
+    message = traceback.shortened(told[:-1] if place else told)
     rule = "XPASS(strict)" if message.startswith("[XPASS(strict)]") else None
-    return Diagnostic(tool="pytest", message=message, rule_id=rule)
+    plain = native or Diagnostic(tool="pytest", message=message, rule_id=rule)
+    if place is None or plain.path:
+        return plain
+    region = region_of({"line": place[2]})
+    return replace(plain, rule_id=plain.rule_id or place[3], path=place[1], region=region)
 
 
 def _diagnostic(frames: Sequence[Frame], said: Sequence[str], rule: str | None) -> Diagnostic:

@@ -33,6 +33,7 @@ _TITLE = re.compile(r"^_{1,200} (?!_ )(\S.{0,600}) _{1,200}$")
 _STAGE = re.compile(r"^ERROR (?:at (setup|teardown) of|(collecting)) (.+)$")
 _CONFTEST = "ImportError while loading conftest '"
 _USAGE = re.compile(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
+_CRASHED = re.compile(r"^worker '\w+' crashed while running '(.+)'$")
 _INTERNAL = "INTERNALERROR> "
 _VACUOUS_EXIT = 5
 _NEAR = 50
@@ -125,6 +126,9 @@ def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Fo
 def _test_id(
     name: str, entries: Titled, paths: frozenset[str], diagnostic: Diagnostic
 ) -> str | None:
+    crashed = _CRASHED.search(diagnostic.message)
+    if crashed:
+        return crashed[1]
     entry = entry_for(name, entries, paths)
     if entry is not None:
         return entry.node

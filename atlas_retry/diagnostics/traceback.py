@@ -8,8 +8,12 @@ from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_
 from atlas_retry.model import Diagnostic, Frame
 
 # https://docs.python.org/3/library/traceback.html
-_FRAME = re.compile(r'^\s*(?:[|+] )?\s*File "([^"]+)", line (\d{1,9})(?:, in (.+))?$')
-_EXCEPTION = re.compile(r"^(?:[| ]+ )?([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
+_FRAME = re.compile(r'^ *File "([^"]+)", line (\d{1,9})(?:,? in (.+))?$')
+_EXCEPTION = re.compile(r"^([A-Za-z_][\w.]{0,200})(?:: (.*))?$")
+_BAR = re.compile(r"^ *\| ?")
+_BETWEEN = re.compile(r"^ *\+(?:-[-+]*(?: [\d.]+ -+)?| Exception Group .*)$")
+# https://docs.python.org/3/library/faulthandler.html: the innermost frame comes first.
+_FATAL = re.compile(r"^Fatal Python error: (.+)$")
 _START = "Traceback (most recent call last):"
 _CHAINED = ("During handling of", "The above exception")
 # A module that does not compile has no traceback above it.
@@ -77,12 +81,18 @@ def place_of(frames: Sequence[Frame]) -> dict[str, str]:
     return {"path": frames[-1].path, "line": str(frames[-1].line)} if frames else {}
 
 
-def crash(tool: str, lines: Sequence[str], *, test_id: str | None = None) -> Diagnostic | None:
-    """The diagnostic of one traceback; None when no exception ends it."""
-    rule, message = last_exception(lines)
-    if rule is None:
-        return None
-    frames = frames_of(lines)
+def crash(tool: str, lines: Sequence[str]) -> Diagnostic | None:
+    """The diagnostic of one traceback; None when no exception ends it.
+
+    Of an exception group it is the last exception in it.
+    """
+    grouped = any(_BETWEEN.match(line) for line in lines)
+    plain = [_BAR.sub("", x) for x in lines if not _BETWEEN.match(x)] if grouped else lines
+    rule, message = last_exception(plain)
+    return None if rule is None else _told(tool, rule, message, frames_of(plain))
+
+
+def _told(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> Diagnostic:
     place = place_of(frames)
     return Diagnostic(
         tool=tool,
@@ -90,7 +100,6 @@ def crash(tool: str, lines: Sequence[str], *, test_id: str | None = None) -> Dia
         message=message,
         path=place.get("path"),
         region=region_of(place),
-        test_id=test_id,
         frames=frames,
     )
 
@@ -100,14 +109,29 @@ def _read(log: Log) -> Reading:
     found: list[Found] = []
     number = 0
     while number < len(lines):
-        if not lines[number].startswith(_START) and not _SYNTAX.match(lines[number]):
-            number += 1
-            continue
-        last = _end(lines, number)
-        diagnostic = crash("python", lines[number : last + 1])
-        found += [Found(diagnostic, number, last)] if diagnostic else []
+        fatal = _FATAL.match(lines[number])
+        if fatal:
+            last = _paragraph(lines, number)
+            frames = tuple(reversed(frames_of(lines[number : last + 1])))
+            found.append(Found(_told("python", "fatal", fatal[1], frames), number, last))
+        elif lines[number].startswith(_START) or _SYNTAX.match(lines[number]):
+            last = _end(lines, number)
+            diagnostic = crash("python", lines[number : last + 1])
+            found += [Found(diagnostic, number, last)] if diagnostic else []
+        else:
+            last = number
         number = last + 1
     return Reading(found=tuple(found))
+
+
+def _paragraph(lines: Sequence[str], start: int) -> int:
+    """The last line of the frames below a fatal error; a blank line is before and behind them."""
+    last = start
+    for number in range(start + 1, len(lines)):
+        if not lines[number].strip() and number > start + 1:
+            break
+        last = number
+    return last
 
 
 def _end(lines: Sequence[str], start: int) -> int:
@@ -127,6 +151,6 @@ PYTHON = Parser(
     name="python",
     source="https://docs.python.org/3/library/traceback.html",
     command=started_as("python", "python3"),
-    marks=(_START, "SyntaxError: ", "IndentationError: "),
+    marks=(_START, "SyntaxError: ", "IndentationError: ", "Fatal Python error: "),
     read=_read,
 )
