@@ -51,7 +51,7 @@ def labels(folders: Sequence[Path]) -> dict[Path, str]:
     """What each is called where all are shown: as many last parts of its path as it takes."""
     told = dict.fromkeys(folders, 1)
     while True:
-        named = {folder: "/".join(folder.parts[-count:]) for folder, count in told.items()}
+        named = {folder: str(Path(*folder.parts[-count:])) for folder, count in told.items()}
         names = list(named.values())
         alike = [f for f, name in named.items() if names.count(name) > 1 and told[f] < len(f.parts)]
         if not alike:

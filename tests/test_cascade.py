@@ -1,0 +1,151 @@
+"""When many failures are one: over finished outcomes, by shared fingerprints."""
+
+from dataclasses import replace
+
+import pytest
+
+from atlas_retry.cascade import detect
+from atlas_retry.model import (
+    Diagnostic,
+    GateResult,
+    Kind,
+    Outcome,
+    Status,
+    Validation,
+    Verdict,
+    WorkspaceFacts,
+)
+from atlas_retry.settings import CascadeSettings, OnCascade
+
+RULE = CascadeSettings()
+
+
+def failure(*messages: str, kind: Kind = Kind.TEST, error: str = "exit code 1") -> Validation:
+    told = tuple(
+        Diagnostic(tool="pytest", message=message, fingerprint=f"f:{message}")
+        for message in messages
+    )
+    result = GateResult(
+        name=kind.value,
+        kind=kind,
+        command="check",
+        status=Status.FAILED,
+        success=False,
+        error=error,
+        diagnostics=told,
+    )
+    return Validation(results=(result,))
+
+
+def outcome(name: str, final: Validation | None, error: str | None = None) -> Outcome:
+    """Green without a final validation; with an empty one it never came to a validation."""
+    verdict = Verdict.FIXED if final is None else Verdict.EXHAUSTED
+    return Outcome(
+        run_id=name,
+        verdict=verdict,
+        workspace=WorkspaceFacts(name=name, root=f"/{name}"),
+        baseline=Validation(),
+        final=final or Validation(),
+        final_error=error,
+    )
+
+
+def sequence(pattern: str) -> list[Outcome]:
+    """`F` failed, `.` green."""
+    return [
+        outcome(f"w{n}", failure(f"m{n}") if mark == "F" else None)
+        for n, mark in enumerate(pattern)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count", "detected"),
+    [
+        ("", 0, False),
+        ("FF", 2, False),
+        ("FFF", 3, True),
+        ("F.F.F", 3, True),
+        ("F.F..F", 2, False),
+        ("FFF..", 3, True),
+        ("FFF...", 2, False),
+        ("....FFFFF", 5, True),
+    ],
+)
+def test_it_takes_so_many_failures_among_the_last_few(
+    pattern: str, count: int, *, detected: bool
+) -> None:
+    told = detect(sequence(pattern), RULE)
+    assert (told.failures_in_window, told.cascade_detected) == (count, detected)
+    assert told.threshold == 3
+    assert (told.action == "pause_and_alert") is detected
+
+
+def test_it_is_found_at_the_first_workspace_that_makes_it_one() -> None:
+    outcomes = sequence("." * 100 + "F" * 20 + "." * 80)
+    first = next(n for n in range(200) if detect(outcomes[:n], RULE).cascade_detected)
+    assert first == 103
+
+
+@pytest.mark.parametrize(
+    ("rule", "detected"),
+    [
+        (replace(RULE, enabled=False), False),
+        (replace(RULE, threshold=4), False),
+        (replace(RULE, threshold=2, window_size=2), True),
+        (replace(RULE, on_cascade=OnCascade.ALERT), True),
+    ],
+)
+def test_every_setting_counts(rule: CascadeSettings, *, detected: bool) -> None:
+    told = detect(sequence(".FFF"), rule)
+    assert told.cascade_detected is detected
+    if detected:
+        assert told.action == rule.on_cascade.value
+
+
+def test_a_broken_or_interrupted_workspace_counts_as_well() -> None:
+    outcomes = [replace(one, verdict=Verdict.BROKEN) for one in sequence("FFF")]
+    assert detect(outcomes, RULE).cascade_detected
+
+
+def test_the_cause_is_the_complaint_that_most_share() -> None:
+    outcomes = [
+        outcome("api", failure("connection refused", "only here")),
+        outcome("web", failure("no module named x", "connection refused")),
+        outcome("ui", failure("connection refused")),
+        outcome("db", failure("no module named x")),
+    ]
+    told = detect(outcomes, RULE)
+    assert told.diagnosis == (
+        "Multiple test failures detected. Possible root cause: "
+        "pytest: connection refused (in api, web, ui)"
+    )
+    assert "Review architecture or dependencies before continuing" in str(told.recommendation)
+
+
+def test_without_a_shared_complaint_none_is_made_up() -> None:
+    outcomes = [
+        outcome("api", failure("one")),
+        outcome("web", failure("two", kind=Kind.LINT)),
+        outcome("ui", failure("three")),
+    ]
+    assert detect(outcomes, RULE).diagnosis == (
+        "Multiple (test, lint) failures detected. Possible root cause: "
+        "unknown, for no complaint is shared by two of api, web, ui"
+    )
+
+
+def test_errors_that_kept_runs_from_starting_are_compared_without_their_folders() -> None:
+    outcomes = [
+        outcome(name, Validation(), error=f"/srv/{name}/.git is locked") for name in ("a", "b", "c")
+    ]
+    assert "is locked (in a, b, c)" in str(detect(outcomes, RULE).diagnosis)
+
+
+def test_a_silent_failure_is_told_by_its_gate() -> None:
+    outcomes = [outcome(name, failure(error="timed out")) for name in ("a", "b", "c")]
+    assert "test: timed out (in a, b, c)" in str(detect(outcomes, RULE).diagnosis)
+
+
+def test_what_is_quoted_is_short() -> None:
+    outcomes = [outcome(name, failure("x\n" * 5000)) for name in ("a", "b", "c")]
+    assert len(str(detect(outcomes, RULE).diagnosis)) < 400

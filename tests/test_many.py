@@ -1,0 +1,372 @@
+"""Several workspaces: side by side, one budget, one screen; a failed one never stops the rest."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from atlas_retry import many, unfinished
+from atlas_retry.batch import Asked, Done
+from atlas_retry.console import Printer
+from atlas_retry.errors import ConfigError, UsageError
+from atlas_retry.events import Event, Notice
+from atlas_retry.model import Verdict
+from tests.projects import git
+
+GATE = "grep -q good state.txt || { echo 'state.txt:1:1: S001 it is bad'; exit 1; }"
+V = Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Yard:
+    """A folder of small repositories, each with one file and one gate."""
+
+    folder: Path
+    environ: dict[str, str]
+
+    def make(self, *names: str, state: str = "bad", gate: str = GATE, **sections: object) -> None:
+        for name in names:
+            root = self.folder / name
+            (root / ".atlas").mkdir(parents=True)
+            (root / "state.txt").write_text(f"{state}\n")
+            agent = {"backend": "scripted", "path": str(self.folder / "script")}
+            settings = {"version": 1, "validation": {"lint": [gate]}, "agent": agent, **sections}
+            (root / ".atlas" / "config.yaml").write_text(yaml.safe_dump(settings))
+            git(root, "init", "-q", "-b", "main", environ=self.environ)
+            git(root, "add", "-A", environ=self.environ)
+            git(root, "commit", "-q", "-m", "start", environ=self.environ)
+
+    def script(self, *texts: str, cost_usd: float = 0.0) -> None:
+        for number, text in enumerate(texts, start=1):
+            files = self.folder / "script" / str(number) / "files"
+            files.mkdir(parents=True)
+            (files / "state.txt").write_text(f"{text}\n")
+            (files.parent / "reply.json").write_text(json.dumps({"cost_usd": cost_usd}))
+
+    def run(
+        self,
+        *names: str,
+        events: list[Event] | None = None,
+        ai_fix: bool = False,
+        jobs: int | None = None,
+        **overrides: object,
+    ) -> Done:
+        flags = {key.replace("__", "."): value for key, value in overrides.items()}
+        told = [] if events is None else events
+        asked = Asked(ai_fix=ai_fix, overrides=flags)
+        roots = many.find([f"./{name}" for name in names], self.folder, self.environ)
+        return many.run(roots, asked, self.environ, told.append, jobs=jobs)
+
+    def atlas(self, *arguments: str, at: str = ".") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            (sys.executable, "-m", "atlas_retry", *arguments),
+            cwd=self.folder / at,
+            env=self.environ,
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+
+    def waiting(self) -> list[str]:
+        state = Path(self.environ["ATLAS_HOME"])
+        return [Path(one.root).name for one in unfinished.waiting(state)]
+
+
+@pytest.fixture
+def yard(tmp_path: Path, environ: dict[str, str]) -> Yard:
+    folder = tmp_path / "yard"
+    folder.mkdir()
+    return Yard(folder, environ)
+
+
+def verdicts(done: Done) -> dict[str, Verdict]:
+    return {one.root.name: one.outcome.verdict for one in done.finished}
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_one_that_fails_or_cannot_be_opened_never_stops_the_rest(yard: Yard, jobs: int) -> None:
+    yard.make("a", "e", state="good")
+    yard.make("b")
+    yard.make("c", gate="no-such-tool-anywhere")
+    yard.make("d", nope=1)
+    done = yard.run("a", "b", "c", "d", "e", jobs=jobs, batch__cascade_detection__threshold=5)
+    assert verdicts(done) == {
+        "a": V.CLEAN,
+        "b": V.FAILED,
+        "c": V.BROKEN,
+        "d": V.BROKEN,
+        "e": V.CLEAN,
+    }
+    assert "unknown key nope" in str(done.finished[3].outcome.final_error)
+    assert done.not_started == ()
+
+
+def test_an_error_ends_a_batch_of_one(yard: Yard) -> None:
+    yard.make("a", nope=1)
+    with pytest.raises(ConfigError, match="nope"):
+        yard.run("a")
+
+
+@pytest.mark.parametrize(
+    ("names", "code"), [("ga gb", 0), ("ga ba", 1), ("ga ba xa", 3), ("ga xa", 3)]
+)
+def test_the_worst_exit_code_wins(yard: Yard, names: str, code: int) -> None:
+    yard.make("ga", "gb", state="good")
+    yard.make("ba")
+    yard.make("xa", gate="no-such-tool-anywhere")
+    done = yard.atlas("retry", *(f"./{name}" for name in names.split()), "--json")
+    assert done.returncode == code, done.stderr
+    document = json.loads(done.stdout)
+    assert document["schema"] == "atlas.batch/1"
+    assert [run["workspace"]["name"] for run in document["runs"]] == names.split()
+    assert document["not_started"] == []
+    assert document["cascade"]["cascade_detected"] is False
+
+
+# --- one budget ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_all_runs_together_keep_one_budget(yard: Yard, jobs: int) -> None:
+    yard.make("a", "b", "c", "d")
+    yard.script("good", cost_usd=1.0)
+    done = yard.run("a", "b", "c", "d", ai_fix=True, jobs=jobs, retry__max_cost_usd=2.5)
+    assert sum(one.outcome.cost_usd for one in done.finished) == 2.0
+    assert sorted(verdicts(done).values()) == [V.EXHAUSTED, V.EXHAUSTED, V.FIXED, V.FIXED]
+    ended = [one.outcome for one in done.finished if one.outcome.verdict is V.EXHAUSTED]
+    assert all("by all workspaces together" in str(outcome.final_error) for outcome in ended)
+
+
+def test_all_runs_together_keep_one_wall_time(yard: Yard) -> None:
+    yard.make("a", gate="sleep 1.5; false")
+    yard.make("b")
+    yard.script("good")
+    done = yard.run("a", "b", ai_fix=True, jobs=1, retry__max_minutes=1.2 / 60)
+    assert verdicts(done) == {"a": V.EXHAUSTED, "b": V.EXHAUSTED}
+    assert done.finished[1].outcome.attempts == ()
+
+
+def test_without_ai_fix_nothing_is_spent(yard: Yard) -> None:
+    yard.make("a", "b")
+    yard.script("good", cost_usd=1.0)
+    assert verdicts(yard.run("a", "b")) == {"a": V.FAILED, "b": V.FAILED}
+
+
+# --- cascade ------------------------------------------------------------------------------------
+
+
+def test_a_cascade_pauses_the_batch_and_resume_goes_on(yard: Yard) -> None:
+    yard.make("a", state="good")
+    yard.make("b", "c", "d", "e", "f")
+    names = [f"./{name}" for name in "abcdef"]
+    done = yard.atlas("retry", *names, "--jobs", "1", "--json")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert [run["verdict"] for run in document["runs"]] == ["clean", "failed", "failed", "failed"]
+    assert [Path(root).name for root in document["not_started"]] == ["e", "f"]
+    cascade = document["cascade"]
+    assert cascade["cascade_detected"] is True
+    assert (cascade["failures_in_window"], cascade["threshold"]) == (3, 3)
+    assert cascade["action"] == "pause_and_alert"
+    assert "S001 it is bad (in b, c, d)" in cascade["diagnosis"]
+    assert "not started: e, f. Go on: atlas resume --all" in done.stderr
+    for name in "ef":
+        (yard.folder / name / "state.txt").write_text("good\n")
+    assert yard.waiting() == ["e", "f"]
+    done = yard.atlas("resume", "--all")
+    assert done.returncode == 0, done.stdout
+    assert "2 workspaces: 2 clean" in done.stdout
+    assert yard.waiting() == []
+
+
+def test_what_runs_when_the_batch_pauses_goes_on_to_its_end(yard: Yard) -> None:
+    yard.make("slow", gate="sleep 3; true")
+    yard.make("b", "c", "d", "e", "f", "g")
+    done = yard.run("slow", "b", "c", "d", "e", "f", "g", jobs=2)
+    assert verdicts(done) == {"slow": V.CLEAN, "b": V.FAILED, "c": V.FAILED, "d": V.FAILED}
+    assert [Path(root).name for root in done.not_started] == ["e", "f", "g"]
+
+
+def test_alert_only_tells(yard: Yard) -> None:
+    yard.make("a", "b", "c", "d")
+    events: list[Event] = []
+    done = yard.run(*"abcd", events=events, jobs=1, batch__cascade_detection__on_cascade="alert")
+    assert len(done.finished) == 4
+    assert done.cascade.action == "alert"
+    told = [event.text for event in events if isinstance(event, Notice)]
+    assert [text for text in told if text.startswith("cascade: Multiple lint failures")]
+
+
+def test_a_batch_crosses_off_only_what_it_started(yard: Yard) -> None:
+    yard.make(*"abcdef")
+    yard.run(*"abcdef", jobs=1)
+    assert yard.waiting() == ["d", "e", "f"]
+    (yard.folder / "e" / "state.txt").write_text("good\n")
+    yard.run("e")
+    assert yard.waiting() == ["d", "f"]
+
+
+# --- side by side -------------------------------------------------------------------------------
+
+
+def test_every_run_has_its_own_folder_for_temporary_files(yard: Yard) -> None:
+    yard.make("a", "b", gate='test -d "$TMPDIR" && pwd > "$TMPDIR/x" && echo "$TMPDIR" > .git/tmp')
+    assert set(verdicts(yard.run("a", "b", jobs=2)).values()) == {V.CLEAN}
+    folders = {(yard.folder / name / ".git" / "tmp").read_text().strip() for name in "ab"}
+    assert len(folders) == 2
+    assert not any(Path(folder).exists() for folder in folders)
+
+
+def test_runs_are_side_by_side(yard: Yard) -> None:
+    meet = "touch ../{0}.here; for i in $(seq 200); do test -e ../{1}.here && exit; sleep 0.1; done"
+    yard.make("a", gate=meet.format("a", "b") + "; exit 1")
+    yard.make("b", gate=meet.format("b", "a") + "; exit 1")
+    assert verdicts(yard.run("a", "b", jobs=2)) == {"a": V.CLEAN, "b": V.CLEAN}
+
+
+def test_worktrees_of_one_repository_do_not_disturb_each_other(yard: Yard) -> None:
+    """One commits while the attempt of the other is under way: no violation of either."""
+    commit = "git -c user.name=x -c user.email=x@example.invalid commit -q --allow-empty -m x"
+    yard.make("repo")
+    yard.script("good")
+    for name in ("api", "web"):
+        assert yard.atlas("workspace", "add", name, at="repo").returncode == 0
+    web = yard.folder / "repo.worktrees" / "web"
+    settings = yaml.safe_load((web / ".atlas" / "config.yaml").read_text())
+    settings["validation"]["lint"] = [f"(cd ../api && {commit}) && {GATE}"]
+    (web / ".atlas" / "config.yaml").write_text(yaml.safe_dump(settings))
+    done = yard.atlas("retry", "--all", "--ai-fix", "--json", at="repo")
+    document = json.loads(done.stdout)
+    runs = {run["workspace"]["name"]: run for run in document["runs"]}
+    found = {
+        name: [v for a in run["attempts"] for v in a["violations"]] for name, run in runs.items()
+    }
+    assert found == {"api": [], "web": []}
+    assert {run["verdict"] for run in runs.values()} == {"fixed"}
+
+
+def test_every_line_says_which_workspace_it_is_about(yard: Yard) -> None:
+    yard.make("x/api", "y/api", state="good")
+    stream = io.StringIO()
+    roots = many.find(["./x/api", "./y/api"], yard.folder, yard.environ)
+    many.run(roots, Asked(), yard.environ, Printer(stream=stream, named=True), jobs=2)
+    lines = stream.getvalue().splitlines()
+    assert {line.split()[0] for line in lines} == {"[x/api]", "[y/api]"}
+    assert any("clean" in line and "[2 of 2]" in line for line in lines)
+
+
+def test_a_report_is_written_for_each(yard: Yard, tmp_path: Path) -> None:
+    yard.make("x/api", "y/api", "web", state="good")
+    target = f"markdown={tmp_path / 'out.md'}"
+    done = yard.atlas("retry", "./x/api", "./y/api", "./web", "--report", target)
+    assert done.returncode == 0, done.stderr
+    written = {path.name for path in tmp_path.glob("out*")}
+    assert written == {"out-x-api.md", "out-y-api.md", "out-web.md"}
+
+
+# --- names --------------------------------------------------------------------------------------
+
+
+def test_a_workspace_is_named_once(yard: Yard) -> None:
+    yard.make("a")
+    (yard.folder / "a" / "sub").mkdir()
+    with pytest.raises(UsageError, match="named twice"):
+        yard.run("a", "a/sub")
+
+
+@pytest.mark.parametrize("arguments", [("./nowhere",), ("nowhere",), ("--all",), ("--all", "./a")])
+def test_what_is_no_workspace_is_refused_before_anything_runs(
+    yard: Yard, arguments: tuple[str, ...]
+) -> None:
+    yard.make("a")
+    done = yard.atlas("retry", "./a", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "next: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (("/s/api", "/s/web"), ("api", "web")),
+        (("/s/x/api", "/s/y/api", "/s/web"), ("x/api", "y/api", "web")),
+        (("/api", "/x/api"), ("/api", "x/api")),
+    ],
+)
+def test_names_are_as_short_as_can_be_told_apart(
+    paths: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    assert tuple(many.labels([Path(path) for path in paths]).values()) == names
+
+
+def test_named_workspaces_are_found_by_name_from_any_of_them(yard: Yard) -> None:
+    yard.make("repo", state="good")
+    for name in ("api", "web"):
+        assert yard.atlas("workspace", "add", name, at="repo").returncode == 0
+    done = yard.atlas("retry", "web", "-q", at="repo.worktrees/api")
+    assert (done.returncode, done.stdout.split()[0]) == (0, "clean")
+    assert "2 workspaces: 2 clean" in yard.atlas("retry", "--all", at="repo").stdout
+    (yard.folder / "repo" / "api").mkdir()
+    done = yard.atlas("retry", "api", at="repo")
+    assert done.returncode == 2
+    assert "./api" in done.stderr
+    assert "nothing fails" in yard.atlas("prompt", "web", at="repo").stdout
+
+
+# --- the end ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_all_and_leaves_the_rest_to_resume(yard: Yard, signum: int) -> None:
+    yard.make(*"abcd", gate="touch ../$(basename $PWD).here; sleep 60")
+    child = subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", "retry", "./a", "./b", "./c", "./d", "--jobs", "2"),
+        cwd=yard.folder,
+        env=yard.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with child:
+        wait_for([yard.folder / "a.here", yard.folder / "b.here"])
+        os.kill(child.pid, signum)
+        output, _ = child.communicate(timeout=30)
+    assert child.returncode == 128 + signum
+    assert "not started: c, d. Go on: atlas resume --all" in output
+    assert yard.waiting() == ["c", "d"]
+
+
+def wait_for(files: list[Path]) -> None:
+    limit_s = time.monotonic() + 60
+    while not all(file.exists() for file in files):
+        assert time.monotonic() < limit_s, files
+        time.sleep(0.05)
+
+
+def test_the_last_lines_say_how_each_ended_and_what_to_type(yard: Yard) -> None:
+    yard.make("good", state="good")
+    yard.make("bad")
+    done = yard.atlas("retry", "./good", "./bad")
+    lines = done.stdout.splitlines()
+    assert "2 workspaces: 1 clean, 1 failed" in lines
+    assert any(line.startswith("  good  clean") for line in lines)
+    assert any(line.startswith("  bad   failed: still failing") for line in lines)
+
+
+def test_settings_of_the_batch_count(yard: Yard) -> None:
+    settings: Mapping[str, object] = {"cascade_detection": {"threshold": 1, "window_size": 1}}
+    yard.make("a", batch=settings)
+    yard.make("b", "c")
+    assert len(yard.run("a", "b", "c", jobs=1).finished) == 1

@@ -1,0 +1,126 @@
+"""One budget for several runs: never more than it, however many attempts are under way."""
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from atlas_retry.decision import Limits, Progress, decide
+from atlas_retry.model import (
+    Attempt,
+    Budget,
+    Change,
+    ChangeStatus,
+    GateResult,
+    Kind,
+    Status,
+    Validation,
+    Verdict,
+)
+from atlas_retry.purse import Purse
+
+FAILING = Validation(
+    results=(
+        GateResult(name="test", kind=Kind.TEST, command="t", status=Status.FAILED, success=False),
+    )
+)
+FRESH = Progress(
+    baseline=FAILING, settled=FAILING, latest=FAILING, start="s", origin="o", current="o"
+)
+LIMITS = Limits(budget=Budget(attempts=99, cost_usd=10.0), gates=(), with_agent=True)
+
+
+def after(*costs: float) -> Progress:
+    """A run whose attempts have cost this, each with another complaint and another tree."""
+    change = Change(path="a", status=ChangeStatus.MODIFIED)
+    attempts = tuple(
+        Attempt(number=n, agent="x", cost_usd=cost, changes=(change,))
+        for n, cost in enumerate(costs, start=1)
+    )
+    trees = tuple(f"t{n}" for n in range(len(costs) + 1))
+    return replace(FRESH, attempts=attempts, trees=trees)
+
+
+def test_alone_a_run_may_spend_all_that_is_left() -> None:
+    purse = Purse()
+    assert purse.draw("a", FRESH, 10.0).promised_usd == 10.0
+    assert purse.draw("a", after(3.0), 10.0).promised_usd == 7.0
+    assert purse.draw("a", after(3.0), None).promised_usd is None
+
+
+def test_attempts_side_by_side_are_promised_no_more_than_there_is() -> None:
+    purse = Purse(runs=5, jobs=2)
+    first, second = purse.draw("a", FRESH, 10.0), purse.draw("b", FRESH, 10.0)
+    assert (first.promised_usd, second.promised_usd) == (5.0, 5.0)
+    assert second.cost_usd == 5.0
+    purse.settle("a", 1.0)
+    assert purse.draw("a", after(1.0), 10.0).promised_usd == 4.0
+
+
+def test_the_last_run_may_spend_what_the_others_left() -> None:
+    purse = Purse(runs=3, jobs=3)
+    for key, cost in (("a", 2.0), ("b", 1.0)):
+        purse.draw(key, FRESH, 10.0)
+        purse.settle(key, cost)
+        purse.leave(key)
+    assert purse.draw("c", FRESH, 10.0).promised_usd == 7.0
+
+
+def test_an_attempt_is_promised_at_least_what_one_is_known_to_cost() -> None:
+    purse = Purse(runs=8, jobs=4)
+    purse.draw("a", FRESH, 10.0)
+    purse.settle("a", 4.0)
+    assert purse.draw("b", FRESH, 10.0).promised_usd == 4.0
+    assert purse.draw("c", FRESH, 10.0).promised_usd == 2.0
+
+
+@pytest.mark.parametrize(
+    ("spent", "own", "reason"),
+    [
+        (10.0, (), "the budget of $10.00 is spent by all workspaces together"),
+        (6.0, (), "the next attempt would exceed the budget: $6.00 of $10.00 are spent by all"),
+        (4.0, (3.0,), "the next attempt would exceed the budget: $7.00 of $10.00 are spent by all"),
+        (4.0, (), None),
+    ],
+)
+def test_what_others_have_spent_ends_a_run(
+    spent: float, own: tuple[float, ...], reason: str | None
+) -> None:
+    purse = Purse(runs=2, jobs=1)
+    purse.draw("other", FRESH, 10.0)
+    purse.settle("other", spent)
+    progress = after(*own)
+    progress = replace(progress, elsewhere=purse.draw("mine", progress, 10.0))
+    end = decide(progress, LIMITS)
+    if reason is None:
+        assert end is None
+    else:
+        assert end is not None
+        assert end.verdict is Verdict.EXHAUSTED
+        assert reason in str(end.reason)
+
+
+def test_many_threads_never_spend_more_than_the_budget() -> None:
+    purse = Purse(runs=40, jobs=8)
+    spent: list[float] = []
+    slots = threading.Semaphore(8)
+
+    def run(key: str) -> None:
+        with slots:
+            progress = FRESH
+            while True:
+                elsewhere = purse.draw(key, progress, 10.0)
+                if decide(replace(progress, elsewhere=elsewhere), LIMITS):
+                    break
+                cost = min(0.37, elsewhere.promised_usd or 0.0)
+                spent.append(cost)
+                purse.settle(key, cost)
+                progress = after(*(a.cost_usd or 0.0 for a in progress.attempts), cost)
+            purse.leave(key)
+
+    threads = [threading.Thread(target=run, args=(f"w{n}",)) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert 9.0 < sum(spent) <= 10.0 + 1e-9

@@ -1,0 +1,69 @@
+"""Doing one thing to many: in order, so many at a time, and only as long as it is wanted."""
+
+import threading
+
+import pytest
+
+from atlas_retry.side_by_side import side_by_side
+
+
+def always() -> bool:
+    return True
+
+
+def test_one_job_needs_no_thread_and_keeps_the_order() -> None:
+    seen = []
+
+    def work(item: int) -> int:
+        seen.append(threading.current_thread())
+        return item * 2
+
+    assert list(side_by_side(work, iter(range(4)), jobs=1, may_start=always)) == [0, 2, 4, 6]
+    assert set(seen) == {threading.current_thread()}
+
+
+def test_so_many_run_at_once_and_no_more() -> None:
+    together = threading.Barrier(3, timeout=10)
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work(item: int) -> int:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        together.wait()
+        with lock:
+            running -= 1
+        return item
+
+    results = list(side_by_side(work, iter(range(9)), jobs=3, may_start=always))
+    assert sorted(results) == list(range(9))
+    assert most == 3
+
+
+@pytest.mark.parametrize("jobs", [1, 4])
+def test_nothing_more_is_started_once_it_is_not_wanted_and_the_rest_is_known(jobs: int) -> None:
+    items = iter(range(100))
+    done: list[int] = []
+    for result in side_by_side(lambda n: n, items, jobs=jobs, may_start=lambda: len(done) < 5):
+        done.append(result)  # noqa: PERF402 - `may_start` looks at it
+    rest = list(items)
+    assert sorted([*done, *rest]) == list(range(100))
+    assert 5 <= len(done) < 5 + jobs
+
+
+def test_what_runs_goes_on_to_its_end_when_another_raises() -> None:
+    is_failing = threading.Event()
+    ended = []
+
+    def work(item: int) -> int:
+        if item == 0:
+            is_failing.set()
+            raise ValueError(item)
+        is_failing.wait(10)
+        ended.append(item)
+        return item
+
+    with pytest.raises(ValueError, match="0"):
+        list(side_by_side(work, iter(range(2)), jobs=2, may_start=always))
+    assert ended == [1]
