@@ -1,0 +1,85 @@
+"""What `atlas validate` may import: every module here is paid for at every call."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.projects import Project, make_project
+
+THIRD_PARTY = {
+    "annotated_doc",
+    "atlas_retry",
+    "msgspec",
+    "shellingham",
+    "typer",
+    "typing_extensions",
+}
+"""Roots outside the standard library; `typer` carries its own click."""
+
+OURS = {
+    "atlas_retry.cli",
+    "atlas_retry.config",
+    "atlas_retry.console",
+    "atlas_retry.errors",
+    "atlas_retry.events",
+    "atlas_retry.gate_plan",
+    "atlas_retry.gate_results",
+    "atlas_retry.gates",
+    "atlas_retry.model",
+    "atlas_retry.process",
+    "atlas_retry.redaction",
+    "atlas_retry.settings",
+    "atlas_retry.site",
+    "atlas_retry.state",
+    "atlas_retry.units",
+    "atlas_retry.wording",
+    "atlas_retry.workspace",
+}
+
+DEAR = {"asyncio", "email", "http", "multiprocessing", "sqlite3", "tempfile", "unittest", "xml"}
+"""Of the standard library; no validation needs them."""
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    made = make_project(tmp_path, environ)
+    made.configure(validation={"lint": ["true"]})
+    return made
+
+
+def imported(project: Project) -> set[str]:
+    """Modules of the second call: the first one leaves its configuration remembered."""
+    for _ in range(2):
+        done = subprocess.run(
+            (sys.executable, "-X", "importtime", "-m", "atlas_retry", "validate"),
+            cwd=project.root,
+            env=project.environ,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    return named(done.stderr)
+
+
+def named(told: str) -> set[str]:
+    return set(re.findall(r"^import time:.*\| +(\S+)$", told, re.MULTILINE))
+
+
+def bare() -> set[str]:
+    """What this interpreter imports by itself: `sitecustomize` and the like are the machine's."""
+    command = (sys.executable, "-X", "importtime", "-c", "import copy, platform")
+    done = subprocess.run(command, env={}, check=True, capture_output=True, text=True)
+    return {name.partition(".")[0] for name in named(done.stderr)}
+
+
+def test_validate_imports_nothing_that_it_does_not_need(project: Project) -> None:
+    modules = imported(project)
+    roots = {name.partition(".")[0] for name in modules}
+    ours = {".".join(name.split(".")[:2]) for name in modules if name.startswith("atlas_retry.")}
+    machine = bare()
+    assert roots - machine - set(sys.stdlib_module_names) <= THIRD_PARTY
+    assert ours <= OURS | {"atlas_retry.__main__"}
+    assert not roots & DEAR
