@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import StateError
-from atlas_retry.events import AttemptStarted, Event, Notice
+from atlas_retry.events import AttemptStarted, Event, GateStarted, Notice
 from atlas_retry.history import TRANSITIONS, RunRow, State, Transition, archive, path_of, reading
 from atlas_retry.history.states import follows
-from atlas_retry.model import Status, Verdict
-from tests.projects import FIXED, UNITTEST, WORSE, Project, make_project
+from atlas_retry.model import Verdict
+from tests.projects import FIXED, WORSE, Project, make_project
 
 
 @pytest.fixture
@@ -61,13 +61,17 @@ def test_every_state_can_be_reached_and_leads_somewhere() -> None:
     assert set(TRANSITIONS) == {None, *State}
 
 
-def test_what_gates_took_is_known_to_the_next_run(project: Project) -> None:
-    project.configure(validation={"test": [{"name": "slow", "run": "sleep 0.2"}, UNITTEST]})
-    project.retry(ai_fix=False)
-    with reading(home(project)) as connection:
-        rows = connection.execute("SELECT name, status, duration_ms FROM gate_results").fetchall()
-    assert [(name, status) for name, status, _ in rows][:1] == [("slow", Status.PASSED)]
-    assert rows[0][2] >= 200
+def test_the_gate_that_took_longest_before_starts_first(project: Project) -> None:
+    gates = [{"name": "quick", "run": "true"}, {"name": "slow", "run": "sleep 0.3"}]
+    project.configure(validation={"lint": gates, "jobs": 1})
+
+    def order() -> list[str]:
+        events: list[Event] = []
+        project.retry(events)
+        return [event.gate for event in events if isinstance(event, GateStarted)]
+
+    assert order() == ["quick", "slow"]
+    assert order() == ["slow", "quick"]
 
 
 def test_the_row_of_an_attempt_is_there_before_anything_is_asked(project: Project) -> None:

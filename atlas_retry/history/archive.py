@@ -82,8 +82,8 @@ def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
     """The last validation of a run that did not end green, or of one that was cut off."""
     found = connection.execute(
         "SELECT final FROM runs WHERE id = ?1 AND final NOT NULL UNION ALL"
-        " SELECT document FROM (SELECT document FROM validations WHERE run = ?1"
-        " AND document NOT NULL ORDER BY number DESC) LIMIT 1",
+        " SELECT document FROM (SELECT document FROM outputs WHERE run = ?1"
+        " ORDER BY number DESC) LIMIT 1",
         (run_id,),
     ).fetchone()
     return read(found[0], Validation) if found else None
@@ -92,8 +92,8 @@ def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
 def attempts(connection: sqlite3.Connection, run_id: str) -> tuple[Attempt, ...]:
     """The finished attempts of a run, in order; of an ended one without their validations."""
     rows = connection.execute(
-        "SELECT attempts.document, validations.document FROM attempts LEFT JOIN validations"
-        " ON validations.run = attempts.run AND validations.number = attempts.validation"
+        "SELECT attempts.document, outputs.document FROM attempts LEFT JOIN outputs"
+        " ON outputs.run = attempts.run AND outputs.number = attempts.validation"
         " WHERE attempts.run = ? AND ended_at NOT NULL ORDER BY attempts.number",
         (run_id,),
     )
@@ -108,8 +108,8 @@ def _attempt(document: str, validation: str | None) -> Attempt:
 def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
     """What a run that was cut off had come to."""
     documents = connection.execute(
-        "SELECT document FROM validations WHERE run = ? AND attempt IS NULL"
-        " AND document NOT NULL ORDER BY number",
+        "SELECT document FROM validations JOIN outputs USING (run, number)"
+        " WHERE run = ? AND attempt IS NULL ORDER BY number",
         (run_id,),
     )
     return Remains(

@@ -107,9 +107,11 @@ def _validated(
 ) -> None:
     (number,) = to.execute("SELECT count(*) FROM validations WHERE run = ?", (run_id,)).fetchone()
     to.execute(
-        "INSERT INTO validations VALUES (?, ?, ?, ?, ?, ?)",
-        (run_id, number, attempt, at, validation.success, text_of(validation)),
+        "INSERT INTO validations VALUES (?, ?, ?, ?, ?)",
+        (run_id, number, attempt, at, validation.success),
     )
+    document = text_of(validation)
+    to.execute("INSERT INTO outputs VALUES (?, ?, ?)", (run_id, number, document))
     to.executemany(
         "INSERT INTO gate_results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
@@ -178,7 +180,8 @@ def _attempt_finished(to: sqlite3.Connection, run_id: str, attempt: Attempt, at:
     _write_rules(to, run_id, attempt)
     to.execute(
         "UPDATE attempts SET agent = ?, model = ?, session_id = ?, ended_at = ?, passed = ?,"
-        " cost_usd = ?, duration_ms = ?, validation = ?, document = ? WHERE run = ? AND number = ?",
+        " cost_usd = ?, duration_ms = ?, validation = ?, document = ?, reply = NULL"
+        " WHERE run = ? AND number = ?",
         (
             attempt.agent,
             attempt.model,
@@ -208,7 +211,8 @@ def _write_rules(to: sqlite3.Connection, run_id: str, attempt: Attempt) -> None:
     if attempt.validation is None:
         return
     found = to.execute(
-        "SELECT document FROM validations WHERE run = ?1 AND (attempt IS NULL OR number IN"
+        "SELECT document FROM validations JOIN outputs USING (run, number) WHERE run = ?1"
+        " AND (attempt IS NULL OR number IN"
         " (SELECT validation FROM attempts WHERE run = ?1 AND number < ?2 AND validation NOT NULL))"
         " ORDER BY number DESC LIMIT 1",
         (run_id, attempt.number),
@@ -228,7 +232,7 @@ def _counts(counts: Tally) -> tuple[int, int, int]:
 def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at: str) -> None:
     """The outputs go: what a stopped run needs to go on, an ended one does not."""
     run_id = opening.run_id
-    to.execute("UPDATE validations SET document = NULL WHERE run = ?", (run_id,))
+    to.execute("DELETE FROM outputs WHERE run = ?", (run_id,))
     final = None if outcome.verdict.is_green else text_of(outcome.final)
     to.execute(
         "UPDATE runs SET verdict = ?, reason = ?, ended_at = ?, duration_ms = ?, cost_usd = ?,"

@@ -104,7 +104,7 @@ class Journal:
         try:
             with self._lock, writing(self._connection) as to:
                 act(to)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, StateError) as error:
             self._warn(error)
 
     def _read(self, query: str, *values: str) -> Sequence[tuple[object, ...]]:
@@ -117,7 +117,7 @@ class Journal:
             self._warn(error)
             return ()
 
-    def _warn(self, error: sqlite3.Error) -> None:
+    def _warn(self, error: sqlite3.Error | StateError) -> None:
         if not self._has_warned:
             self._has_warned = True
             text = f"what happens cannot be recorded: {error}; {REMEDY}"

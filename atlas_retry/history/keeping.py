@@ -69,6 +69,6 @@ def pruned(to: sqlite3.Connection, rows: Sequence[RunRow]) -> None:
     with writing(to):
         names = [(row.id,) for row in rows]
         to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
-        to.executemany("UPDATE validations SET document = NULL WHERE run = ?", names)
+        to.executemany("DELETE FROM outputs WHERE run = ?", names)
         to.executemany("UPDATE attempts SET document = NULL, reply = NULL WHERE run = ?", names)
     to.execute("VACUUM")

@@ -48,7 +48,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             attempt INTEGER,
             at TEXT NOT NULL,
             success INTEGER NOT NULL,
-            document TEXT,
+            PRIMARY KEY (run, number)
+        ) STRICT, WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE outputs (
+            run TEXT NOT NULL REFERENCES runs,
+            number INTEGER NOT NULL,
+            document TEXT NOT NULL,
             PRIMARY KEY (run, number)
         ) STRICT
         """,

@@ -37,7 +37,9 @@ _CUT_OFF = frozenset({State.INTERRUPTED}) | _DONE
 
 TRANSITIONS: dict[State | None, frozenset[State]] = {
     None: frozenset({State.PENDING}),
-    State.PENDING: frozenset({State.VALIDATING, State.VALIDATION_FAILED, State.FIXING}) | _CUT_OFF,
+    State.PENDING: frozenset({State.VALIDATING, State.VALIDATION_FAILED, State.FIXING})
+    | frozenset({State.PASSED})
+    | _CUT_OFF,
     State.VALIDATING: frozenset({State.PASSED, State.VALIDATION_FAILED}) | _CUT_OFF,
     State.VALIDATION_FAILED: frozenset({State.VALIDATING, State.FIXING, State.PASSED}) | _CUT_OFF,
     State.FIXING: frozenset({State.VALIDATING, State.VALIDATION_FAILED}) | _CUT_OFF,
