@@ -11,7 +11,7 @@ test: .venv/dev.stamp  ## install and run the tests
 	$(BIN)/pytest -n auto
 
 check: .venv/dev.stamp  ## atlas passes its own gates
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(ATLAS) validate
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(ATLAS) validate $(GATES)
 
 bench: .venv/dev.stamp  ## speed, as ratios in one run
 	$(BIN)/python bench/run.py
