@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import inside, place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 # https://doc.rust-lang.org/rustc/tests/index.html; library/test/src/formatters/pretty.rs
@@ -108,7 +108,7 @@ def _frames(body: Sequence[str]) -> tuple[Frame, ...]:
 CARGO_TEST = Parser(
     name="cargo-test",
     source="https://doc.rust-lang.org/rustc/tests/index.html",
-    command=started_as("cargo test", "cargo t"),
+    commands=("cargo test", "cargo t"),
     marks=("\ntest result: ", " stdout ----\n"),
     read=_read,
 )

@@ -9,7 +9,6 @@ from atlas_retry.diagnostics.values import (
     Log,
     Parser,
     Reading,
-    started_as,
 )
 from atlas_retry.model import Diagnostic, Level
 
@@ -64,7 +63,7 @@ def _file(match: re.Match[str]) -> Diagnostic:
 COVERAGE = Parser(
     name="coverage",
     source="https://coverage.readthedocs.io/en/latest/cmd.html",
-    command=started_as("coverage", "--cov-fail-under", "--coverage"),
+    commands=("coverage", "--cov-fail-under", "--coverage"),
     marks=(
         "fail-under=",
         "Required test coverage of",

@@ -9,7 +9,7 @@ import msgspec
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Region
 
 # https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
@@ -173,7 +173,7 @@ def _found(lines: Sequence[str], test: _Test, folder: str) -> Found:
 GO_TEST = Parser(
     name="go-test",
     source="https://pkg.go.dev/cmd/go#hdr-Test_packages",
-    command=started_as("go test", "gotestsum"),
+    commands=("go test", "gotestsum"),
     marks=("--- FAIL: ", "[no test files]", "\nFAIL\t", '"Action":"fail"'),
     read=_read,
 )

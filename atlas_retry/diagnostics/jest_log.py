@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://jestjs.io/docs/cli; @jest/reporters DefaultReporter and SummaryReporter
@@ -100,7 +100,7 @@ def _message(body: Sequence[str]) -> str:
 JEST = Parser(
     name="jest",
     source="https://jestjs.io/docs/cli",
-    command=started_as("jest", "react-scripts test"),
+    commands=("jest", "react-scripts test"),
     marks=("\nTest Suites: ", _NONE, "\n  ● "),
     read=_read,
 )

@@ -20,7 +20,7 @@ GENERAL = Row(
 GITHUB = Row(
     name="github",
     source="https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions",
-    commands=("--output-format=github", "--format=github"),
+    commands=("--output-format github", "--format github"),
     pattern=(
         r"::(?P<level>error|warning|notice) (?:title=(?P<rule>[^,:]+),)?file=(?P<path>[^,:]+)"
         r"(?:,line=(?P<line>\d+))?(?:,col=(?P<column>\d+))?"

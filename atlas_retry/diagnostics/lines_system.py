@@ -50,7 +50,7 @@ RUSTC_SHORT = Row(
     name="rustc-short",
     tool="rustc",
     source="https://doc.rust-lang.org/cargo/commands/cargo-build.html#display-options",
-    commands=("--message-format short", "--message-format=short"),
+    commands=("--message-format short",),
     pattern=(
         rf"(?P<path>[^\s:][^:]*\.rs){_AT}(?P<level>error|warning)(?:\[(?P<rule>E\d+)\])?: "
         r"(?P<message>.+)$"

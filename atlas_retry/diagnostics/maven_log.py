@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://maven.apache.org/surefire/maven-surefire-plugin/
@@ -87,7 +87,7 @@ def _message(body: Sequence[str]) -> str:
 MAVEN = Parser(
     name="maven",
     source="https://maven.apache.org/surefire/maven-surefire-plugin/",
-    command=started_as("mvn", "mvnw", "mvnd"),
+    commands=("mvn", "mvnw", "mvnd"),
     marks=("Tests run: ", "No tests to run."),
     read=_read,
 )

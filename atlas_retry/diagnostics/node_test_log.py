@@ -9,7 +9,7 @@ from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.lines import NODE
 from atlas_retry.diagnostics.table import parser_of, region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 # https://nodejs.org/api/test.html#test-reporters; https://testanything.org
@@ -115,7 +115,7 @@ def _told(title: str, message: str, frames: tuple[Frame, ...], place: dict[str, 
 NODE_TEST = Parser(
     name="node-test",
     source="https://nodejs.org/api/test.html#test-reporters",
-    command=started_as("--test"),
+    commands=("--test",),
     marks=("TAP version 1", "\n\u2139 tests "),
     read=_read,
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 
 from atlas_retry.diagnostics.traceback import shortened
-from atlas_retry.diagnostics.values import Log, Parser, Reading, Section, started_as
+from atlas_retry.diagnostics.values import Log, Parser, Reading, Section
 from atlas_retry.model import Diagnostic
 
 # https://pre-commit.com/#pre-commit-run; pre_commit/commands/run.py: _run_single_hook
@@ -42,7 +42,7 @@ def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
 PRE_COMMIT = Parser(
     name="pre-commit",
     source="https://pre-commit.com/#pre-commit-run",
-    command=started_as("pre-commit", "prek"),
+    commands=("pre-commit", "prek"),
     marks=("\n- hook id: ",),
     divides=True,
     read=_read,

@@ -24,7 +24,7 @@ from atlas_retry.diagnostics.pytest_summary import (
     titled,
 )
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://docs.pytest.org/en/stable/how-to/output.html#modifying-python-traceback-printing
@@ -218,7 +218,7 @@ def _of_entry(entry: Entry, place: re.Match[str] | None) -> Diagnostic:
 PYTEST = Parser(
     name="pytest",
     source="https://docs.pytest.org/en/stable/how-to/output.html",
-    command=started_as("pytest", "py.test", "-m pytest"),
+    commands=("pytest", "py.test", "-m pytest"),
     marks=(
         "short test summary info",
         "test session starts",

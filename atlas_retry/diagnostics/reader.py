@@ -84,9 +84,10 @@ def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
 def _custom(name: str, pattern: str) -> Iterator[Parser]:
     """The user's own parser; none when its expression is none, which the configuration reports."""
     try:
-        yield parser_of(Row(name=name, source="configuration", pattern=pattern, message="failed"))
+        re.compile(pattern)
     except re.error:
         return
+    yield parser_of(Row(name=name, source="configuration", pattern=pattern, message="failed"))
 
 
 def _readings(log: Log, parsers: Iterable[Parser]) -> Iterator[Reading]:

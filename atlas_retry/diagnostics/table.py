@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level, Region
 
 SLACK = 2
@@ -65,19 +66,21 @@ class _Compiled:
     summary: re.Pattern[str] | None
 
 
+@cache
+def _compiled(row: Row) -> _Compiled:
+    """Compiled when first wanted: most runs need few rows."""
+    optional = (re.compile(p) if p else None for p in (row.heading, row.more, row.summary))
+    return _Compiled(row, re.compile(row.pattern), *optional)
+
+
 def parser_of(row: Row) -> Parser:
-    """The parser that a row describes. Raises re.error for a pattern that is none."""
-    compiled = _Compiled(
-        row,
-        re.compile(row.pattern),
-        *(re.compile(p) if p else None for p in (row.heading, row.more, row.summary)),
-    )
+    """The parser that a row describes. Its reading raises re.error for a pattern that is none."""
     return Parser(
         name=row.name,
         source=row.source,
-        command=started_as(*(row.commands or (row.name,))),
+        commands=row.commands or (row.name,),
         marks=row.marks,
-        read=lambda log: _read(compiled, log),
+        read=lambda log: _read(_compiled(row), log),
     )
 
 

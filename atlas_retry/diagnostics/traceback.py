@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 # https://docs.python.org/3/library/traceback.html
@@ -150,7 +150,7 @@ def _end(lines: Sequence[str], start: int) -> int:
 PYTHON = Parser(
     name="python",
     source="https://docs.python.org/3/library/traceback.html",
-    command=started_as("python", "python3"),
+    commands=("python", "python3"),
     marks=(_START, "SyntaxError: ", "IndentationError: ", "Fatal Python error: "),
     read=_read,
 )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from atlas_retry.diagnostics import traceback
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://docs.python.org/3/library/unittest.html; unittest/runner.py: printErrorList
@@ -70,7 +70,7 @@ def _test_id(name: str, owner: str | None) -> str:
 UNITTEST = Parser(
     name="unittest",
     source="https://docs.python.org/3/library/unittest.html",
-    command=started_as("-m unittest", "manage.py test"),
+    commands=("-m unittest", "manage.py test"),
     marks=("\nFAILED (failures=", "\nFAILED (errors=", "\nNO TESTS RAN", "\nRan "),
     read=_read,
 )

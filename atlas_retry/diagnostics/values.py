@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from atlas_retry.model import Diagnostic, Kind
 
+_BETWEEN_WORDS = re.compile(r"[\s/;&|()='\"]+")
+_VERSION = re.compile(r"(?<=\w)@[\w.]+")
+
 LINE_CHARS = 2_000
 """Longer lines are cut before a pattern sees them: minified code needs more, no message does."""
 
@@ -63,6 +66,11 @@ class Log:
     text: str
     command: str = ""
     exit_code: int | None = None
+
+    @property
+    def words(self) -> str:
+        """The words of the command line between single spaces, without folders and versions."""
+        return f" {' '.join(_BETWEEN_WORDS.split(_VERSION.sub('', self.command)))} "
 
     @classmethod
     def of(cls, text: str, command: str = "", exit_code: int | None = None) -> "Log":
@@ -125,8 +133,8 @@ class Parser:
     name: str
     source: str
     """Where the format is documented."""
-    command: re.Pattern[str]
-    """Found in a command line that starts the tool."""
+    commands: tuple[str, ...]
+    """Words that start the tool on a command line, `pytest` or `go test`."""
     marks: tuple[str, ...] = ()
     """The output is the tool's when any of these is in it."""
     divides: bool = False
@@ -138,10 +146,5 @@ class Parser:
 
     def starts(self, log: Log) -> bool:
         """Whether the command line names the tool."""
-        return self.command.search(log.command) is not None
-
-
-def started_as(*names: str) -> re.Pattern[str]:
-    """A pattern that finds one of `names` as a word of a shell line, with or without its folder."""
-    words = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in names)
-    return re.compile(rf"(?:^|[\s/;&|(='\"])(?:{words})(?:@[\w.]+)?(?=$|[\s;&|)'\"])")
+        words = log.words
+        return any(f" {name} " in words for name in self.commands)

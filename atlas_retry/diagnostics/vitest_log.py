@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading, started_as
+from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://vitest.dev/guide/reporters#default-reporter
@@ -83,7 +83,7 @@ def _message(body: Sequence[str]) -> str:
 VITEST = Parser(
     name="vitest",
     source="https://vitest.dev/guide/reporters#default-reporter",
-    command=started_as("vitest"),
+    commands=("vitest",),
     marks=("\n Test Files  ", "\n  Test Files  ", "\nNo test files found", "⎯ Failed "),
     read=_read,
 )
