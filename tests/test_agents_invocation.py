@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,27 @@ def test_a_setting_becomes_one_bound_argument(
     request_: AgentRequest, settings: AgentSettings, expected: str
 ) -> None:
     assert expected in arguments(request_, settings)
+
+
+def test_who_is_asked_for_an_opinion_may_only_read() -> None:
+    told = arguments(replace(REQUEST, schema=b"{}"), AgentSettings(permission_mode="acceptEdits"))
+    assert {"--json-schema={}", "--tools=Glob,Grep,Read", "--permission-mode=default"} <= set(told)
+
+
+@pytest.mark.parametrize(
+    ("models_", "model", "expected"),
+    [
+        (("sonnet", "sonnet", "opus"), "sonnet", ("--fallback-model=opus",)),
+        (("sonnet", "sonnet", "opus"), "opus", ("--fallback-model=sonnet",)),
+        (("sonnet",), "sonnet", ()),
+        ((), None, ()),
+    ],
+)
+def test_an_overloaded_model_gives_way_to_another_that_the_user_named(
+    models_: tuple[str, ...], model: str | None, expected: tuple[str, ...]
+) -> None:
+    told = arguments(replace(REQUEST, model=model), AgentSettings(models=models_))
+    assert tuple(a for a in told if a.startswith("--fallback-model")) == expected
 
 
 def test_what_a_request_limits_is_passed_on() -> None:

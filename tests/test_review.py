@@ -10,7 +10,14 @@ from atlas_retry.redaction import clean
 from atlas_retry.review import opinion
 from tests.messages_server import Answer, MessagesServer, call, say, serving
 from tests.projects import FIXED, UNITTEST, WORSE, Project, make_project
+from tests.test_agents_claude_code import real_claude
 
+QUIET = (
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+    "DISABLE_TELEMETRY",
+    "DISABLE_AUTOUPDATER",
+    "DISABLE_ERROR_REPORTING",
+)
 DIFF = """diff --git a/src/a.py b/src/a.py
 --- a/src/a.py
 +++ b/src/a.py
@@ -124,6 +131,28 @@ def test_a_review_that_passes_lets_the_fix_stand_and_is_paid(project: Project) -
     assert "secret thoughts" not in json.dumps(asked.body)
     names = [tool["name"] for tool in asked.body["tools"]]  # type: ignore[attr-defined]
     assert names == ["list_files", "read_file", "search", "submit_answer"]
+
+
+@pytest.mark.claude
+@pytest.mark.skipif(real_claude() is None, reason="no Claude Code CLI")
+def test_claude_code_reviews_as_well_and_may_only_read(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED + "# see\n"})
+    project.attempt(2, {"calc.py": FIXED})
+    wish = {"pass": False, "complaints": [{"message": "drop it", "path": "calc.py", "line": 3}]}
+    script = (
+        call("Write", file_path=str(project.root / "calc.py"), content="x = 1\n"),
+        call("StructuredOutput", **wish),
+        call("StructuredOutput", **{"pass": True, "complaints": []}),
+    )
+    with serving(*script) as server:
+        settings = {"CLAUDE_CONFIG_DIR": str(project.root.parent / "claude")}
+        project.environ.update(settings, **dict.fromkeys(QUIET, "1"))
+        outcome = judged(project, server, agent="claude-code")
+    assert outcome.verdict is Verdict.FIXED
+    tools = [tool["name"] for tool in server.requests[0].body["tools"]]  # type: ignore[attr-defined]
+    assert {"Glob", "Grep", "Read", "StructuredOutput"} <= set(tools)
+    assert not {"Bash", "Edit", "Write", "NotebookEdit"} & set(tools)
+    assert "drop it" in Path(outcome.attempts[1].prompt_path or "").read_text()
 
 
 def test_what_a_review_wants_is_what_the_next_attempt_is_told(project: Project) -> None:

@@ -93,8 +93,8 @@ def login_refused(request: AgentRequest, said: Transcript) -> AgentReply:
 
 
 def _structured(said: Transcript) -> str | None:
-    told = said.result.structured_output if said.result else None
-    return bytes(told).decode("utf-8", "replace") if told is not None else None
+    told = bytes(said.result.structured_output) if said.result else b""
+    return told.decode("utf-8", "replace") or None
 
 
 def _tokens(said: Transcript) -> Tokens:

@@ -8,6 +8,7 @@ SYNTHETIC: Final = "<synthetic>"
 """The model of messages that the CLI wrote itself: API errors."""
 
 _EMPTY: Final = msgspec.Raw(b"{}")
+_NOTHING: Final = msgspec.Raw(b"")
 
 
 class Head(msgspec.Struct):
@@ -125,8 +126,8 @@ class Result(msgspec.Struct):
     total_cost_usd: float | None = None
     usage: Usage | None = None
     permission_denials: list[Denial] = []
-    structured_output: msgspec.Raw | None = None
-    """Left out when the model never called the tool for it, although all else says success."""
+    structured_output: msgspec.Raw = _NOTHING
+    """Empty when the model never called the tool for it, although all else says success."""
 
     @property
     def text(self) -> str:

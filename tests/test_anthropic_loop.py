@@ -1,0 +1,105 @@
+"""`atlas retry --ai-fix` with the Messages API agent, from the command line to the exit code."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.messages_server import Failure, Recorded, Step, call, serving
+from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, git, make_project
+from tests.test_agents_anthropic import edit, modify, submit
+
+LIMIT_S = 90.0
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    made = make_project(tmp_path, environ)
+    made.configure(validation={"test": [UNITTEST]}, agent={"backend": "anthropic", "path": None})
+    made.commit()
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    run: dict[str, object]
+    stderr: str
+    requests: list[Recorded]
+
+
+def retry(project: Project, *script: Step, key: str = "dummy-key") -> Ended:
+    with serving(*script) as server:
+        done = subprocess.run(
+            (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json"),
+            cwd=project.root,
+            env=project.environ | {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": key},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    return Ended(done.returncode, json.loads(done.stdout), done.stderr, server.requests)
+
+
+def status(project: Project) -> str:
+    return git(project.root, "status", "--porcelain", environ=project.environ)
+
+
+def test_a_bug_is_fixed_after_a_look(project: Project) -> None:
+    look = call("read_file", path="calc.py")
+    ended = retry(project, look, submit(edit("calc.py", ("a - b", "a + b"))))
+    assert (ended.code, ended.run["verdict"]) == (0, "fixed")
+    assert (project.root / "calc.py").read_text() == FIXED
+    assert ended.run["cost_usd"] == pytest.approx(2 * (1000 * 2e-6 + 10 * 10e-6))
+    first = ended.requests[0].messages[0]["content"]
+    assert isinstance(first, list)
+    assert "What stands between" not in first[0]["text"]
+    assert "What stands between" in first[1]["text"]
+
+
+def test_the_second_attempt_goes_on_where_the_first_fell_short(project: Project) -> None:
+    ended = retry(project, submit(modify(WORSE)), submit(modify(FIXED)))
+    assert (ended.code, ended.run["verdict"]) == (0, "fixed")
+    first, second = ended.requests
+    head = first.messages[0]["content"]
+    assert second.messages[0]["content"][0] == head[0]  # type: ignore[index]
+    assert len(second.messages) == 3
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [Failure(status=401, kind="authentication_error", headers=()), Failure(status=529)],
+    ids=["bad key", "overloaded"],
+)
+def test_an_api_that_cannot_be_had_is_exit_3_and_an_untouched_workspace(
+    project: Project, refusal: Failure
+) -> None:
+    ended = retry(project, refusal, submit(modify(FIXED)))
+    assert (ended.code, ended.run["verdict"], len(ended.requests)) == (3, "broken", 1)
+    assert ended.run["attempts"] == []
+    assert ended.run["remedy"]
+    assert (project.root / "calc.py").read_text() == CALC
+    assert status(project) == ""
+
+
+def test_no_key_is_exit_3_and_no_request(project: Project) -> None:
+    ended = retry(project, key="")
+    assert (ended.code, ended.requests) == (3, [])
+    assert "ANTHROPIC_API_KEY" in str(ended.run["final_error"])
+
+
+def test_an_agent_that_gives_up_says_why(project: Project) -> None:
+    ended = retry(project, call("submit_fix", success=False, diagnosis="wrong test", files=[]))
+    assert (ended.code, ended.run["verdict"]) == (1, "gave_up")
+    assert "wrong test" in str(ended.run["final_error"])
+    assert "[RETRY" not in ended.stderr
+
+
+def test_what_is_asked_for_again_is_in_the_log(project: Project) -> None:
+    ended = retry(project, submit(modify("def add(:\n")), submit(modify(FIXED)))
+    assert ended.code == 0
+    assert "[RETRY 1] Validation: calc.py syntax error" in ended.stderr
