@@ -20,7 +20,7 @@ from atlas_retry import (
 from atlas_retry.decision import Progress
 from atlas_retry.errors import Interrupted, UsageError
 from atlas_retry.event_log import EventLog
-from atlas_retry.events import Emit, Notice, fan_out
+from atlas_retry.events import Emit, Notice, Scope, fan_out, following
 from atlas_retry.loop import Run, retry
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.purse import Purse
@@ -141,7 +141,7 @@ def run_locked(
             history.journal(site.state, _opening(site, asked, run_id), told)
         )
         _name_unfinished(site, journal, told, run_id)
-        told = fan_out((journal, told))
+        told = following(fan_out((journal, told)), Scope(run=run_id))
         journey = _journey(site, asked, journal, told, going_on)
         journey = replace(journey, purse=purse) if purse else journey
         try:

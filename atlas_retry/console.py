@@ -1,5 +1,6 @@
-"""Show events to a person: append-only lines anywhere, a live view on a terminal."""
+"""Show events to a person: a live view on a terminal, append-only lines anywhere else."""
 
+import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,6 +69,55 @@ class Printer:
     def write(self, lines: Iterable[Line]) -> None:
         for text, _ in lines:
             print(text, file=self.stream, flush=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class JobLog:
+    """Lines in the log of a GitHub job: none of them a command to the runner, each gate a group.
+
+    What tools print may look like a command (`::error::`, `::add-mask::`): between our own ones the
+    runner is told to heed none. Source: docs.github.com, "Workflow commands", stop-commands.
+    """
+
+    stream: TextIO
+    verbosity: int = 0
+    named: bool = False
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
+    _in_group: bool = False
+
+    def __enter__(self) -> Self:
+        self._print(f"::stop-commands::{self.token}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_group()
+        self._print(f"::{self.token}::")
+
+    def __call__(self, event: Event) -> None:
+        if self.verbosity >= 0:
+            self.write(_lines(event, self.verbosity, named=self.named))
+
+    def write(self, lines: Iterable[Line]) -> None:
+        for text, style in lines:
+            if style == "gate" or not text:
+                self._end_group()
+            if style == "gate":
+                self._command(f"::group::{printable(text)}")
+                self._in_group = True
+            else:
+                self._print(text)
+
+    def _end_group(self) -> None:
+        if self._in_group:
+            self._command("::endgroup::")
+            self._in_group = False
+
+    def _command(self, command: str) -> None:
+        for line in (f"::{self.token}::", command, f"::stop-commands::{self.token}"):
+            self._print(line)
+
+    def _print(self, text: str) -> None:
+        print(text, file=self.stream, flush=True)
 
 
 @dataclass(slots=True)
@@ -218,4 +268,6 @@ def screen(
     stream = sys.stderr if to_stderr else sys.stdout
     if is_live(stream, environ, plain=plain):
         return LiveScreen(stream=stream, verbosity=verbosity, named=named)
+    if environ.get("GITHUB_ACTIONS") == "true":
+        return JobLog(stream=stream, verbosity=verbosity, named=named)
     return Printer(stream=stream, verbosity=verbosity, named=named)

@@ -74,6 +74,18 @@ def within(emit: Emit, scope: Scope) -> Emit:
     return stamped
 
 
+def following(emit: Emit, scope: Scope) -> Emit:
+    """An emitter for one run: what gates and agents say gets the scope that was last seen."""
+    latest = scope
+
+    def stamped(event: Event) -> None:
+        nonlocal latest
+        latest = event.scope if event.scope != Scope() else latest
+        emit(replace(event, scope=latest))
+
+    return stamped
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(Event):
     """Anything a person should read that has no event of its own."""
@@ -159,7 +171,8 @@ class FixerFinished(Event):
 
     @property
     def message(self) -> str:
-        return f"fixer of {self.gate} changed {len(self.changed)} files"
+        files = "1 file" if len(self.changed) == 1 else f"{len(self.changed)} files"
+        return f"fixer of {self.gate} changed {files}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

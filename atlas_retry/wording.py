@@ -32,12 +32,14 @@ from atlas_retry.model import (
 from atlas_retry.units import seconds, usd
 
 Line = tuple[str, str]
-"""Text and the name of its style, a key of `STYLES`."""
+"""Text and the name of its style, a key of `STYLES`; `gate` heads what a gate had to say, up to the
+next empty line."""
 
 STYLES = {
     "": "",
     "good": "green",
     "bad": "bold red",
+    "gate": "bold red",
     "warn": "yellow",
     "dim": "dim",
     "head": "bold",
@@ -110,6 +112,10 @@ def _some(names: tuple[str, ...], limit: int = 4) -> str:
     return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def printable(text: str) -> str:
     """A name as it can be shown: surrogates and control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -125,7 +131,7 @@ def _left_out(event: RunStarted, verbosity: int) -> Iterator[Line]:
 
 def _violations(event: ViolationsFound) -> Iterator[Line]:
     done = "all of the attempt is put back" if event.rolled_back else "these files are put back"
-    yield f"  the guard refuses {len(event.violations)} changes; {done}:", "bad"
+    yield f"  the guard refuses {_counted(len(event.violations), 'change')}; {done}:", "bad"
     for violation in event.violations:
         place = f"{violation.path}:{violation.line}" if violation.line else violation.path
         yield f"    {printable(place)}: {violation.rule}: {violation.detail}", "warn"
@@ -153,7 +159,7 @@ def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Lin
     for result in validation.results:
         if not result.success:
             yield "", ""
-            yield f"{result.name}: {result.error or result.status}", "bad"
+            yield f"{result.name}: {result.error or result.status}", "gate"
             yield f"  $ {result.command}", "code"
             yield from _complaints(result, verbosity)
             yield from _output(result, verbosity)

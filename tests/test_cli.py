@@ -270,6 +270,32 @@ def test_github_gets_annotations_and_a_step_summary(project: Project, tmp_path: 
     assert "echo" in summary.read_text()
 
 
+def test_what_a_tool_prints_is_no_command_to_github(project: Project) -> None:
+    gates(project, "echo '::add-mask::x'; echo '##[error]no'; echo '::endgroup::'; exit 1")
+    ended = atlas(project, "validate", GITHUB_ACTIONS="true")
+    heeded, token = [], ""
+    for line in ended.out.splitlines():
+        if token:
+            token = "" if line == f"::{token}::" else token
+        elif line.startswith("::stop-commands::"):
+            token = line.removeprefix("::stop-commands::")
+        else:
+            heeded.append(line)
+    commands = [line.split("::")[1].split(" ")[0] for line in heeded]
+    assert token == ""
+    assert commands == ["group", "endgroup", "error"]
+
+
+def test_every_event_of_a_run_says_which_run_and_attempt(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    atlas(project, "retry", ".", "--ai-fix")
+    (log,) = Path(project.environ["ATLAS_HOME"]).glob("runs/*/events.jsonl")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {event["run"] for event in events} == {log.parent.name}
+    gates_of = [event["attempt"] for event in events if event["event"] == "gate_finished"]
+    assert gates_of == [None, 1]
+
+
 def test_ascii_terminals_do_not_break_the_verdict(project: Project) -> None:
     gates(project, "printf 'gr\\303\\274n\\n'; exit 1")
     ended = atlas(project, "validate", PYTHONIOENCODING="ascii", LANG="C", LC_ALL="C")
