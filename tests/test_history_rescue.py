@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.history import archive, reading
+from atlas_retry.history import archive, path_of, reading
 from tests.crashes import PACKAGE, undo_after_kills
 from tests.projects import CALC, FIXED, WORSE, Project, git, make_project
 from tests.repositories import entries, git_bytes
@@ -141,6 +141,15 @@ def test_prune_drops_old_runs_and_never_the_newest(after: After) -> None:
     assert after.atlas("undo", second.run_id).returncode == 0
     with reading(Path(after.project.environ["ATLAS_HOME"])) as connection:
         assert len(archive.runs(connection)) == 2
+
+
+def test_undo_needs_no_journal(after: After) -> None:
+    path_of(Path(after.project.environ["ATLAS_HOME"])).write_bytes(b"no database" * 1000)
+    done = after.atlas("undo")
+    assert done.returncode == 0, done.stderr
+    assert "cannot be" in done.stderr
+    assert after.calc.read_text() == CALC
+    assert not (after.project.root / "made.txt").exists()
 
 
 def test_a_run_killed_at_any_moment_is_undone_byte_for_byte(tmp_path: Path) -> None:

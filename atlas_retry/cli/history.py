@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atlas_retry.cli import options
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import StateError, UsageError
 
 if TYPE_CHECKING:
     from atlas_retry.history import RunRow
@@ -85,15 +85,32 @@ def undo(run: Run = None) -> int:
     from atlas_retry.history import archive, keeping, rescue  # noqa: PLC0415 - start-up
 
     home = state.home(os.environ)
-    row = _found(run)
+    try:
+        row = _found(run)
+        with history.reading(home) as connection:
+            attempt = archive.open_attempt(connection, row.id)
+    except StateError as error:
+        return _undo_without_journal(run, error)
     ws = _workspace(row)
-    with history.reading(home) as connection:
-        attempt = archive.open_attempt(connection, row.id)
     with workspace.lock(ws):
         done = rescue.undo(ws, row, home / "runs" / row.id, attempt)
         with history.opened(home) as connection:
             keeping.undone(connection, row, done.now)
     return _told(row, done, f"as it was before run {row.id} of {row.started_at}")
+
+
+def _undo_without_journal(run: str | None, error: StateError) -> int:
+    """The snapshots are enough to put back what was there, whatever became of the journal."""
+    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry.history import rescue  # noqa: PLC0415 - start-up
+
+    home = state.home(os.environ)
+    print(f"atlas: {error.message}; the snapshots tell what was there", file=sys.stderr)
+    ws = workspace.open_workspace(Path.cwd(), home, environ=os.environ)
+    row = rescue.known_by_refs(ws, run)
+    with workspace.lock(ws):
+        done = rescue.undo(ws, row, home / "runs" / row.id, None)
+    return _told(row, done, f"as it was before run {row.id}")
 
 
 def prune(

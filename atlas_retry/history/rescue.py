@@ -85,6 +85,36 @@ def undo(
     )
 
 
+def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
+    """A run of which only the snapshots are left, because the journal is lost; else the newest.
+
+    Raises UsageError where there is none.
+    """
+    held = {
+        parts[1]: snapshot_id
+        for kept, snapshot_id in workspace.kept(ws).items()
+        if (parts := kept.split("/"))[0] == "runs" and parts[2:] == [START]
+    }
+    found = sorted(run_id for run_id in held if run_id.startswith(name or ""))
+    if not found:
+        raise UsageError(f"no snapshot of a run {name or ''} is held in {ws.root}")
+    return RunRow(
+        id=found[-1],
+        root=str(ws.root),
+        name=ws.root.name,
+        repository=str(ws.common_dir),
+        state=State.FIXING,
+        with_agent=True,
+        started_at=_NEVER,
+        last_at=_NEVER,
+        segment_at=_NEVER,
+        start=held[found[-1]],
+    )
+
+
+_NEVER = "1970-01-01T00:00:00Z"
+
+
 def pick(ws: workspace.Workspace, run: RunRow, name: str) -> PutBack:
     """Bring the files to another snapshot of a run; the index stays as it is.
 

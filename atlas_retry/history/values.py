@@ -42,29 +42,30 @@ class RunRow:
     root: str
     name: str
     repository: str
-    head: str | None
     state: State
-    verdict: Verdict | None
-    reason: str | None
     with_agent: bool
     started_at: str
     last_at: str
     """Of its latest event."""
-    ended_at: str | None
-    duration_ms: int | None
-    spent_ms: int
-    """Before it was last continued."""
     segment_at: str
     """When it was started or last continued."""
-    cost_usd: float
-    attempts: int
     start: str
     """Snapshot of what was there before it."""
-    left_behind: str | None
+    head: str | None = None
+    verdict: Verdict | None = None
+    reason: str | None = None
+    ended_at: str | None = None
+    duration_ms: int | None = None
+    spent_ms: int = 0
+    """Before it was last continued."""
+    cost_usd: float = 0.0
+    attempts: int = 0
+    left_behind: str | None = None
     """Snapshot that it, or who took something of it, left in the workspace; None: cut off."""
-    learning: str | None
-    mark: str
-    pruned: bool
+    learning: str | None = None
+    mark: str = ""
+    """As in `Opening`."""
+    pruned: bool = False
 
     @property
     def is_open(self) -> bool:
