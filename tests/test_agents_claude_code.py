@@ -29,6 +29,8 @@ from tests.messages_server import (
     Failure,
     Hang,
     MessagesServer,
+    Recorded,
+    Reply,
     Step,
     call,
     edit,
@@ -262,11 +264,26 @@ def test_the_real_cli_is_understood_when_the_api_refuses(
 
 def refused_at_once(cli: str, desk: Desk, status: int, kind: str, remedy: str) -> None:
     with serving(Failure(status=status, kind=kind, headers=NO_RETRY)) as server:
-        reply = desk.ask(cli, server)
+        reply = desk.ask(cli, server, settings=AgentSettings(models=("sonnet",)))
         assert len(server.requests) == 1
     assert reply.status is ReplyStatus.UNAVAILABLE
     assert str(status) in (reply.error or "")
     assert remedy in (reply.remedy or "")
+
+
+@pytest.mark.claude
+def test_an_overloaded_model_gives_way_to_the_next_one_of_the_list(desk: Desk) -> None:
+    def answer(request: Recorded) -> Reply:
+        if request.body["model"] == "claude-sonnet-5-5":
+            return Failure(status=529, kind="overloaded_error", headers=NO_RETRY)
+        return say("done")
+
+    with serving(*[answer] * 12) as server:
+        reply = desk.ask(real(), server, settings=AgentSettings(models=("sonnet", "opus")))
+    assert (reply.status, reply.model) == (ReplyStatus.DONE, "claude-opus-5-5")
+    assert "claude-sonnet-5-5 cannot be had now: claude-opus-5-5 goes on" in (
+        desk.told(AgentActivity)
+    )
 
 
 def test_a_refused_connection_is_unavailable(cli: str, desk: Desk) -> None:
