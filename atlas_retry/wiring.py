@@ -155,7 +155,7 @@ def _restore(journey: Journey, target: str, expected: str, paths: Collection[str
 def _moved(journey: Journey) -> frozenset[str]:
     """What git holds beside the work tree and the index that is not as it was at the start."""
     was = journey.seal.facts
-    now = workspace.git_facts(journey.site.root, environ=journey.site.environ)
+    now = workspace.facts_since(journey.site.root, was, environ=journey.site.environ)
     return frozenset(name for name in {*was, *now} - {"index"} if was.get(name) != now.get(name))
 
 

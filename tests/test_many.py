@@ -236,7 +236,7 @@ def test_runs_are_side_by_side(yard: Yard) -> None:
 
 
 def test_worktrees_of_one_repository_do_not_disturb_each_other(yard: Yard) -> None:
-    """One commits while the attempt of the other is under way: no violation of either."""
+    """Somebody commits, and adds a worktree, beside two runs: no violation, and all of it stays."""
     commit = "git -c user.name=x -c user.email=x@example.invalid commit -q --allow-empty -m x"
     yard.make("repo")
     yard.script("good")
@@ -244,9 +244,11 @@ def test_worktrees_of_one_repository_do_not_disturb_each_other(yard: Yard) -> No
         assert yard.atlas("workspace", "add", name, at="repo").returncode == 0
     web = yard.folder / "repo.worktrees" / "web"
     settings = yaml.safe_load((web / ".atlas" / "config.yaml").read_text())
-    settings["validation"]["lint"] = [f"(cd ../api && {commit}) && {GATE}"]
+    make = "git worktree add -q ../mine-$$ -b mine-$$"
+    settings["validation"]["lint"] = [f"(cd ../../repo && {commit} && {make}); {GATE}"]
     (web / ".atlas" / "config.yaml").write_text(yaml.safe_dump(settings))
     done = yard.atlas("retry", "--all", "--ai-fix", "--json", at="repo")
+    assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     runs = {run["workspace"]["name"]: run for run in document["runs"]}
     found = {
@@ -254,6 +256,8 @@ def test_worktrees_of_one_repository_do_not_disturb_each_other(yard: Yard) -> No
     }
     assert found == {"api": [], "web": []}
     assert {run["verdict"] for run in runs.values()} == {"fixed"}
+    repo = yard.folder / "repo"
+    assert git(repo, "log", "--format=%s", environ=yard.environ).split() == ["x", "x", "start"]
 
 
 def test_every_line_says_which_workspace_it_is_about(yard: Yard) -> None:

@@ -8,6 +8,8 @@ from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.workspace import (
     Workspace,
     add_worktree,
+    facts_since,
+    git_facts,
     list_worktrees,
     lock,
     remove_worktree,
@@ -169,3 +171,40 @@ def test_outside_a_repository_there_are_only_folders(tmp_path: Path) -> None:
     assert resolve("api", tmp_path, environ=ENVIRON) == tmp_path / "api"
     with pytest.raises(UsageError):
         resolve("web", tmp_path, environ=ENVIRON)
+
+
+def test_what_others_do_in_their_worktrees_is_not_told_as_moved_here(
+    root: Path, ws: Workspace
+) -> None:
+    environ = {**ENVIRON, "HOME": str(root.parent)}
+    here = add_worktree(ws, "here")
+    gone = add_worktree(ws, "gone")
+    before = git_facts(here, environ=environ)
+    commit(root, "theirs")
+    git(root, "worktree", "add", "-q", "-b", "more", str(root.parent / "more"))
+    git(root, "config", "branch.main.remote", "origin")
+    remove_worktree(ws, "gone")
+    assert not gone.exists()
+    assert git_facts(here, environ=environ) != before
+    assert facts_since(here, before, environ=environ) == before
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        ("commit", "-q", "--allow-empty", "-m", "x"),
+        ("update-ref", "refs/heads/main", "HEAD^{commit}"),
+        ("branch", "other"),
+        ("tag", "v1"),
+        ("config", "core.hooksPath", "hooks"),
+        ("checkout", "-q", "-b", "other"),
+    ],
+)
+def test_what_is_done_from_here_is_told(root: Path, ws: Workspace, move: tuple[str, ...]) -> None:
+    """Also when it moves a branch that another worktree has checked out."""
+    environ = {**ENVIRON, "HOME": str(root.parent)}
+    here = add_worktree(ws, "here")
+    commit(root, "theirs")
+    before = git_facts(here, environ=environ)
+    git(here, *move)
+    assert facts_since(here, before, environ=environ) != before

@@ -19,6 +19,7 @@ from atlas_retry.workspace import (
     Workspace,
     changes,
     directory_tree,
+    facts_since,
     git_facts,
     revision_tree,
     tree,
@@ -145,7 +146,7 @@ def judge_attempt(
         allow=seal.allow,
         sources=seal.sources,
         git_before=seal.facts,
-        git_after=git_facts(seal.root, environ=seal.environ),
+        git_after=facts_since(seal.root, seal.facts, environ=seal.environ),
         outside=seals.changes_outside(seal),
         tools=seals.moved_tools(seal),
     )

@@ -6,7 +6,7 @@ repository's hooks, filters, monitors and network.
 
 from atlas_retry.workspace.changes import changes, patch
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
-from atlas_retry.workspace.gitfacts import git_facts
+from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.lock import Holder, holder, lock
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restore import Restored, conflicts, restore
@@ -44,6 +44,7 @@ __all__ = [
     "directory_tree",
     "drop",
     "facts",
+    "facts_since",
     "git_facts",
     "holder",
     "keep",

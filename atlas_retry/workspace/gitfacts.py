@@ -28,6 +28,57 @@ def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFac
         return {"unreadable": error.message}
 
 
+def facts_since(
+    root: Path, before: GitFacts, *, environ: Mapping[str, str] | None = None
+) -> GitFacts:
+    """The facts now, but for what was moved in other worktrees: that is told as it was `before`.
+
+    They share refs and configuration with this one, and are somebody else's to work in. A branch
+    is theirs that they have checked out and whose last move stands in their own log.
+    """
+    env = user_environment(os.environ if environ is None else environ)
+    now = dict(git_facts(root, environ=environ))
+    if "unreadable" in now:
+        return now
+    own = git_dir_of(root, env)
+    for name in set(_theirs(own, common_dir_of(own), before, now)):
+        if name in before:
+            now[name] = before[name]
+        else:
+            now.pop(name, None)
+    return now
+
+
+def _theirs(own: Path, common: Path, before: GitFacts, now: GitFacts) -> Iterator[str]:
+    for name in {*before, *now}:
+        if name.startswith("worktrees/") and name != f"worktrees/{own.name}":
+            yield name
+            if name not in now:  # removed, and its branch with it
+                yield from (ref for ref in _branches(before[name]) if ref not in now)
+    for folder in (common, *(common / "worktrees").glob("*")):
+        if folder != own and (folder / "HEAD").is_file():
+            for branch in _branches((folder / "HEAD").read_text("utf-8", "surrogateescape")):
+                if now.get(branch) == _last_logged(folder / "logs" / "HEAD"):
+                    yield branch
+                    setting = f"config:branch.{branch.removeprefix('refs/heads/')}."
+                    yield from [name for name in now if name.startswith(setting)]
+
+
+def _branches(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if line.startswith("ref: "):
+            yield line.removeprefix("ref: ")
+
+
+def _last_logged(log: Path) -> str | None:
+    """Where a worktree's HEAD came to last. Source: gitrepository-layout(5), `logs`."""
+    try:
+        lines = log.read_bytes().splitlines()
+    except FileNotFoundError:
+        return None
+    return os.fsdecode(lines[-1].split(b" ")[1]) if lines else None
+
+
 def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     own = git_dir_of(root, env)
     common = common_dir_of(own)
