@@ -8,7 +8,11 @@ from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS, diagnose
 from tests.goldens import regenerate
 
 GOLDENS = regenerate.cases()
-PRINTED = [folder for folder in GOLDENS if regenerate.output_of(folder).report is None]
+PRINTED = [
+    folder
+    for folder in GOLDENS
+    if regenerate.output_of(folder).report is None and "json" not in folder.name
+]
 
 
 @pytest.mark.parametrize("folder", GOLDENS, ids=lambda folder: folder.name)

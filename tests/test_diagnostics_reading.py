@@ -158,6 +158,28 @@ def test_a_user_can_add_a_parser() -> None:
     assert (second.region.start_line, second.region.start_column) == (5, 6)
 
 
+def test_a_users_parser_is_known_by_the_command_it_is_named_for() -> None:
+    custom = (("house", r"(?P<path>\S+) is (?P<message>.+)"),)
+    output = ToolOutput(command="bin/house .", exit_code=1, stdout="a.x is odd\n", custom=custom)
+    assert briefly(output) == [("house", "a.x", None, "odd")]
+
+
+def test_go_output_in_json_is_quoted_as_text() -> None:
+    (told,) = diagnose(regenerate.output_of(regenerate.FOLDER / "go-test-1.26-json")).diagnostics
+    assert "cart_test.go:9: Total() = 5, want 6" in told.text
+    assert "Action" not in told.text
+
+
+def test_json_nested_too_deep_to_read_is_left_alone() -> None:
+    deep = '{"Action":"output","x":' + "[" * 1_900
+    assert briefly(failing(deep, "go test -json")) == []
+
+
+def test_lone_surrogates_do_no_harm() -> None:
+    odd = '{"Action":"output","Output":"\udcff"}\na\udcff.py:1:1: F401 x\n'
+    assert briefly(failing(odd, "go test -json; flake8")) == [("flake8", "a\udcff.py", 1, "x")]
+
+
 def test_a_users_pattern_that_is_none_finds_nothing() -> None:
     output = ToolOutput(
         command="./x", exit_code=1, stdout="a\n", parser="x", custom=(("x", "(unclosed"),)

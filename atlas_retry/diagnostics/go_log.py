@@ -58,21 +58,22 @@ def _read(log: Log) -> Reading:
     verbose = any(_NOW.match(line) for line in lines)
     nothing = bool(empty) and not others
     return Reading(
-        found=tuple(_at(f, numbers) for f in found),
-        summary=tuple(
-            i for i in others if lines[i] == log.lines[i] and lines[i].startswith("FAIL")
-        ),
+        found=tuple(found if numbers is None else (_at(f, lines, numbers) for f in found)),
+        summary=tuple(i for i in others if numbers is None and lines[i].startswith("FAIL")),
         tests_run=0 if nothing else ended if verbose else None,
         vacuous=nothing,
     )
 
 
-def _plain(lines: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The text behind `-json`, package after package, and where each line of it came from."""
+def _plain(lines: Sequence[str]) -> tuple[Sequence[str], list[int] | None]:
+    """The text behind `-json`, package after package, and where each line of it came from.
+
+    Text that is no JSON stays as it is, without numbers.
+    """
     events = [(i, _event(line)) for i, line in enumerate(lines) if _JSON in line]
     told = [(i, e) for i, e in events if e is not None and e.Output and e.Package]
     if not told:
-        return list(lines), list(range(len(lines)))
+        return lines, None
     told.sort(key=lambda pair: pair[1].Package)
     return [e.Output.rstrip("\n") for _, e in told], [i for i, _ in told]
 
@@ -80,13 +81,15 @@ def _plain(lines: Sequence[str]) -> tuple[list[str], list[int]]:
 def _event(line: str) -> _Event | None:
     try:
         return msgspec.json.decode(line, type=_Event)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
 
 
-def _at(found: Found, numbers: Sequence[int]) -> Found:
+def _at(found: Found, lines: Sequence[str], numbers: Sequence[int]) -> Found:
+    """What was found in the text, at the lines of the JSON, with its own lines beside it."""
     own = numbers[found.first : found.last + 1]
-    return Found(found.diagnostic, min(own), max(own))
+    text = "\n".join(lines[found.first : found.last + 1])
+    return Found(replace(found.diagnostic, text=text), min(own), max(own))
 
 
 def _packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:

@@ -26,6 +26,7 @@ from atlas_retry.model import Diagnostic, Kind, Level
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ", re.MULTILINE)
 MAX_DIAGNOSTICS = 10_000
 """Distinct ones kept of one output; whoever has more has a misconfigured tool."""
+_TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
 _TEXT_LINES = 400
 """Of one diagnostic: what a test captured can be endless."""
 
@@ -71,12 +72,11 @@ def _report(output: ToolOutput) -> Report | None:
 
 def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
     """The parser that was asked for, or those that know the output, named in the command first."""
-    own = [(name, pattern) for name, pattern in output.custom if name == output.parser]
-    if own:
-        return tuple(_custom(*own[0]))
+    custom = [parser for name, pattern in output.custom for parser in _custom(name, pattern)]
+    known = {**PARSERS, **{parser.name: parser for parser in custom}}
     if output.parser is not None:
-        return (PARSERS[output.parser],) if output.parser in PARSERS else ()
-    special = [p for p in PARSERS.values() if p not in FALLBACKS and p.recognises(log)]
+        return (known[output.parser],) if output.parser in known else ()
+    special = [p for p in (*custom, *_TOOLS) if p.recognises(log)]
     special.sort(key=lambda parser: not parser.starts(log))
     return tuple(special)
 
@@ -135,7 +135,9 @@ def _claims(lines: int, readings: Sequence[Reading]) -> list[Found]:
 
 
 def _quoted(found: Found, log: Log) -> Diagnostic:
-    """The diagnostic with the lines it was read from."""
+    """The diagnostic with the lines it was read from, unless it brings them along."""
+    if found.diagnostic.text:
+        return found.diagnostic
     lines = log.lines[found.first : min(found.last + 1, found.first + _TEXT_LINES)]
     return replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))
 
