@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TextIO
+from typing import Protocol, Self, TextIO
 
 from atlas_retry.events import (
     AgentActivity,
@@ -19,14 +19,11 @@ from atlas_retry.events import (
     GateStarted,
     ValidationFinished,
 )
+from atlas_retry.live_region import LiveRegion, Row, cut
 from atlas_retry.units import seconds
 from atlas_retry.wording import STYLES, Line, lines_of, printable
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.live import Live
-    from rich.text import Text
-
+SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 BELL_AFTER_S = 30.0
 """What took longer ends with the terminal's bell: its owner is looking elsewhere by then."""
 
@@ -140,9 +137,7 @@ class LiveScreen:
     activity: dict[str, str] = field(default_factory=dict)
     bell_after_s: float = BELL_AFTER_S
     _since_s: float = field(default_factory=time.monotonic)
-    _live: "Live | None" = None
-    _console: "Console | None" = None
-    _spinner: "RenderableType" = ""
+    _region: LiveRegion | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -153,26 +148,28 @@ class LiveScreen:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.running.clear()
-        self.activity.clear()
-        if self._live:
-            self._live.stop()
-            self._live = None
+        if self._region:
+            self._region.__exit__(kind, error, trace)
+            self._region = None
         if self.verbosity >= 0 and time.monotonic() - self._since_s >= self.bell_after_s:
             self.stream.write("\a")
             self.stream.flush()
 
     def __call__(self, event: Event) -> None:
         self._follow(event)
+        if self._region is None:
+            self._region = LiveRegion(stream=self.stream, render=self._rows).__enter__()
         if self.verbosity >= 0 and not isinstance(event, AgentActivity):
             self.write(_lines(event, self.verbosity, named=self.named))
-        self._view().refresh() if isinstance(event, GateProgress) else self._view()
 
     def write(self, lines: Iterable[Line]) -> None:
-        from rich.text import Text  # noqa: PLC0415 - start-up
-
-        for text, style in lines:
-            self._on().print(Text(text, style=STYLES[style]), highlight=False, soft_wrap=True)
+        text = "\n".join(
+            f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style else text for text, style in lines
+        )
+        if text and self._region:
+            self._region.print(text)
+        elif text:
+            print(text, file=self.stream, flush=True)
 
     def _follow(self, event: Event) -> None:
         workspace = event.scope.workspace or ""
@@ -195,53 +192,34 @@ class LiveScreen:
             case _:
                 pass
 
-    def _on(self) -> "Console":
-        if self._console is None:
-            from rich.console import Console  # noqa: PLC0415 - start-up
+    def _rows(self, columns: int) -> list[Row]:
+        """What is running, one row each: spinner, name, elapsed time, last line of output."""
+        now_s = time.monotonic()
+        told = [
+            (self._name(*key), seconds(round((now_s - entry.started_s) * 1000)), entry.last_line)
+            for key, entry in list(self.running.items())
+        ]
+        told += [(self._name(key, "agent"), "", text) for key, text in list(self.activity.items())]
+        names = [cut(name, columns * 2 // 5) for name, _, _ in told]
+        width = max(map(len, names), default=0)
+        frames = SPINNER if _says(self.stream, SPINNER) else ASCII_SPINNER
+        frame = frames[int(now_s * 10) % len(frames)]
+        return [
+            (f"{frame} {name:<{width}} {elapsed:>6} ", printable(last))
+            for name, (_, elapsed, last) in zip(names, told, strict=True)
+        ]
 
-            self._console = Console(file=self.stream, force_terminal=True)
-        return self._console
+    def _name(self, workspace: str, name: str) -> str:
+        return printable(f"[{workspace}] {name}" if self.named and workspace else name)
 
-    def _view(self) -> "Live":
-        if self._live is None:
-            from rich.live import Live  # noqa: PLC0415 - start-up
-            from rich.spinner import Spinner  # noqa: PLC0415 - start-up
 
-            self._spinner = Spinner("dots")
-            self._live = Live(
-                get_renderable=self._render,
-                console=self._on(),
-                refresh_per_second=10,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
-        return self._live
-
-    def _render(self) -> "RenderableType":
-        from rich.table import Table  # noqa: PLC0415 - start-up
-        from rich.text import Text  # noqa: PLC0415 - start-up
-
-        table = Table.grid(padding=(0, 1))
-        table.add_column(width=1)
-        table.add_column(no_wrap=True, overflow="ellipsis")
-        table.add_column(no_wrap=True, justify="right")
-        table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        moment_s = time.monotonic()
-        for (workspace, name), entry in list(self.running.items()):
-            elapsed = seconds(round((moment_s - entry.started_s) * 1000))
-            last_line = Text(printable(entry.last_line), style="dim")
-            table.add_row(self._spinner, self._name(workspace, name), Text(elapsed), last_line)
-        for workspace, text in list(self.activity.items()):
-            agent = self._name(workspace, "agent")
-            table.add_row(self._spinner, agent, Text(""), Text(printable(text)))
-        return table
-
-    def _name(self, workspace: str, name: str) -> "Text":
-        from rich.text import Text  # noqa: PLC0415 - start-up
-
-        return Text(printable(f"[{workspace}] {name}" if self.named and workspace else name))
+def _says(stream: TextIO, text: str) -> bool:
+    """Whether a stream's encoding has these characters."""
+    try:
+        text.encode(stream.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _lines(event: Event, verbosity: int, *, named: bool) -> Iterator[Line]:

@@ -1,0 +1,80 @@
+"""The foot of a terminal that is drawn anew in place, on a real terminal device."""
+
+import os
+import pty
+import termios
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TextIO
+
+import pytest
+
+from atlas_retry.console import LiveScreen
+from atlas_retry.events import GateStarted
+from atlas_retry.live_region import LiveRegion, Row, cut
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, TextIO]]:
+    primary, secondary = pty.openpty()
+    with os.fdopen(secondary, "w", encoding="utf-8") as stream:
+        yield primary, stream
+    os.close(primary)
+
+
+def resize(stream: TextIO, columns: int, rows: int = 24) -> None:
+    termios.tcsetwinsize(stream.fileno(), (rows, columns))
+
+
+def region(stream: TextIO, *rows: Row) -> LiveRegion:
+    return LiveRegion(stream=stream, render=lambda _: list(rows))
+
+
+def test_rows_that_a_narrower_terminal_wrapped_are_erased_whole(
+    terminal: tuple[int, TextIO],
+) -> None:
+    _, stream = terminal
+    resize(stream, 80)
+    shown = region(stream, ("x" * 60, ""), ("short", ""))
+    shown._painted()
+    resize(stream, 40)
+    assert shown._erased() == "\r\x1b[3A\x1b[J"
+
+
+@pytest.mark.parametrize("columns", [1, 5, 40, 200])
+def test_no_row_is_wider_than_the_terminal(columns: int, terminal: tuple[int, TextIO]) -> None:
+    _, stream = terminal
+    resize(stream, columns)
+    shown = region(stream, ("name " * 20, "output " * 50), ("宽" * 200, ""))
+    shown._painted()
+    assert max(shown._drawn) < max(columns, 2)
+
+
+def test_no_more_rows_than_the_terminal_has(terminal: tuple[int, TextIO]) -> None:
+    _, stream = terminal
+    resize(stream, 80, rows=10)
+    painted = region(stream, *((f"gate {n}", "") for n in range(40)))._painted()
+    assert painted.count("\n") == 8
+    assert "and 33 more" in painted
+
+
+def test_the_cursor_is_shown_again_whatever_happens(terminal: tuple[int, TextIO]) -> None:
+    primary, stream = terminal
+    with suppress(RuntimeError), LiveScreen(stream=stream) as screen:
+        screen(GateStarted(gate="lint", command="true"))
+        raise RuntimeError
+    shown = os.read(primary, 65536).decode()
+    assert shown.index("\x1b[?25l") < shown.rindex("\x1b[?25h")
+
+
+def test_lines_stay_above_what_is_running(terminal: tuple[int, TextIO]) -> None:
+    primary, stream = terminal
+    with region(stream, ("running", "")) as shown:
+        shown.print("done: lint")
+    told = os.read(primary, 65536).decode()
+    assert told.index("done: lint") < told.index("running", told.index("done: lint"))
+
+
+def test_what_is_cut_is_told() -> None:
+    assert cut("a long name", 6) == "a lon…"
+    assert cut("fits", 6) == "fits"
