@@ -328,6 +328,34 @@ def test_named_workspaces_are_found_by_name_from_any_of_them(yard: Yard) -> None
     assert "nothing fails" in yard.atlas("prompt", "web", at="repo").stdout
 
 
+def test_status_shows_all_with_what_is_left_to_do(yard: Yard) -> None:
+    yard.make("repo", state="good")
+    yard.make(*"abcde")
+    for name in ("api", "gone", "fresh"):
+        assert yard.atlas("workspace", "add", name, at="repo").returncode == 0
+    yard.atlas("retry", "api", "gone", at="repo")
+    assert yard.atlas("workspace", "remove", "gone", at="repo").returncode == 0
+    assert yard.atlas("retry", *(f"./{name}" for name in "abcde"), "--jobs", "1").returncode == 1
+    shown = yard.atlas("status", at="repo").stdout
+    states = {line.split()[0]: " ".join(line.split()[1:3]) for line in shown.splitlines()}
+    assert {name: states[name].split()[0] for name in ("api", "a", "c")} == {
+        "api": "clean",
+        "a": "failed",
+        "c": "failed",
+    }
+    assert (states["d"], states["e"], states["fresh"]) == ("not started", "not started", "no run")
+    assert "gone" not in states
+    assert "next: atlas resume --all  (0 cut off, 2 not started)" in shown
+    document = json.loads(yard.atlas("status", "--json", at="repo").stdout)
+    assert document["schema"] == "atlas.status/1"
+    found = {one["name"]: (one["verdict"], one["is_waiting"]) for one in document["workspaces"]}
+    assert (found["api"], found["d"], found["fresh"]) == (
+        ("clean", False),
+        (None, True),
+        (None, False),
+    )
+
+
 # --- the end ------------------------------------------------------------------------------------
 
 

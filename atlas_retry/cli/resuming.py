@@ -76,13 +76,20 @@ def status(*, json: options.Json = False) -> int:
     """Show every workspace's state, its last verdict, how long ago, and what it has cost."""
     from datetime import UTC, datetime  # noqa: PLC0415 - start-up
 
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import overview, telling  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state, unfinished, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry.history import overview  # noqa: PLC0415 - start-up
 
     home = state.home(os.environ)
+    waiting = [one.root for one in unfinished.waiting(home)]
     with history.reading(home) as connection:
         found = overview.standings(connection, home, os.environ)
-    shown = telling.as_json(found) if json else overview.table(found, datetime.now(UTC))
+    names = workspace.names_around(Path.cwd(), environ=os.environ)
+    others = overview.not_run(names, waiting, found)
+    shown = (
+        overview.as_json(found, others, waiting)
+        if json
+        else overview.table(found, datetime.now(UTC), others, waiting)
+    )
     sys.stdout.write(shown)
     return OK
 
