@@ -434,6 +434,26 @@ def test_the_model_sees_the_project_and_nothing_else(
         assert any(isinstance(event, AgentActivity) for event in b.events)
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("build/out.py", "is ignored by git"),
+        (".env", "may not be touched"),
+        ("link.py", "is a link"),
+        ("../outside.py", "leads out"),
+        (".git/config", "belongs to git"),
+    ],
+)
+def test_the_model_changes_the_project_and_nothing_else(project: Path, path: str, why: str) -> None:
+    bad = submit(modify("x = 2\n", path))
+    with bench(project, bad, bad, bad) as b:
+        before = files_of(project.parent)
+        reply = b.ask()
+        assert reply.status is ReplyStatus.FAILED
+        assert why in (reply.error or "")
+        assert files_of(project.parent) == before
+
+
 def test_looking_comes_to_an_end(root: Path) -> None:
     with bench(root, *[call("list_files")] * 5) as b:
         reply = b.agent(max_turns=3)(b.request())

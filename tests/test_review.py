@@ -109,7 +109,8 @@ def project(tmp_path: Path, environ: dict[str, str]) -> Project:
 def judged(project: Project, server: MessagesServer, **gate: object) -> Outcome:
     """A run whose author is scripted and whose reviewer is asked by the API."""
     review = {"name": "taste", "prompt": "Is it plain?", "agent": "anthropic"} | gate
-    project.configure(validation={"test": [UNITTEST], "review": [review]})
+    test = {"run": UNITTEST, "max_retries": 5}
+    project.configure(validation={"test": [test], "review": [review]})
     project.environ.update(ANTHROPIC_API_KEY="dummy-key", ANTHROPIC_BASE_URL=server.url)
     return project.retry()
 

@@ -138,7 +138,10 @@ class _Caller:
                 raise CheckError(fault)
             if is_secret(file.path) or protected.match_file(file.path):
                 raise CheckError("may not be touched")
-            return checked(file, source_of(root, file.path))
+            source = source_of(root, file.path)
+            if source is not None and talk.looker.tree.mode(file.path) is None:
+                raise CheckError("is ignored by git, and may not be touched")
+            return checked(file, source)
 
         try:
             fix = Fixing(talk=talk, check=check_file, emit=self.emit).fix()

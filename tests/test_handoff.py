@@ -1,0 +1,131 @@
+"""The hand-off: what a person is told who goes on where a run gave up."""
+
+import pytest
+
+from atlas_retry.model import (
+    Attempt,
+    Change,
+    ChangeStatus,
+    Diagnostic,
+    GateResult,
+    Kind,
+    Outcome,
+    Region,
+    Status,
+    Validation,
+    Verdict,
+    Violation,
+    WorkspaceFacts,
+)
+from atlas_retry.reports.handoff import MAX_COMPLAINTS, handoff
+
+
+def failing(command: str, *told: Diagnostic, log_path: str | None = None) -> GateResult:
+    return GateResult(
+        name="unit",
+        kind=Kind.TEST,
+        command=command,
+        status=Status.FAILED,
+        success=False,
+        exit_code=1,
+        error="exit code 1",
+        diagnostics=told,
+        log_path=log_path,
+    )
+
+
+def complaint(test_id: str | None = "tests/test_a.py::test_x[it's]") -> Diagnostic:
+    return Diagnostic(
+        tool="pytest",
+        message="assert `1` == <b>2</b>\nmore",
+        path="tests/test_a.py",
+        region=Region(start_line=3),
+        test_id=test_id,
+    )
+
+
+def ended(*results: GateResult, attempts: tuple[Attempt, ...] = ()) -> str:
+    validation = Validation(results=results)
+    return handoff(
+        Outcome(
+            run_id="r-1",
+            verdict=Verdict.EXHAUSTED,
+            workspace=WorkspaceFacts(name="api", root="/w/my api"),
+            baseline=validation,
+            final=validation,
+            attempts=attempts,
+            final_error="test failed after 3 attempts",
+            remedy="atlas log shows what was tried",
+            cost_usd=1.25,
+            escalation_required=True,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "smallest"),
+    [
+        ("pytest -q", "pytest 'tests/test_a.py::test_x[it'\"'\"'s]'"),
+        (
+            "python -m pytest -q tests",
+            "python -m pytest 'tests/test_a.py::test_x[it'\"'\"'s]'",
+        ),
+        ("/opt/bin/pytest -x", "/opt/bin/pytest 'tests/test_a.py::test_x[it'\"'\"'s]'"),
+        ("cd src && pytest", None),
+        ("make test", None),
+        ("pytest -k 'a", None),
+    ],
+)
+def test_the_smallest_command_is_named_where_there_is_one(
+    command: str, smallest: str | None
+) -> None:
+    told = ended(failing(command, complaint()))
+    assert f"cd '/w/my api'\n{smallest or command}" in told
+    assert ("# the first of them alone" in told) is (smallest is not None)
+
+
+def test_what_fails_is_told_on_lines_that_open_no_markup() -> None:
+    many = [complaint(None)] * (MAX_COMPLAINTS + 2)
+    told = ended(failing("pytest", *many, log_path="/logs/0"))
+    assert "- `tests/test_a.py:3` assert '1' == &lt;b>2&lt;/b> more" in told
+    assert "- and 2 more" in told
+    assert "`/logs/0`" in told
+
+
+def test_a_review_has_no_command_to_type() -> None:
+    told = ended(failing("", complaint(None)))
+    assert "```" not in told
+
+
+def test_what_was_tried_is_told_with_what_came_of_it() -> None:
+    changes = tuple(Change(path=f"f{n}.py", status=ChangeStatus.MODIFIED) for n in range(12))
+    tried = (
+        Attempt(
+            number=1,
+            agent="anthropic",
+            model="sonnet",
+            cost_usd=0.5,
+            summary="a plus\nfor a minus",
+            changes=changes,
+            fixed=("a",),
+            introduced=("b", "c"),
+            violations=(Violation(rule="tests/removed", path="t.py", detail="a test is gone"),),
+        ),
+        Attempt(number=2, agent="anthropic", error="calc.py did not check in 3 tries", kept=True),
+    )
+    told = ended(failing("pytest", complaint()), attempts=tried)
+    assert "1. anthropic sonnet, $0.50: a plus for a minus" in told
+    assert "and 2 more" in told
+    assert "1 complaint fixed, 0 remained, 2 came with it" in told
+    assert "refused by the guard: `t.py` tests/removed: a test is gone" in told
+    assert "it ended with: calc.py did not check in 3 tries" in told
+    assert "this is what is in the workspace now" in told
+    assert "No attempt made it better" not in told
+
+
+def test_how_to_go_on_can_be_typed() -> None:
+    told = ended(failing("pytest", complaint()), attempts=(Attempt(number=1, agent="a"),))
+    assert "- No attempt made it better" in told
+    assert "`atlas undo r-1`" in told
+    assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in told
+    assert told.startswith("# api: Not fixed: the budget is spent\n\ntest failed after 3 attempts.")
