@@ -3,13 +3,20 @@
 import json
 import os
 import pty
+import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer._click import Command
+from typer.core import TyperGroup
+from typer.main import get_command
 
+from atlas_retry.cli.app import app
+from atlas_retry.cli.help import EXAMPLES, GROUPS
 from tests.projects import FIXED, UNITTEST, Project, make_project
 
 LIMIT_S = 60.0
@@ -294,6 +301,46 @@ def test_every_event_of_a_run_says_which_run_and_attempt(project: Project) -> No
     assert {event["run"] for event in events} == {log.parent.name}
     gates_of = [event["attempt"] for event in events if event["event"] == "gate_finished"]
     assert gates_of == [None, 1]
+
+
+def commands(group: TyperGroup, above: str = "") -> dict[str, Command]:
+    found: dict[str, Command] = {}
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            found |= commands(command, f"{name} ")
+        else:
+            found[above + name] = command
+    return found
+
+
+def test_every_command_is_in_a_group_and_has_an_example_that_it_understands() -> None:
+    top = get_command(app)
+    assert isinstance(top, TyperGroup)
+    assert set(top.commands) == {name for names in GROUPS.values() for name in names}
+    known = commands(top)
+    assert set(known) == set(EXAMPLES)
+    for name, example in EXAMPLES.items():
+        words = shlex.split(re.split(" [<>] ", example)[0])
+        called = ["atlas", *name.split()]
+        assert words[: len(called)] == called
+        known[name].make_context(name, words[len(called) :])
+
+
+def test_help_shows_groups_whole_sentences_and_examples(project: Project) -> None:
+    whole = atlas(project, "--help").out
+    assert [line for line in whole.splitlines() if line.endswith(":")][1:] == [
+        f"{heading}:" for heading in GROUPS
+    ]
+    assert "..." not in whole.partition("Begin:")[2]
+    assert EXAMPLES["guard"] in atlas(project, "guard", "--help").out
+    assert EXAMPLES["config show"] in atlas(project, "config", "show", "--help").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands(shell: str, project: Project) -> None:
+    script = atlas(project, "--show-completion", shell)
+    assert script.code == 0
+    assert "_ATLAS_COMPLETE" in script.out
 
 
 def test_ascii_terminals_do_not_break_the_verdict(project: Project) -> None:

@@ -18,6 +18,7 @@ from atlas_retry.cli import (
     setup,
     workspaces,
 )
+from atlas_retry.cli.help import GroupedCommands, add_examples
 
 
 def _leave(code: object, **_: object) -> None:
@@ -26,6 +27,7 @@ def _leave(code: object, **_: object) -> None:
 
 app = typer.Typer(
     name="atlas",
+    cls=GroupedCommands,
     help="Make a project's checks pass.",
     no_args_is_help=True,
     rich_markup_mode=None,  # start-up: rich would be imported for every --help
@@ -64,6 +66,7 @@ for _commands in (
     configuration,
 ):
     _commands.add_to(app)
+add_examples(app)
 
 
 def run_command(arguments: Sequence[str] | None) -> int:

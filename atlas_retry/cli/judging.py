@@ -25,7 +25,9 @@ def prompt(
     workspace: options.WorkspaceArgument = ".",
     *,
     start_from: options.From = None,
-    max_chars: Annotated[int | None, typer.Option("--max-chars", min=200)] = None,
+    max_chars: Annotated[
+        int | None, typer.Option("--max-chars", min=200, help="Of the whole prompt.")
+    ] = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
     from atlas_retry.cli import output  # noqa: PLC0415 - start-up

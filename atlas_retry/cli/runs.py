@@ -34,10 +34,18 @@ def retry(
     workspaces: Workspaces = None,
     *,
     ai_fix: Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")] = False,
-    max_attempts: Annotated[int | None, typer.Option("--max-attempts", min=0)] = None,
-    max_cost_usd: Annotated[float | None, typer.Option("--max-cost-usd", min=0)] = None,
-    max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0)] = None,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="BACKEND")] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option("--max-attempts", min=0, help="Of each workspace.")
+    ] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option("--max-cost-usd", min=0, help="US dollars that it may cost.")
+    ] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option("--max-minutes", min=0, help="Of each workspace.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="BACKEND", help="Who mends.")
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", help="For every attempt.")] = None,
     start_from: options.From = None,
     allow: options.Allow = None,

@@ -1,0 +1,78 @@
+"""What `--help` shows beside the options: commands in groups, and an example for each command."""
+
+from typing import TYPE_CHECKING
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter
+
+GROUPS = {
+    "Begin": ("demo", "init", "config"),
+    "Check": ("validate", "format", "lint", "test", "guard", "prompt"),
+    "Mend": ("retry", "resume", "hook"),
+    "Look back": ("log", "diff", "pick", "undo", "stats", "learnings", "prune"),
+    "Several workspaces": ("workspace", "status"),
+}
+
+EXAMPLES = {
+    "demo": "atlas demo",
+    "init": "atlas init --print",
+    "config show": "atlas config show",
+    "config check": "atlas config check",
+    "config schema": "atlas config schema --report > report.schema.json",
+    "validate": "atlas validate --only test --report junit=junit.xml",
+    "format": "atlas format",
+    "lint": "atlas lint --fix",
+    "test": "atlas test --json",
+    "guard": "atlas guard . --base origin/main",
+    "prompt": "atlas prompt --from report.json",
+    "retry": "atlas retry . --ai-fix --max-cost-usd 1",
+    "resume": "atlas resume --ai-fix",
+    "hook stop": "atlas hook stop < turn.json",
+    "hook install": "atlas hook install --print",
+    "log": "atlas log --json",
+    "diff": "atlas diff 20260131 2",
+    "pick": "atlas pick 20260131 2",
+    "undo": "atlas undo",
+    "stats": "atlas stats --since 7d",
+    "learnings list": "atlas learnings list",
+    "learnings show": "atlas learnings show lr-2026-01-31-001",
+    "learnings note": "atlas learnings note lr-2026-01-31-001 'The clock is faked.'",
+    "learnings forget": "atlas learnings forget lr-2026-01-31-001",
+    "prune": "atlas prune --days 7",
+    "workspace add": "atlas workspace add api --from main",
+    "workspace list": "atlas workspace list",
+    "workspace remove": "atlas workspace remove api",
+    "status": "atlas status --json",
+}
+
+
+class GroupedCommands(TyperGroup):
+    """Lists every command under the heading that it belongs to, in whole sentences."""
+
+    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Write the lists; a command that no group names comes last."""
+        named = {name for names in GROUPS.values() for name in names}
+        others = tuple(name for name in self.list_commands(ctx) if name not in named)
+        width = max(map(len, self.commands))
+        for heading, names in {**GROUPS, "Others": others}.items():
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(limit=200))
+                for name in names
+                if name in self.commands
+            ]
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def add_examples(app: typer.Typer, above: str = "") -> None:
+    """Give every command its example, below the options."""
+    for command in app.registered_commands:
+        if example := EXAMPLES.get(f"{above}{command.name}"):
+            command.epilog = f"Example:  {example}"
+    for group in app.registered_groups:
+        if group.typer_instance:
+            add_examples(group.typer_instance, f"{group.name} ")
