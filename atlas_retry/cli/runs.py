@@ -35,13 +35,13 @@ def retry(
     *,
     ai_fix: Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")] = False,
     max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", min=0, help="Of each workspace.")
+        int | None, typer.Option("--max-attempts", min=0, help="Attempts that a run may take.")
     ] = None,
     max_cost_usd: Annotated[
         float | None, typer.Option("--max-cost-usd", min=0, help="US dollars that it may cost.")
     ] = None,
     max_minutes: Annotated[
-        float | None, typer.Option("--max-minutes", min=0, help="Of each workspace.")
+        float | None, typer.Option("--max-minutes", min=0, help="Minutes that it may take.")
     ] = None,
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="BACKEND", help="Who mends.")
