@@ -89,9 +89,10 @@ class Done:
 
 
 def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
-    """The workspace with its configuration, flags included.
+    """The workspace with its configuration, flags included; the folder of a recording is made.
 
-    Raises ConfigError, WorkspaceError, and UsageError where the configuration forbids the agent.
+    Raises ConfigError, WorkspaceError, and UsageError where the configuration forbids the agent or
+    the recording has no place.
     """
     site = open_site(root, environ, asked.overrides)
     if asked.ai_fix and not site.settings.retry.ai_retry_enabled:
@@ -100,6 +101,8 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
             f"{site.settings.retry.ai_retry_origin}",
             remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
         )
+    if asked.record:
+        recording.open_folder(asked.record, site.root)
     guard = replace(site.settings.guard, allow=(*site.settings.guard.allow, *asked.allow))
     return replace(site, settings=replace(site.settings, guard=guard))
 
@@ -230,10 +233,10 @@ def _journey(
 
 
 def _recorder(site: Site, asked: Asked) -> Callable[[Agent], Agent]:
-    """What makes an agent one that is recorded, where that is asked for. Raises UsageError."""
+    """What makes an agent one that is recorded, where that is asked for."""
     if asked.record is None:
         return lambda agent: agent
-    folder = recording.open_folder(asked.record, site.root)
+    folder = asked.record
     return lambda agent: recording.Recorder(agent=agent, git=site.git, folder=folder)
 
 

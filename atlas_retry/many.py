@@ -185,8 +185,9 @@ class _Crew:
             with tempfile.TemporaryDirectory(
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True
             ) as scratch:
-                site = batch.site_of(folder, self.asked, {**self.environ, "TMPDIR": scratch})
-                outcome = batch.run_one(site, self._asked(folder), told, self.purse)
+                asked = self._asked(folder)
+                site = batch.site_of(folder, asked, {**self.environ, "TMPDIR": scratch})
+                outcome = batch.run_one(site, asked, told, self.purse)
             # the folder is gone, so whoever asks the site something later needs another
             return folder, Finished(site=replace(site, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
