@@ -1,5 +1,6 @@
 """Places diagnostics in their source and cuts the passage that explains them. Ranks nothing."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -51,7 +52,8 @@ def anchor(diagnostics: Iterable[Diagnostic], read: Read) -> tuple[Diagnostic, .
     """The diagnostics with `symbol` and `fingerprint` filled in. Each file is read once."""
     sources: dict[str, bytes | None] = {}
     places: dict[tuple[str, int], tuple[str | None, str | None]] = {}
-    return tuple(_anchored(d, read, sources, places) for d in diagnostics)
+    seen = Counter[str]()
+    return tuple(_anchored(d, read, sources, places, seen) for d in diagnostics)
 
 
 def _anchored(
@@ -59,6 +61,7 @@ def _anchored(
     read: Read,
     sources: dict[str, bytes | None],
     places: dict[tuple[str, int], tuple[str | None, str | None]],
+    seen: Counter[str],
 ) -> Diagnostic:
     symbol: str | None = diagnostic.symbol
     line_text: str | None = None
@@ -72,6 +75,9 @@ def _anchored(
                 places[place] = _place(*place, source)
             symbol, line_text = symbol or places[place][0], places[place][1]
     told = fingerprint(diagnostic, symbol=symbol, line_text=line_text)
+    seen[told] += 1
+    if seen[told] > 1:
+        told = fingerprint(diagnostic, symbol=symbol, line_text=line_text, occurrence=seen[told])
     return replace(diagnostic, symbol=symbol, fingerprint=told)
 
 

@@ -76,6 +76,8 @@ def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
             stdout=stdout,
             stderr=stderr,
             custom=reading.parsers,
+            root=str(reading.root),
+            project_names=_project_names(reading.root),
         )
     )
     told = _anchored(findings, reading.root)
@@ -91,8 +93,9 @@ def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
 def _findings(
     gate: Gate, completed: Completed, reading: Reading, stdout: str, stderr: str
 ) -> "Findings | None":
-    """What the tool said; None where it has nothing to tell: a gate that passed without tests."""
-    if completed.exit_code == 0 and gate.kind is not Kind.TEST:
+    """What the tool said; None where it has nothing to tell: it passed, without tests or words."""
+    silent = not (stdout or stderr or gate.report)
+    if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
         return None
     from atlas_retry.diagnostics import ToolOutput, diagnose  # noqa: PLC0415 - start-up
 
@@ -108,8 +111,30 @@ def _findings(
             report=_report_file(gate, reading.root),
             root=str(reading.root),
             cwd=gate.cwd,
+            project_names=_project_names(reading.root, gate.cwd)
+            if completed.exit_code
+            else frozenset(),
         )
     )
+
+
+def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
+    """Top-level modules: what lies where Python projects keep them, and the project's own name."""
+    names = {
+        entry.stem
+        for folder in (root, root / "src", root / "lib", root / cwd, root / cwd / "src")
+        if folder.is_dir()
+        for entry in folder.iterdir()
+        if entry.suffix in ("", ".py")
+    }
+    import tomllib  # noqa: PLC0415 - start-up
+
+    try:
+        with (root / "pyproject.toml").open("rb") as file:
+            own = tomllib.load(file)["project"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset(names)
+    return frozenset(names | {str(own).replace("-", "_").lower()})
 
 
 def _report_file(gate: Gate, root: Path) -> tuple[str, bytes] | None:

@@ -68,6 +68,34 @@ def test_a_tool_that_an_attempt_removed_is_the_attempts_failure(plan: Plan) -> N
     assert status_of("no-such-tool", replace(plan, after_attempt=True)) is Status.FAILED
 
 
+@pytest.mark.parametrize(
+    ("files", "triage"),
+    [
+        ((), "environment"),
+        (("src/helpers.py",), "code"),
+        (("lib/helpers/__init__.py",), "code"),
+        (("pyproject.toml",), "code"),
+    ],
+)
+def test_a_missing_module_of_the_project_itself_is_no_fault_of_the_environment(
+    files: tuple[str, ...], triage: str, plan: Plan
+) -> None:
+    (plan.root / "test_it.py").write_text("import helpers\n")
+    for name in files:
+        path = plan.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('[project]\nname = "helpers"\n' if path.suffix == ".toml" else "")
+    line = f"{PYTHON} -S -m unittest test_it"
+    assert validate([gate("it", Kind.TEST, line)], plan).results[0].triage == triage
+
+
+def test_the_same_mistake_twice_is_two_complaints(plan: Plan) -> None:
+    (plan.root / "a.py").write_text("def f():\n    go()\n    go()\n")
+    line = "echo 'a.py:2:5: F821 Undefined name `go`'; echo 'a.py:3:5: F821 Undefined name `go`'"
+    found = validate([gate("it", Kind.LINT, f"{line}; exit 1")], plan).results[0].diagnostics
+    assert len({each.fingerprint for each in found}) == 2
+
+
 def test_a_gate_that_hangs_is_timed_out_not_failed(plan: Plan) -> None:
     assert status_of("sleep 60", plan, timeout_s=0.2) is Status.TIMED_OUT
 
