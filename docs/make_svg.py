@@ -36,9 +36,7 @@ class Recorder:
 
     def write(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
-            self.console.print(
-                Text.from_ansi(f"\x1b[{STYLES[style]}m{text}\x1b[0m"), highlight=False
-            )
+            self.console.print(Text(text, style=STYLES[style]), highlight=False)
 
 
 def without_fonts(picture: str) -> str:
