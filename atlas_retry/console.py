@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from atlas_retry.events import (
     AgentActivity,
@@ -19,11 +19,17 @@ from atlas_retry.events import (
     GateStarted,
     ValidationFinished,
 )
-from atlas_retry.live_region import LiveRegion, Row, cut
 from atlas_retry.units import seconds
 from atlas_retry.wording import STYLES, Line, lines_of, printable
 
-SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from atlas_retry.live_region import LiveRegion
+
+SPINNER, ASCII_SPINNER = "dots", "line"
+"""Names of Rich's spinners."""
 BELL_AFTER_S = 30.0
 """What took longer ends with the terminal's bell: its owner is looking elsewhere by then."""
 
@@ -137,7 +143,8 @@ class LiveScreen:
     activity: dict[str, str] = field(default_factory=dict)
     bell_after_s: float = BELL_AFTER_S
     _since_s: float = field(default_factory=time.monotonic)
-    _region: LiveRegion | None = None
+    _console: "Console | None" = None
+    _region: "LiveRegion | None" = None
 
     def __enter__(self) -> Self:
         return self
@@ -158,18 +165,27 @@ class LiveScreen:
     def __call__(self, event: Event) -> None:
         self._follow(event)
         if self._region is None:
-            self._region = LiveRegion(stream=self.stream, render=self._rows).__enter__()
+            from atlas_retry.live_region import LiveRegion  # noqa: PLC0415 - start-up: rich
+
+            self._region = LiveRegion(console=self._on(), render=self._rows).__enter__()
         if self.verbosity >= 0 and not isinstance(event, AgentActivity):
             self.write(_lines(event, self.verbosity, named=self.named))
 
     def write(self, lines: Iterable[Line]) -> None:
-        text = "\n".join(
-            f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style else text for text, style in lines
-        )
+        from rich.text import Text  # noqa: PLC0415 - start-up
+
+        text = Text("\n").join(Text(text, style=STYLES[style]) for text, style in lines)
         if text and self._region:
             self._region.print(text)
         elif text:
-            print(text, file=self.stream, flush=True)
+            self._on().print(text, soft_wrap=True, highlight=False)
+
+    def _on(self) -> "Console":
+        if self._console is None:
+            from rich.console import Console  # noqa: PLC0415 - start-up
+
+            self._console = Console(file=self.stream, force_terminal=True)
+        return self._console
 
     def _follow(self, event: Event) -> None:
         workspace = event.scope.workspace or ""
@@ -192,22 +208,33 @@ class LiveScreen:
             case _:
                 pass
 
-    def _rows(self, columns: int) -> list[Row]:
+    def _rows(self, columns: int) -> "list[Text]":
         """What is running, one row each: spinner, name, elapsed time, last line of output."""
+        from rich.text import Text  # noqa: PLC0415 - start-up
+
         now_s = time.monotonic()
         told = [
             (self._name(*key), seconds(round((now_s - entry.started_s) * 1000)), entry.last_line)
             for key, entry in list(self.running.items())
         ]
         told += [(self._name(key, "agent"), "", text) for key, text in list(self.activity.items())]
-        names = [cut(name, columns * 2 // 5) for name, _, _ in told]
-        width = max(map(len, names), default=0)
-        frames = SPINNER if _says(self.stream, SPINNER) else ASCII_SPINNER
-        frame = frames[int(now_s * 10) % len(frames)]
+        names = [Text(name) for name, _, _ in told]
+        width = min(max((name.cell_len for name in names), default=0), columns * 2 // 5)
+        for name in names:
+            name.truncate(width, overflow="ellipsis", pad=True)
+        frame = self._frame(now_s)
         return [
-            (f"{frame} {name:<{width}} {elapsed:>6} ", printable(last))
+            Text.assemble(frame, " ", name, f" {elapsed:>6} ", (printable(last), "dim"))
             for name, (_, elapsed, last) in zip(names, told, strict=True)
         ]
+
+    def _frame(self, now_s: float) -> str:
+        from rich.spinner import Spinner  # noqa: PLC0415 - start-up
+
+        frames = Spinner(SPINNER).frames
+        if not _says(self.stream, "".join(frames)):
+            frames = Spinner(ASCII_SPINNER).frames
+        return frames[int(now_s * 10) % len(frames)]
 
     def _name(self, workspace: str, name: str) -> str:
         return printable(f"[{workspace}] {name}" if self.named and workspace else name)

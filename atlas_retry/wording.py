@@ -36,16 +36,16 @@ Line = tuple[str, str]
 next empty line."""
 
 STYLES = {
-    "": "0",
-    "good": "32",
-    "bad": "1;31",
-    "gate": "1;31",
-    "warn": "33",
-    "dim": "2",
-    "head": "1",
-    "code": "36",
+    "": "",
+    "good": "green",
+    "bad": "bold red",
+    "gate": "bold red",
+    "warn": "yellow",
+    "dim": "dim",
+    "head": "bold",
+    "code": "cyan",
 }
-"""Parameters of SGR, ECMA-48 section 8.3.117."""
+"""As Rich names them."""
 
 MARKS = {
     Status.PASSED: ("ok", "good"),
