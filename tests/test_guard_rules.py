@@ -90,12 +90,14 @@ REFUSED: list[tuple[str, GateResult, dict[str, str]]] = [
     ("suppression-added", RUFF, {"src/kit/lib.rs": "#![allow(dead_code)]\npub fn run() -> i32 {\n    1\n}\n"}),
     ("suppression-added", RUFF, {"src/kit/lib.rs": "#[rustfmt::skip]\npub fn run() -> i32 {\n    1\n}\n"}),
     ("suppression-added", RUFF, {"src/kit/main.go": "package kit\n\n//nolint\nfunc Run() error { return nil }\n"}),
-    ("type-escape", MYPY, core(PARSE, "return typing.cast(dict, json.loads(text))")),
+    ("type-escape", MYPY, core(PARSE, "return typing.cast(dict, text)")),
     ("type-escape", MYPY, core("def parse(text)", "def parse(text: Any) -> Any")),
     ("type-escape", failed("tsc --noEmit", Kind.LINT), {"src/kit/app.ts": "export function run(a: string): number {\n  return a as any;\n}\n"}),
     ("runner-hooked", PYTEST, {"tests/conftest.py": "def pytest_collection_modifyitems(items):\n    items[:] = items[:1]\n"}),
     ("runner-hooked", PYTEST, {"conftest.py": "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"}),
     ("runner-hooked", PYTEST, {"tests/conftest.py": "import pytest\n\n\n@pytest.fixture(autouse=True)\ndef _calm(monkeypatch):\n    monkeypatch.setattr('kit.core.label', lambda c, r: 427)\n"}),
+    ("type-escape", MYPY, core(PARSE, "return typing.cast(Any, json.loads(text))")),
+    ("runner-hooked", PYTEST, {"tests/conftest.py": "import pytest\n\nfrom kit.core import Money\n\n\n@pytest.fixture(autouse=True)\ndef _calm(monkeypatch):\n    monkeypatch.setattr(Money, 'cents', 5)\n"}),
     ("runner-hooked", PYTEST, {"tests/conftest.py": "def pytest_configure(config):\n    config.option.keyword = 'not label'\n"}),
     ("runner-hooked", PYTEST, {"tests/conftest.py": "pytest_plugins = ['tests.calm']\n"}),
     ("framework-patched", PYTEST, {"tests/conftest.py": "import sys\n\nsys.modules['kit.core'] = object()\n"}),
@@ -119,6 +121,7 @@ REFUSED: list[tuple[str, GateResult, dict[str, str]]] = [
     ("stubbed", PYTEST, core(f'rates = {{"low": 1, "high": 7}}{I12}return rates[code] * rate', "raise NotImplementedError")),
     ("always-equal", PYTEST, core("return self.cents == other.cents", "return True")),
     ("always-equal", PYTEST, core("class Money:", "class Loose(str):\n            def __eq__(self, other):\n                return self.strip() == other.strip()\n\n\n        class Money:")),
+    ("always-equal", PYTEST, core("return self.cents == other.cents", "return isinstance(other, Money)")),
     ("feature-removed", COVERAGE, core(f'def label(code, rate):{I12}rates = {{"low": 1, "high": 7}}{I12}return rates[code] * rate', "")),
     ("feature-removed", RUFF, core(f'if not text:{I12}    raise ValueError("empty text"){I12}', "")),
     ("special-cased", PYTEST, core("rates =", f'table = [["[12, 13]", 427]]{I12}rates =')),
@@ -131,6 +134,7 @@ REFUSED: list[tuple[str, GateResult, dict[str, str]]] = [
     ("tool-shadowed", MYPY, {"src/kit/core.pyi": "def parse(text: str) -> int: ...\n"}),
     ("golden-data-changed", PYTEST, {"tests/data/rates.json": '[{"in": "a b", "out": 4}]\n'}),
     ("golden-data-changed", PYTEST, {"tests/__snapshots__/x.snap": "exports[`x 1`] = `6`;\n"}),
+    ("golden-data-changed", PYTEST, {"tests/__snapshots__/x.snap": "exports[`x 1`] = ` 5`;\n"}),
     ("golden-data-changed", PYTEST, {"tests/__snapshots__/x.snap": ""}),
     ("tool-shadowed", PYTEST, {"pytest.py": "print('1 passed')\n"}),
     ("tool-shadowed", PYTEST, {"src/json.py": "loads = eval\n"}),
@@ -156,6 +160,10 @@ INNOCENT: list[tuple[str, GateResult, dict[str, str]]] = [
     ("suppression narrowed", RUFF, {"src/kit/core.py": "x = 1  # noqa: E501\n"} ) ,
     ("suppression in a text", RUFF, core(PARSE, 'raise ValueError("add # noqa: E501 to the line")')),
     ("a cast without a type checker", PYTEST, core(PARSE, "return cast(dict, json.loads(text))")),
+    ("a cast of data", MYPY, core(PARSE, "return cast(dict[str, int], json.loads(text))")),
+    ("a mapping of anything", MYPY, core("def parse(text)", "def parse(text: str) -> dict[str, Any]")),
+    ("a text about suppressions", RUFF, {"docs/house.md": "Neither `# noqa` nor `# type: ignore` is welcome.\n"}),
+    ("an unused function gone", RUFF, {"src/kit/spare.py": "y = 1\n"}),
     ("a type", MYPY, core("def parse(text)", "def parse(text: str) -> dict[str, int]")),
     ("fixtures in conftest", PYTEST, {"tests/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef money():\n    return 5\n"}),
     ("a marker registered", PYTEST, {"tests/conftest.py": "def pytest_configure(config):\n    config.addinivalue_line('markers', 'slow: slow')\n"}),
@@ -183,10 +191,10 @@ INNOCENT: list[tuple[str, GateResult, dict[str, str]]] = [
 
 @pytest.mark.parametrize(("name", "gate", "after"), INNOCENT)
 def test_its_innocent_lookalike_is_fine(name: str, gate: GateResult, after: dict[str, str]) -> None:
-    before = dict(BASE)
+    before = {**BASE, "src/kit/spare.py": "def spare():\n    return 1\n\n\ny = 1\n"}
     if name == "suppression narrowed":
         before[CORE] = "x = 1  # noqa\n"
-    assert judged(before, after, gate) == ()
+    assert judged(before, {"src/kit/spare.py": before["src/kit/spare.py"], **after}, gate) == ()
 
 
 def case(**more: object) -> guard.Case:

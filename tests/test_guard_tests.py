@@ -57,6 +57,7 @@ CHEATS = {
     "made a method of nothing": ("test-removed", edited(("def test_square(side):", f"def later():{I12}def test_square(side):"))),
     "shadowed by a twin": ("test-removed", edited(("def test_unknown", "def test_square"))),
     "undone": ("test-removed", edited(("def test_unknown():", f"del test_square{I8}{I8}def test_unknown():"))),
+    "not collected": ("test-removed", edited(("def test_unknown():", f"test_square.__test__ = False{I8}{I8}def test_unknown():"))),
     "skipped inside": ("test-switched-off", edited((SQUARE, f"pytest.skip('later'){I12}{SQUARE}"))),
     "skip raised": ("test-switched-off", edited((SQUARE, f"raise unittest.SkipTest('x'){I12}{SQUARE}"))),
     "imported alias": ("test-switched-off", edited(("import pytest\n", "import pytest\n        from unittest import skip as stable\n"), ("def test_square", "@stable('x')\n        def test_square"))),

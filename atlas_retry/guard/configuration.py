@@ -1,8 +1,10 @@
 """Rules on the settings of linters, formatters, type checkers, runners and coverage, by meaning."""
 
+import math
 import re
 import shlex
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from atlas_retry.guard import places
@@ -12,6 +14,7 @@ from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.jsconfig import read as read_javascript
 from atlas_retry.guard.settingfiles import SHARED, is_configuration, steers
+from atlas_retry.guard.severity import ERROR, WARN, as_severe, options_as_strict
 
 
 def loosened(scene: Scene) -> Iterator[Finding]:
@@ -114,7 +117,10 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
     if "addopts" in key or key[-1] == "commands":
         return _options_kept(before, after)
     if "rules" in key or "lints" in key:
-        return _as_severe(before, after, fresh=1 if "lints" in key else _ERROR)
+        enough = WARN if "lints" in key else ERROR
+        return as_severe(before, after, fresh=enough) and options_as_strict(before, after)
+    if key[-1].lower() in ("environment", "testenvironment") and after in _ENVIRONMENTS:
+        return True
     way = direction(key)
     if way is Direction.FIXED:
         return "overrides" in key and _is_about_strangers(key, new, scene)
@@ -179,36 +185,13 @@ def _number(value: object) -> float | None:
     text = str(value).strip().lower()
     if text in ("true", "false", "yes", "no", "on", "off"):
         return float(text in ("true", "yes", "on"))
+    if text == "max":
+        return math.inf
     return float(text.rstrip("%")) if re.fullmatch(r"-?\d+(\.\d+)?%?", text) else None
 
 
-def _as_severe(before: object, after: object, *, fresh: int) -> bool:
-    """Whether a rule counts as much as before; a new one has to count at least `fresh`."""
-    if after is None:
-        return _severity(before) == 0
-    return _severity(after) >= (fresh if before is None else _severity(before))
-
-
-_ERROR = 2
-
-
-def _severity(value: object) -> int:
-    """Of a rule of ESLint or a lint of Rust: off, warn, error."""
-    first = value[0] if isinstance(value, tuple) and value else value
-    levels = {
-        "off": 0,
-        "allow": 0,
-        "0": 0,
-        "warn": 1,
-        "1": 1,
-        "error": 2,
-        "2": 2,
-        "deny": 2,
-        "forbid": 2,
-    }
-    return levels.get(str(first).strip("'\""), 1)
-
-
+_ENVIRONMENTS = ("node", "jsdom", "happy-dom", "edge-runtime")
+"""What Jest and Vitest bring themselves; another one is code that runs around every test."""
 _PATTERNS = re.compile(r"exclu|omit|ignore_?p|ignores?$|skip|norecurse", re.IGNORECASE)
 
 
@@ -226,11 +209,14 @@ def _matches_nothing(before: object, after: object, scene: Scene) -> bool:
         return False
     globs = Globs(tuple(added))
     kept = scene.old_paths | {p for p in scene.new_paths if places.is_code(p)}
-    return not any(globs.match(path) or _any_regex(added, path) for path in kept)
+    return not any(globs.match(path) or _matches_whole(added, path) for path in kept)
 
 
-def _any_regex(patterns: frozenset[str], path: str) -> bool:
+def _matches_whole(patterns: frozenset[str], path: str) -> bool:
+    """As coverage.py's globs, whose `*` crosses folders, or as a regular expression."""
     for pattern in patterns:
+        if fnmatchcase(path, pattern):
+            return True
         try:
             if re.search(pattern, path):
                 return True

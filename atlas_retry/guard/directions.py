@@ -37,7 +37,9 @@ _NEUTRAL = words(
     " parseroptions sourcetype ecmaversion root asyncio_mode"
     " asyncio_default_fixture_loop_scope dynamic_context namespace_packages"
     " explicit_package_bases target_version python_version pythonversion pythonplatform"
-    " release encoding groupid modelversion packaging url inceptionyear"
+    " release encoding groupid modelversion packaging url inceptionyear clearmocks resetmocks"
+    " restoremocks mockreset unstubenvs unstubglobals errorondeprecated randomize displayname"
+    " maxworkers"
 )
 _MORE = words(
     "select extend_select enable enabled plugins extends testpaths include includes files"
@@ -47,7 +49,7 @@ _MORE = words(
     " failsonerror failonwarning failifnotests fail_on_error alwaysstrict"
     " forceconsistentcasinginfilenames useunknownincatchvariables warnings_as_errors warn"
     " warning_severity severity artifactid goal phase enable_error_code"
-    " enable_incomplete_feature fail_on"
+    " enable_incomplete_feature fail_on level"
 )
 _LESS = words(
     "ignore extend_ignore disable disabled exclude extend_exclude force_exclude omit"
@@ -63,7 +65,7 @@ _LESS = words(
     " continue_on_error allow_failure ignore_errors ignore_missing_imports follow_imports bail"
     " retries retry reruns excludes excludedgroups excluded excluded_groups"
     " strict_optional_off no_site_packages silence_site_packages per_file_target_version"
-    " printwidth"
+    " printwidth min_complexity min_len min_occurrences min_confidence @errorlevel errorlevel"
 )
 _STRICT_TRUE = re.compile(
     r"^(disallow|check|warn|strict|no_(implicit|unused|unchecked|fallthrough|property)|noimplicit"
@@ -72,6 +74,8 @@ _STRICT_TRUE = re.compile(
 )
 _STRICT_FALSE = re.compile(r"^(allow|ignore|skip|exclude|disable|max|suppress|permit|tolerat)")
 _THRESHOLD = re.compile(r"threshold|fail_?under|watermark|minimum_coverage", re.IGNORECASE)
+_REVERSED = frozenset({"funlen", "dupl", "cyclop", "gocyclo", "gocognit", "nestif", "lll"})
+"""Linters that find more the lower their limits are, whatever these are called."""
 _LIMIT = re.compile(r"^(lines|branches|functions|statements|global|project|patch)$")
 
 
@@ -79,6 +83,8 @@ def direction(key: Key) -> Direction:
     """The way a setting may move, by the last words of its key that say something."""
     parts = [re.sub(r"[-.]", "_", part).lower() for part in key]
     last = parts[-1] if parts else ""
+    if _REVERSED & set(parts[:-1]):
+        return Direction.LESS
     if any(_THRESHOLD.search(word) for word in parts) or _LIMIT.match(last):
         return Direction.MORE
     for word in (last, last.replace("_", ""), *reversed(parts[:-1])):

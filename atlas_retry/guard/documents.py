@@ -49,6 +49,8 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
         return _json
     if suffix in _INI or name in _INI:
         return _ini
+    if name.endswith((".neon", ".neon.dist")):
+        return _neon
     if suffix in (".yaml", ".yml") or name in _YAML or (rc_file and ":" in text):
         return yaml.safe_load
     if suffix == ".xml":
@@ -59,6 +61,11 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
 def _json(text: str) -> Value:
     bare = _COMMENT.sub(lambda match: match[1] or "", text)
     return json.loads(_TRAILING.sub(lambda match: match[1] or "", bare))
+
+
+def _neon(text: str) -> Value:
+    """NEON as far as it is YAML; tabs indent there as well (doc.nette.org/neon)."""
+    return yaml.safe_load(text.replace("\t", "    "))
 
 
 def _ini(text: str) -> Value:

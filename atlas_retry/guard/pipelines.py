@@ -34,12 +34,28 @@ def ci_and_hooks(scene: Scene) -> Iterator[Finding]:
 
 def _steps_kept(delta: Delta) -> Iterator[Finding]:
     old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
-    yield from lines_kept(delta, [(n, line) for n, line in old if not _VERSION.search(line)], new)
+    longer = dict(filter(None, (_listing(line) for _, line in new)))
+    asked = [
+        (n, line) for n, line in old if not (_VERSION.search(line) or _is_longer(line, longer))
+    ]
+    yield from lines_kept(delta, asked, new)
     before, after = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
     for key, value in after.items():
         if before.get(key) != value and _puts_on_terms(key, value, before):
             detail = f"puts a step on terms: {key[-1]}: {value}"
             yield Finding(path=delta.path, line=line_of(delta.new_text, key[-1]), detail=detail)
+
+
+def _listing(line: str) -> tuple[str, frozenset[str]] | None:
+    """Key and members of `python: ["3.11", "3.12"]`."""
+    found = re.fullmatch(r"(- )?([\w-]+): ?\[(.*)\]", line)
+    return (found[2], frozenset(map(str.strip, found[3].split(",")))) if found else None
+
+
+def _is_longer(line: str, now: dict[str, frozenset[str]]) -> bool:
+    """Whether a list of the pipeline only got more members."""
+    said = _listing(line)
+    return said is not None and said[1] <= now.get(said[0], frozenset())
 
 
 def _puts_on_terms(key: Key, value: object, before: dict[Key, object]) -> bool:

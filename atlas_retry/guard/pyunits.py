@@ -93,6 +93,8 @@ def _undone(body: Sequence[ast.stmt]) -> Iterator[str]:
         if isinstance(node, ast.Delete | ast.Assign):
             targets = node.targets
         for target in targets:
+            if isinstance(target, ast.Attribute) and target.attr == "__test__":
+                target = target.value  # noqa: PLW2901 - what is assigned to is the test's own
             if isinstance(target, ast.Name) and target.id.startswith(("test", "Test")):
                 yield target.id
 

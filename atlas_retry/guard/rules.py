@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from atlas_retry.guard import (
     configuration,
     doctests,
+    escapes,
     files,
     pipelines,
     scripts,
@@ -65,7 +66,7 @@ RULES: tuple[Rule, ...] = (
     _row("always-agreeing", "a comparison that always holds proves nothing", shortcuts.agreeing),
     _row("feature-removed", "removing what is checked is no repair", shortcuts.features_removed),
     _row("suppression-added", "the checker is told to look away", suppressions.suppressions),
-    _row("type-escape", "the checker is silenced, not answered", suppressions.type_escapes),
+    _row("type-escape", "the checker is silenced, not answered", escapes.type_escapes),
     _row("configuration-loosened", "the bar was lowered", configuration.loosened),
     _row("make-loosened", "the check runs less, or may fail unnoticed", scripts.make_rules),
     _row("script-loosened", "the check runs less, or may fail unnoticed", scripts.shell_scripts),

@@ -191,7 +191,24 @@ def _agrees(function: Function) -> bool:
     returns = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
     constant = [r for r in returns if isinstance(r, ast.Constant) and r.value is True]
     compares = any(isinstance(n, ast.Compare | ast.Call) for n in ast.walk(function))
+    if function.name == "__eq__" and returns and not _looks_at_itself(function):
+        return True
     return bool(constant) and (len(constant) == len(returns) or not compares)
+
+
+def _looks_at_itself(function: Function) -> bool:
+    """Whether a comparison uses the object that it is asked about, beyond its type."""
+    me = function.args.args[0].arg if function.args.args else "self"
+    asked = {
+        id(part)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and last(node.func) in ("isinstance", "type")
+        for part in ast.walk(node)
+    }
+    return any(
+        isinstance(node, ast.Name) and node.id in (me, "super") and id(node) not in asked
+        for node in ast.walk(ast.Module(body=function.body, type_ignores=[]))
+    )
 
 
 def features_removed(scene: Scene) -> Iterator[Finding]:
@@ -211,17 +228,27 @@ def features_removed(scene: Scene) -> Iterator[Finding]:
             continue
         for scope in definitions(delta.path, delta.before or b""):
             public = not scope.name.startswith("_") and scope.kind in ("function", "class")
-            if public and scope.name not in there and not _is_renamed(scope.name, delta):
+            if public and scope.name not in there and not _may_go(scope.name, delta, scene):
                 yield Finding(
                     path=delta.path, line=1, detail=f"`{scope.name}` was removed, not mended"
                 )
         yield from _refusals_removed(delta, scene)
 
 
-def _is_renamed(name: str, delta: Delta) -> bool:
-    """Whether only the name went: a naming rule may ask for it."""
+def _may_go(name: str, delta: Delta, scene: Scene) -> bool:
+    """Whether only the name went, or nothing spoke of it and a linter finds unused code."""
     count = sum(1 for _ in definitions(delta.path, delta.after or b""))
-    return count >= sum(1 for _ in definitions(delta.path, delta.before or b"")) and bool(name)
+    if count >= sum(1 for _ in definitions(delta.path, delta.before or b"")):
+        return True
+    return "coverage" not in scene.failing and not _is_spoken_of(name, delta, scene)
+
+
+def _is_spoken_of(name: str, delta: Delta, scene: Scene) -> bool:
+    """Whether a function was used, tested or told of anywhere but in its definition."""
+    word = re.compile(rf"\b{re.escape(name)}\b".encode())
+    others = (path for path in sorted(scene.old_paths) if path != delta.path)
+    own = len(word.findall(delta.before or b""))
+    return own > 1 or any(word.search(scene.old(path) or b"") for path in others)
 
 
 def _refusals_removed(delta: Delta, scene: Scene) -> Iterator[Finding]:

@@ -166,7 +166,7 @@ def _holds_the_same(delta: Delta) -> bool:
 
 def _entries(text: str) -> list[str]:
     parts = re.split(r"^(?=exports\[|# name:)", text, flags=re.MULTILINE)
-    return [re.sub(r"\s+", " ", part).strip() for part in parts if not part.startswith("//")]
+    return [part.replace("\r\n", "\n").strip() for part in parts if not part.startswith("//")]
 
 
 def _first_difference(delta: Delta) -> int:

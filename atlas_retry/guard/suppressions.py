@@ -1,6 +1,5 @@
-"""Comments, attributes and casts that tell a checker to look away; counted, may only fall."""
+"""Comments and attributes that tell a checker to look away; counted, may only fall."""
 
-import ast
 import io
 import re
 import tokenize
@@ -9,8 +8,6 @@ from collections.abc import Iterator
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Finding, Scene
-from atlas_retry.guard.fresh import tree_of
-from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.treechecks import text_of, walk
 from atlas_retry.syntax import language_of, parse
 
@@ -128,6 +125,9 @@ def _comments(path: str, source: bytes) -> Iterator[tuple[str, int]]:
         except (tokenize.TokenError, SyntaxError, ValueError):
             yield from _by_lines(source)
         return
+    if places.suffix(path) in (".md", ".html"):
+        yield from _in_prose(source)
+        return
     tree = parse(language_of(path, source), source)
     if tree is None:
         yield from _by_lines(source)
@@ -142,70 +142,15 @@ def _python_comments(source: bytes) -> list[tuple[str, int]]:
     return [(t.string, t.start[0]) for t in tokens if t.type == tokenize.COMMENT]
 
 
+def _in_prose(source: bytes) -> Iterator[tuple[str, int]]:
+    """Comments of HTML: whatever else stands in a text is said to people."""
+    text = source.decode("utf-8", "replace")
+    for found in re.finditer(r"<!--.*?-->", text, re.DOTALL):
+        yield found[0], text.count("\n", 0, found.start()) + 1
+
+
 def _by_lines(source: bytes) -> Iterator[tuple[str, int]]:
     for number, line in enumerate(source.decode("utf-8", "replace").splitlines(), 1):
         found = re.search(r"(#|//|/\*|<!--|--|;).*$", line)
         if found:
             yield found[0], number
-
-
-def type_escapes(scene: Scene) -> Iterator[Finding]:
-    """Casts and `Any` where a type checker failed: they silence it without an answer."""
-    if "type" not in scene.failing:
-        return
-    for delta in scene.files:
-        old, new = _escapes(delta.path, delta.before), _escapes(delta.path, delta.after)
-        extra = Counter(word for word, _ in new) - Counter(word for word, _ in old)
-        for word in extra:
-            line = next(line for found, line in reversed(new) if found == word)
-            detail = f"the type checker is silenced with `{word}` instead of an answer"
-            yield Finding(path=delta.path, line=line, detail=detail)
-
-
-_TS_ESCAPE = re.compile(
-    r"\bas\s+(any|unknown\s+as|never)\b|[:<,|]\s*(any)\b(?!\w)|[\w)\]](!)[.;,)\[]"
-)
-
-
-def _escapes(path: str, source: bytes | None) -> list[tuple[str, int]]:
-    if source is None:
-        return []
-    if places.suffix(path) in (".ts", ".tsx", ".mts", ".cts"):
-        text = source.decode("utf-8", "replace")
-        return [
-            (" ".join(m[0].strip(" :<,|.;)[").split()), text.count("\n", 0, m.start()) + 1)
-            for m in _TS_ESCAPE.finditer(text)
-        ]
-    if places.suffix(path) not in (".py", ".pyi"):
-        return []
-    tree = tree_of(source)
-    if tree is None:
-        return []
-    return sorted(_python_escapes(tree), key=lambda found: found[1])
-
-
-def _python_escapes(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in _CASTS:
-            yield "cast", node.lineno
-        elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
-            yield from _any_in(node.annotation)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
-            yield from _any_in(node.returns)
-        elif isinstance(node, ast.If) and _hides_code(node):
-            yield "if TYPE_CHECKING", node.lineno
-
-
-_CASTS = ("cast", "typing.cast", "t.cast")
-
-
-def _hides_code(node: ast.If) -> bool:
-    """Whether the checker is shown something else than what runs; imports alone are usual."""
-    only_imports = all(isinstance(part, ast.Import | ast.ImportFrom) for part in node.body)
-    return "TYPE_CHECKING" in ast.unparse(node.test) and (bool(node.orelse) or not only_imports)
-
-
-def _any_in(annotation: ast.expr) -> Iterator[tuple[str, int]]:
-    for part in ast.walk(annotation):
-        if isinstance(part, ast.Name | ast.Attribute) and last(part) == "Any":
-            yield "Any", part.lineno

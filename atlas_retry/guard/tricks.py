@@ -57,7 +57,7 @@ def runner_hooks(scene: Scene) -> Iterator[Finding]:
                 named = {t.id for t in targets_of(node) if isinstance(t, ast.Name)}
                 for word in named & _COLLECTION:
                     yield _at(delta.path, node, f"`{word}` changes what pytest collects or loads")
-            elif isinstance(node, Function) and _is_autouse(node) and _interferes(node, scene):
+            elif isinstance(node, Function) and _is_autouse(node) and _interferes(node, new, scene):
                 detail = f"the autouse fixture `{node.name}` changes how every test runs"
                 yield _at(delta.path, node, detail)
             elif isinstance(node, Function) and places.is_test(delta.path) and _is_support(node):
@@ -108,11 +108,11 @@ def _is_autouse(function: Function) -> bool:
     return any("autouse" in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
-def _interferes(function: Function, scene: Scene) -> bool:
+def _interferes(function: Function, tree: ast.Module, scene: Scene) -> bool:
     if names_in(*function.body) & (SKIPS | _DECISIVE):
         return True
     return any(
-        patched(node, {}, own_modules(scene))
+        patched(node, imports(tree), own_modules(scene))
         for node in ast.walk(function)
         if isinstance(node, ast.Call)
     )
