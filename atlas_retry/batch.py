@@ -226,7 +226,6 @@ def _journey(
         seal=judge.seal(site.git, site.settings, site.environ),
         learnings=journal.recall,
         learn=journal.learn,
-        known_s=journal.known_s(str(site.root)),
         emit=told,
         started_s=time.monotonic() - (going_on.elapsed_s if going_on else 0.0),
     )

@@ -2,9 +2,12 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+import msgspec
 
 from atlas_retry import config, state, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
@@ -87,7 +90,34 @@ def plan(site: Site, logs: Path) -> Plan:
         watched=_watched(site) if site.has_git else None,
         parsers=site.settings.parsers,
         secrets=secret_values(site.environ),
+        known_s=known_s(site),
     )
+
+
+def known_s(site: Site) -> dict[str, float]:
+    """How long each gate took when it last ran, by name; empty where nobody remembers."""
+    try:
+        return msgspec.json.decode(_durations(site).read_bytes(), type=dict[str, float])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def remember(site: Site, validation: Validation) -> None:
+    """Keep how long each gate took: the longest starts first the next time.
+
+    A state directory that is full or read-only costs this knowledge and nothing else.
+    """
+    ran = (result for result in validation.results if result.started_at)
+    took = known_s(site) | {result.name: result.duration_ms / 1000 for result in ran}
+    file = _durations(site)
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        unfinished.write_bytes(msgspec.json.encode(took))
+        unfinished.replace(file)
+
+
+def _durations(site: Site) -> Path:
+    return state.folder(site.state, "durations") / f"{state.key_of(site.root)}.json"
 
 
 def _watched(site: Site) -> Watched:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -27,7 +27,7 @@ from atlas_retry.prompt import Brief, compose
 from atlas_retry.purse import Purse
 from atlas_retry.redaction import clean, redact, secret_values
 from atlas_retry.settings import GuardMode, attempts_allowed
-from atlas_retry.site import Site, failing_gates, plan
+from atlas_retry.site import Site, failing_gates, plan, remember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,6 @@ class Journey:
     seal: judge.Seal
     learnings: Callable[[Validation], tuple[str, ...]]
     learn: Callable[[Outcome], str | None]
-    known_s: Mapping[str, float]
-    """How long each gate took before, by name."""
     emit: Emit
     started_s: float
     purse: Purse = field(default_factory=Purse)
@@ -171,9 +169,10 @@ def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
             flake_reruns=settings.retry.flake_reruns if previous is None else 0,
             after_attempt=previous is not None,
             previous=previous,
-            known_s=journey.known_s,
         )
-        return gates.validate(settings.gates, chosen, journey.emit)
+        validation = gates.validate(settings.gates, chosen, journey.emit)
+        remember(journey.site, validation)
+        return validation
 
     return validate
 

@@ -348,3 +348,10 @@ def test_ascii_terminals_do_not_break_the_verdict(project: Project) -> None:
     ended = atlas(project, "validate", PYTHONIOENCODING="ascii", LANG="C", LC_ALL="C")
     assert ended.code == 1
     assert "gr\\xfcn" in ended.out
+
+
+def test_the_gate_that_took_longest_starts_first_the_next_time(project: Project) -> None:
+    gates(project, "sleep 0.1", "sleep 0.6")
+    atlas(project, "validate", "--jobs", "1")
+    ended = atlas(project, "validate", "--jobs", "1", "-v")
+    assert ended.out.index("sleep 0.6") < ended.out.index("sleep 0.1")

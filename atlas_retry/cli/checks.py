@@ -41,6 +41,7 @@ def validate(
     from atlas_retry.site import (  # noqa: PLC0415 - start-up
         open_site,
         plan,
+        remember,
         select,
         validation_logs,
     )
@@ -61,6 +62,7 @@ def validate(
             gates.run_fixers(chosen, how, shown)
         validation = gates.validate(chosen, how, shown)
         shown.write(output.told(validation, path, verbosity=level))
+    remember(site, validation)
     output.publish_validation(validation, site, targets, as_json=json)
     return exit_code_of(validation)
 

@@ -24,11 +24,6 @@ _UNFINISHED = (
     "SELECT id, verdict IS NULL AND state NOT IN ('abandoned', 'undone') FROM runs"
     " WHERE root = ? ORDER BY started_at DESC, rowid DESC LIMIT 1"
 )
-_DURATIONS = (
-    "SELECT gate_results.name, gate_results.duration_ms FROM gate_results"
-    " JOIN (SELECT id, started_at FROM runs WHERE root = ? ORDER BY started_at DESC LIMIT 5)"
-    " ON id = run WHERE status IN ('passed', 'failed') ORDER BY started_at, validation"
-)
 Writing = Callable[[sqlite3.Connection], None]
 
 
@@ -54,10 +49,6 @@ class Journal:
             self._must_write(event)
         else:
             self._try(lambda to: write(to, self.opening, event))
-
-    def known_s(self, root: str) -> dict[str, float]:
-        """How long each gate took in this workspace when it last ran to its end, by name."""
-        return {str(name): float(str(ms)) / 1000 for name, ms in self._read(_DURATIONS, root)}
 
     def unfinished(self, root: str) -> str | None:
         """The latest run in this workspace, when it was cut off. To be asked under its lock."""
