@@ -1,6 +1,6 @@
 """Show events to a person: a live view on a terminal, append-only lines anywhere else."""
 
-import secrets
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -85,7 +85,7 @@ class JobLog:
     stream: TextIO
     verbosity: int = 0
     named: bool = False
-    token: str = field(default_factory=lambda: secrets.token_hex(16))
+    token: str = field(default_factory=lambda: os.urandom(16).hex())
     _in_group: bool = False
 
     def __enter__(self) -> Self:
