@@ -1,20 +1,14 @@
 """Validation and the loop for Python programs, as the command line runs them. Prints nothing."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from atlas_retry import batch, gates
-from atlas_retry.events import Event
+from atlas_retry.events import Emit, unseen
 from atlas_retry.model import Outcome, Validation
 from atlas_retry.site import open_site, plan, select, validation_logs
-
-OnEvent = Callable[[Event], None]
-
-
-def _unseen(_: Event) -> None:
-    """What happens to events that nobody asked for."""
 
 
 def validate(
@@ -23,7 +17,7 @@ def validate(
     only: Sequence[str] = (),
     check: bool = False,
     settings: Mapping[str, object] | None = None,
-    on_event: OnEvent = _unseen,
+    on_event: Emit = unseen,
 ) -> Validation:
     """Run the gates of a workspace; asks no agent. The configuration and `os.environ` count.
 
@@ -41,7 +35,7 @@ def retry(
     *,
     ai_fix: bool = False,
     settings: Mapping[str, object] | None = None,
-    on_event: OnEvent = _unseen,
+    on_event: Emit = unseen,
 ) -> Outcome:
     """Validate and mend what fails; with `ai_fix` by asking the agent, which may cost.
 

@@ -54,6 +54,10 @@ class Event:
 Emit = Callable[[Event], None]
 
 
+def unseen(_: Event) -> None:
+    """An emitter for who does not watch."""
+
+
 def fan_out(observers: Iterable[Emit]) -> Emit:
     """An emitter that hands every event to each observer, in order."""
     listeners = tuple(observers)

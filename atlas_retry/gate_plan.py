@@ -77,6 +77,14 @@ class Plan:
             after_attempt=self.after_attempt,
         )
 
+    def seen(self) -> str:
+        """The id of the work tree as it is now, for `changed_since`; empty where nobody watches."""
+        return self.watched.take() if self.watched else ""
+
+    def changed_since(self, before: str) -> tuple[str, ...]:
+        """The paths that have changed since `before` was `seen`."""
+        return self.watched.between(before, self.seen()) if self.watched else ()
+
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
     """What a gate's command sees: the user's environment without the agents' secrets."""

@@ -1,32 +1,27 @@
 """Run gates: what runs alone, what side by side, and what each end means. Asks no agent."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import groupby
 
 from atlas_retry.events import (
     Emit,
-    Event,
-    FixerFinished,
     GateFinished,
     GateProgress,
     GateStarted,
     ValidationFinished,
     ValidationStarted,
     now,
+    unseen,
 )
 from atlas_retry.gate_plan import Plan, command_of, log_name
 from atlas_retry.gate_results import result_of
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
-from atlas_retry.process import Completed, Ended, run, run_all
+from atlas_retry.process import Completed, run_all
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
-
-
-def unseen(_: Event) -> None:
-    """An emitter for who does not watch."""
 
 
 def is_writer(gate: Gate) -> bool:
@@ -38,13 +33,14 @@ def validate(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validati
     """Run every gate that can run.
 
     A writer that changed files after readers had run makes their results stale: then all run once
-    more. Raises Interrupted once every child has been ended.
+    more, and a writer that does it again fails. Raises Interrupted once every child has been ended.
     """
     emit(ValidationStarted(gates=tuple(gates)))
     started_at, clock = now(), time.monotonic()
-    results, stale = _pass(gates, plan, emit)
-    if stale and not any(result.blocks for result in results):
-        results, _ = _pass(gates, plan, emit)
+    results, is_stale = _pass(gates, plan, emit)
+    if is_stale and not any(result.blocks for result in results):
+        again, _ = _pass(gates, plan, emit, is_last=True)
+        results = tuple(map(_paid_as_well, results, again))
     validation = Validation(
         results=results,
         started_at=started_at,
@@ -55,22 +51,36 @@ def validate(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validati
     return validation
 
 
-def _pass(gates: Sequence[Gate], plan: Plan, emit: Emit) -> tuple[tuple[GateResult, ...], bool]:
-    """Results in the order of `gates`, and whether a writer made an earlier one stale."""
+def _paid_as_well(earlier: GateResult, later: GateResult) -> GateResult:
+    """The later result of a gate, with what the earlier one cost."""
+    if earlier.cost_usd is None:
+        return later
+    return replace(later, cost_usd=earlier.cost_usd + (later.cost_usd or 0.0))
+
+
+def _pass(
+    gates: Sequence[Gate], plan: Plan, emit: Emit, *, is_last: bool = False
+) -> tuple[tuple[GateResult, ...], bool]:
+    """Results in the order of `gates`, and whether a writer made an earlier one stale.
+
+    In the last pass such a writer fails, for nobody has checked what it leaves behind.
+    """
     results: list[GateResult] = []
-    readers_ran = stale = False
+    readers_ran = is_stale = False
     for group in _groups(gates):
         if plan.fail_fast and any(result.blocks for result in results):
             results += [_skipped(gate, "an earlier gate failed") for gate in group]
         elif group[0].kind is Kind.REVIEW:
-            results.append(_reviewed(group[0], results, plan, emit))
+            results.append(_reviewed(group[0], results, plan, emit, is_stale=is_stale))
+            readers_ran |= results[-1].status is not Status.SKIPPED
         elif is_writer(group[0]):
-            results.append(_run_writer(group[0], len(results), plan, emit))
-            stale |= readers_ran and bool(results[-1].changed)
+            is_late = is_last and readers_ran
+            results.append(_run_writer(group[0], len(results), plan, emit, is_late=is_late))
+            is_stale |= readers_ran and bool(results[-1].changed)
         else:
             results += _run_readers(group, len(results), plan, emit)
             readers_ran = True
-    return tuple(results), stale
+    return tuple(results), is_stale
 
 
 def _groups(gates: Sequence[Gate]) -> Iterator[tuple[Gate, ...]]:
@@ -91,28 +101,26 @@ def _skipped(gate: Gate, why: str) -> GateResult:
     )
 
 
-def _run_writer(gate: Gate, position: int, plan: Plan, emit: Emit) -> GateResult:
-    before = plan.watched.take() if plan.watched else ""
+def _run_writer(gate: Gate, position: int, plan: Plan, emit: Emit, *, is_late: bool) -> GateResult:
+    before = plan.seen()
     result = _run_one(gate, log_name(position, gate), plan, emit)
-    changed = _changed(plan, before)
+    changed = plan.changed_since(before)
     if changed and not result.success and result.status is Status.FAILED:
         result = _run_one(gate, log_name(position, gate, "-again"), plan, emit)
-        changed = _changed(plan, before)
+        changed = plan.changed_since(before)
     result = replace(result, changed=changed)
-    if changed and plan.check and result.success:
+    if changed and result.success and (plan.check or is_late):
+        files = "1 file" if len(changed) == 1 else f"{len(changed)} files"
+        again = ", again, after other gates had seen them" if is_late else ""
         result = replace(
             result,
             status=Status.FAILED,
             success=False,
             triage="code",
-            error=f"it changed {len(changed)} files: {', '.join(changed[:5])}",
+            error=f"it changed {files}{again}: {', '.join(changed[:5])}",
         )
     emit(GateFinished(result=result))
     return result
-
-
-def _changed(plan: Plan, before: str) -> tuple[str, ...]:
-    return plan.watched.between(before, plan.watched.take()) if plan.watched else ()
 
 
 def _run_one(gate: Gate, log_name: str, plan: Plan, emit: Emit) -> GateResult:
@@ -134,20 +142,27 @@ def _wave(
 ) -> list[GateResult]:
     """Run these side by side; `tell` hears of each as it ends. Results in the order given."""
     watch = _Watch(jobs=jobs, plan=plan, emit=emit, tell=tell)
-    ended = run_all(
-        [command_of(job.gate, job.line, plan, job.log_name) for job in jobs],
+    commands = [command_of(job.gate, job.line, plan, job.log_name) for job in jobs]
+    decisive = {
+        command.log_dir
+        for job, command in zip(jobs, commands, strict=True)
+        if plan.fail_fast and _decides(job.gate, plan)
+    }
+    run_all(
+        commands,
         jobs=plan.jobs,
         watch=watch,
-        stop_when=_failed if plan.fail_fast else None,
+        stop_when=lambda ended: ended.exit_code != 0 and ended.command.log_dir in decisive,
     )
     return [
         watch.results.get(index) or _skipped(job.gate, "an earlier gate failed")
-        for index, (job, _) in enumerate(zip(jobs, ended, strict=True))
+        for index, job in enumerate(jobs)
     ]
 
 
-def _failed(completed: Completed) -> bool:
-    return completed.exit_code != 0
+def _decides(gate: Gate, plan: Plan) -> bool:
+    """Whether its first failure is the validation's: what is skipped then has to be no loss."""
+    return gate.required and not (plan.flake_reruns and gate.kind is Kind.TEST)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -244,10 +259,14 @@ def _rerun(gate: Gate, number: int, result: GateResult, plan: Plan, emit: Emit) 
     return result
 
 
-def _reviewed(gate: Gate, earlier: Sequence[GateResult], plan: Plan, emit: Emit) -> GateResult:
-    """A review costs money: what the tools refuse is not reviewed."""
+def _reviewed(
+    gate: Gate, earlier: Sequence[GateResult], plan: Plan, emit: Emit, *, is_stale: bool
+) -> GateResult:
+    """A review costs money: what the tools refuse, or have yet to see again, is not reviewed."""
     if plan.review is None:
         result = _skipped(gate, "no agent to review with")
+    elif is_stale:
+        result = _skipped(gate, "reviewed once the gates before it have seen the files as they are")
     elif any(other.blocks for other in earlier):
         result = _skipped(gate, "reviewed once the gates before it pass")
     else:
@@ -255,21 +274,3 @@ def _reviewed(gate: Gate, earlier: Sequence[GateResult], plan: Plan, emit: Emit)
         result = plan.review(gate)
     emit(GateFinished(result=result))
     return result
-
-
-def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[str, ...]:
-    """Run the `fix` commands of these gates, in order; the paths that changed."""
-    changed: list[str] = []
-    for number, gate in enumerate(gates):
-        if gate.fix:
-            changed += _run_fixer(gate, gate.fix, number, plan, emit)
-    return tuple(dict.fromkeys(changed))
-
-
-def _run_fixer(gate: Gate, line: str, number: int, plan: Plan, emit: Emit) -> tuple[str, ...]:
-    before = plan.watched.take() if plan.watched else ""
-    completed = run(command_of(gate, line, plan, log_name(number, gate, "-fix")))
-    changed = _changed(plan, before)
-    success = completed.ended is Ended.EXITED and completed.exit_code == 0
-    emit(FixerFinished(gate=gate.name, command=line, success=success, changed=changed))
-    return changed

@@ -11,6 +11,7 @@ from typing import TypeVar
 from atlas_retry import gates, judge, review, state, workspace
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
 from atlas_retry.events import Emit, Notice
+from atlas_retry.fixers import run_fixers
 from atlas_retry.loop import Effects, Judgement, Run, Taken
 from atlas_retry.model import (
     Agent,
@@ -99,7 +100,7 @@ def effects(journey: Journey) -> Effects:
         changes=lambda before, after: workspace.changes(journey.git, before, after),
         restore=lambda target, expected, paths: _restore(journey, target, expected, paths),
         validate=_validations(journey),
-        fix=lambda failed: gates.run_fixers(
+        fix=lambda failed: run_fixers(
             failing_gates(journey.site, failed),
             plan(journey.site, journey.folder.logs(0)),
             journey.emit,

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.events import Event, GateFinished, GateStarted
+from atlas_retry.fixers import run_fixers
 from atlas_retry.gate_plan import Plan, Watched, environment
-from atlas_retry.gates import run_fixers, validate
-from atlas_retry.model import Gate, Kind, Status
-from tests.values import gate
+from atlas_retry.gates import validate
+from atlas_retry.model import Gate, GateResult, Kind, Status
+from tests.values import gate, result
 
 PYTHON = sys.executable
 
@@ -114,6 +115,22 @@ def test_fail_fast_skips_what_comes_after_a_failure(plan: Plan) -> None:
     assert not validation.success
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    "first",
+    [
+        gate("optional", Kind.LINT, "exit 1", required=False),
+        gate("flaky", run="test -e seen || { touch seen; exit 1; }"),
+    ],
+)
+def test_fail_fast_skips_nothing_for_what_does_not_fail_the_validation(
+    first: Gate, jobs: int, plan: Plan
+) -> None:
+    gates = [first, gate("slow", run="sleep 0.2"), gate("required", run="exit 1")]
+    how = replace(plan, fail_fast=True, flake_reruns=1, jobs=jobs)
+    assert validate(gates, how).results[2].status is Status.FAILED
+
+
 def test_an_optional_gate_that_fails_does_not_block(plan: Plan) -> None:
     validation = validate([gate("it", Kind.LINT, "exit 1", required=False), gate()], plan)
     assert validation.success
@@ -160,6 +177,39 @@ def test_a_late_writer_makes_the_readers_look_again(plan: Plan) -> None:
     (plan.root / "code").write_text("good\n")
     validation = validate(gates, plan)
     assert validation.results[0].status is Status.FAILED
+
+
+def test_a_writer_that_is_never_done_fails_for_nobody_has_seen_what_it_leaves(plan: Plan) -> None:
+    gates = [gate("lint", Kind.LINT), gate("hooks", Kind.PRE_COMMIT, "echo >> code")]
+    last = validate(gates, plan).results[1]
+    assert last.status is Status.FAILED
+    assert last.error == "it changed 1 file, again, after other gates had seen them: code"
+
+
+def test_a_review_is_made_once_although_a_writer_made_all_run_again(plan: Plan) -> None:
+    made: list[str] = []
+
+    def counted(one: Gate) -> GateResult:
+        made.append(one.name)
+        return reviewed(one)
+
+    gates = [
+        gate("lint", Kind.LINT),
+        gate("hooks", Kind.PRE_COMMIT, "test -e new || touch new"),
+        gate("sense", Kind.REVIEW, ""),
+    ]
+    assert validate(gates, replace(plan, review=counted)).success
+    assert made == ["sense"]
+
+
+def test_a_review_that_a_later_writer_made_stale_is_paid_and_counted_twice(plan: Plan) -> None:
+    late = gate("codegen", Kind.CUSTOM, "test -e new || touch new", writes=True)
+    validation = validate([gate("sense", Kind.REVIEW, ""), late], replace(plan, review=reviewed))
+    assert validation.results[0].cost_usd == 2.0
+
+
+def reviewed(one: Gate) -> GateResult:
+    return replace(result(one.name, kind=Kind.REVIEW), cost_usd=1.0)
 
 
 def test_a_flaky_test_is_told_and_does_not_block(plan: Plan) -> None:

@@ -59,7 +59,9 @@ def validate(
     level = options.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         if fix:
-            gates.run_fixers(chosen, how, shown)
+            from atlas_retry.fixers import run_fixers  # noqa: PLC0415 - start-up
+
+            run_fixers(chosen, how, shown)
         validation = gates.validate(chosen, how, shown)
         shown.write(output.told(validation, path, verbosity=level))
     remember(site, validation)
