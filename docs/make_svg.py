@@ -14,7 +14,7 @@ from atlas_retry.demo import show
 from atlas_retry.events import Event
 from atlas_retry.wording import STYLES, Line, lines_of
 
-WIDTH = 92
+WIDTH = 100
 TARGET = Path(__file__).with_name("demo.svg")
 
 
