@@ -145,6 +145,8 @@ class Diagnostic:
     """The tool's own lines, unchanged."""
     count: int = 1
     """How often the tool said the same."""
+    preexisting: bool = False
+    """It is there at `triage.baseline` too, without the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +211,11 @@ class Validation:
     @property
     def broken(self) -> tuple[GateResult, ...]:
         return tuple(result for result in self.failures if result.status is Status.BROKEN)
+
+    @property
+    def cost_usd(self) -> float:
+        """Of its reviews."""
+        return sum(result.cost_usd or 0.0 for result in self.results)
 
     @property
     def fingerprints(self) -> frozenset[str]:
@@ -385,7 +392,12 @@ class Attempt:
     model: str | None = None
     session_id: str | None = None
     transport_retries: int = 0
+    denials: tuple[str, ...] = ()
+    """Tool calls of the agent that were refused, as `Tool: target`."""
     cost_usd: float | None = None
+    """Of the agent's turn; None: it does not tell."""
+    reviews_usd: float = 0.0
+    """Of the reviews in validations that had to be made again; `validation` has its own."""
     tokens: Tokens = Tokens()
     duration_ms: int = 0
     prompt_chars: int = 0

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from atlas_retry import gates, judge, review, state, workspace
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
+from atlas_retry.effects import Effects, Judgement, Run, Taken
 from atlas_retry.events import Emit, Notice
 from atlas_retry.fixers import run_fixers
-from atlas_retry.loop import Effects, Judgement, Run, Taken
 from atlas_retry.model import (
     Agent,
     AgentReply,
@@ -29,6 +29,7 @@ from atlas_retry.purse import Purse
 from atlas_retry.redaction import clean, redact, secret_values
 from atlas_retry.settings import GuardMode, attempts_allowed
 from atlas_retry.site import Site, failing_gates, plan, remember
+from atlas_retry.triage import against_baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +173,10 @@ def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
             previous=previous,
         )
         validation = gates.validate(settings.gates, chosen, journey.emit)
+        if previous is None:
+            validation = against_baseline(
+                journey.site, settings.gates, validation, chosen, journey.emit
+            )
         remember(journey.site, validation)
         return validation
 

@@ -186,7 +186,8 @@ def _said(diagnostic: Diagnostic) -> str:
     rule = f"{diagnostic.rule_id} " if diagnostic.rule_id else ""
     first = diagnostic.message.strip().splitlines() or [""]
     times = f" (x{diagnostic.count})" if diagnostic.count > 1 else ""
-    return f"{rule}{printable(first[0])}{times}"
+    before = " (there before the change)" if diagnostic.preexisting else ""
+    return f"{rule}{printable(first[0])}{times}{before}"
 
 
 def _output(result: GateResult, verbosity: int) -> Iterator[Line]:

@@ -63,6 +63,10 @@ def validate(
 
             run_fixers(chosen, how, shown)
         validation = gates.validate(chosen, how, shown)
+        if site.settings.triage_baseline:
+            from atlas_retry.triage import against_baseline  # noqa: PLC0415 - start-up
+
+            validation = against_baseline(site, chosen, validation, how, shown)
         shown.write(output.told(validation, path, verbosity=level))
     remember(site, validation)
     output.publish_validation(validation, site, targets, as_json=json)

@@ -1,10 +1,7 @@
 """The sealed replay: the original tests and settings on the new sources, in a scratch copy."""
 
-import os
 import re
 import shutil
-import stat
-import tempfile
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +10,7 @@ from atlas_retry import process
 from atlas_retry.guard import places
 from atlas_retry.guard.settingfiles import is_configuration
 from atlas_retry.model import GateResult, Tree
+from atlas_retry.scratch import laid_out
 
 TIMEOUT_S = 300.0
 _CANNOT_RUN = frozenset({126, 127})
@@ -22,7 +20,6 @@ _SHARED = re.compile(
     r"(^|/)(pyproject\.toml|setup\.cfg|package\.json|Makefile|GNUmakefile|makefile|noxfile\.py|tox\.ini"
     r"|Cargo\.toml|pom\.xml|\.pre-commit-config\.yaml|\.gitignore|\.env(rc)?)$|^\.(github|atlas|husky)/"
 )
-_DEPENDENCIES = ("node_modules", ".venv", "venv", "target", "vendor")
 _OFFLINE = {
     "npm_config_offline": "true", "npm_config_yes": "false", "CARGO_NET_OFFLINE": "true",
     "GOPROXY": "off", "PIP_NO_INDEX": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true",
@@ -56,39 +53,12 @@ def replay(
     commands = [result.command for result in failing if result.command]
     if not commands:
         return Replay.UNDECIDED
-    with tempfile.TemporaryDirectory(prefix="atlas-replay-") as folder:
-        scratch = Path(folder) / "work"
-        scratch.mkdir()
-        _lay_out(before, after, scratch)
-        for name in _DEPENDENCIES:
-            if (root / name).is_dir() and not (scratch / name).exists():
-                (scratch / name).symlink_to(root / name)
+    paths = {*before.paths(), *after.paths()}
+    with laid_out(paths, lambda p: before if is_sealed(p) else after, root) as scratch:
         ends = [_run(command, scratch, environ) for command in commands]
     if Replay.FAILS in ends:
         return Replay.FAILS
     return Replay.UNDECIDED if Replay.UNDECIDED in ends else Replay.PASSES
-
-
-def _lay_out(before: Tree, after: Tree, scratch: Path) -> None:
-    for path in sorted({*before.paths(), *after.paths()}):
-        tree = before if is_sealed(path) else after
-        content, mode = tree.read(path), tree.mode(path)
-        if content is None or mode not in ("100644", "100755", "120000"):
-            continue
-        target = scratch / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if mode == "120000":
-            _link(target, os.fsdecode(content), scratch)
-        else:
-            target.write_bytes(content)
-            if mode == "100755":
-                target.chmod(target.stat().st_mode | stat.S_IXUSR)
-
-
-def _link(target: Path, to: str, scratch: Path) -> None:
-    """Only links that stay inside: the others could be written through."""
-    if (target.parent / to).resolve().is_relative_to(scratch.resolve()):
-        target.symlink_to(to)
 
 
 def _run(command: str, scratch: Path, environ: Mapping[str, str]) -> Replay:
