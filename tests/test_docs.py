@@ -192,6 +192,7 @@ def test_the_picture_shows_what_the_demo_prints(environ: dict[str, str], tmp_pat
     words = _steady(html.unescape(re.sub(r"<[^>]+>", "\n", picture)))
     printed = run(tmp_path, "atlas demo --plain", environ)
     assert _steady(printed) <= words
+    assert len(set(re.findall(r"fill: #\w{6}", picture))) > 4, "no colours"
 
 
 def _steady(text: str) -> set[str]:
