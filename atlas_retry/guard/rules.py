@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from atlas_retry.guard import (
+    builds,
     configuration,
+    conjunctions,
     doctests,
     escapes,
     files,
@@ -56,6 +58,9 @@ RULES: tuple[Rule, ...] = (
     _row("special-cased", "the code answers the test, not the task", specialcases.special_cased),
     _row("special-cased-by-digest", "the code answers the test", specialcases.answered_by_digest),
     _row(
+        "special-cased-together", "the code answers the test, not the task", conjunctions.answered
+    ),
+    _row(
         "test-aware", "code must behave the same when it is not tested", specialcases.aware_of_tests
     ),
     _row("errors-swallowed", "an error that is hidden is not mended", shortcuts.swallowed),
@@ -72,6 +77,7 @@ RULES: tuple[Rule, ...] = (
     _row("script-loosened", "the check runs less, or may fail unnoticed", scripts.shell_scripts),
     _row("package-script-changed", "the gate goes through it", scripts.package_scripts),
     _row("runner-loosened", "the check runs less, or may fail unnoticed", scripts.runners),
+    _row("build-loosened", "the check runs less, or may fail unnoticed", builds.loosened),
     _row("pipeline-loosened", "others rely on the pipeline's answer", pipelines.ci_and_hooks),
     _row("pre-commit-loosened", "the hook checks less", pipelines.pre_commit),
     _row("dependency-redirected", "the tool is no longer the one it was", supplies.dependencies),

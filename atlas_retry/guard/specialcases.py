@@ -76,15 +76,15 @@ def _test_literals(scene: Scene) -> frozenset[str]:
     found: set[str] = set()
     for path in paths:
         for unit in suite(path, scene.old(path)).units:
-            found |= {_plain(literal) for literal in unit.literals}
+            found |= {plain(literal) for literal in unit.literals}
     for path in sorted(scene.old_paths):
         if places.is_golden(path) and path.endswith(".json"):
             text = (scene.old(path) or b"").decode("utf-8", "replace")
-            found |= {_plain(match) for match in re.findall(r'"(?:\\.|[^"\\])*"', text)}
+            found |= {plain(match) for match in re.findall(r'"(?:\\.|[^"\\])*"', text)}
     return frozenset(found)
 
 
-def _plain(literal: str) -> str:
+def plain(literal: str) -> str:
     """Quotes of all languages made one."""
     return re.sub(r"^[rbfu]*(['\"`])(.*)\1$", r'"\2"', literal, flags=re.DOTALL)
 
@@ -93,10 +93,11 @@ def _literals(delta: Delta, source: bytes | None) -> frozenset[str]:
     tree = parse(language_of(delta.path), source or b"")
     if tree is None:
         return frozenset()
-    return frozenset(_plain(text_of(n)) for n in walk(tree.root_node) if _is_value(n))
+    return frozenset(plain(text_of(n)) for n in walk(tree.root_node) if is_value(n))
 
 
-def _is_value(node: object) -> bool:
+def is_value(node: object) -> bool:
+    """Whether a node of a tree is a literal, in any of the languages."""
     kind = getattr(node, "type", "")
     return is_literal(node) or kind in ("string", "integer", "float")  # type: ignore[arg-type]
 
@@ -104,7 +105,8 @@ def _is_value(node: object) -> bool:
 _COMPARING = frozenset(
     ("comparison_operator", "binary_expression", "pair", "case_clause", "switch_case", "match_arm",
      "expression_case", "switch_label", "equality_expression", "keyed_element", "case_pattern",
-     "match_pattern", "test_command", "case_item", "set", "list", "tuple")
+     "match_pattern", "test_command", "case_item", "set", "list", "tuple", "binary", "pattern",
+     "case_statement", "match_condition_list", "array_element_initializer")
 )  # fmt: skip
 
 
@@ -119,7 +121,7 @@ def _compared(delta: Delta) -> Iterator[tuple[int, str]]:
     """Literals that are compared for equality, matched, or keys of a table; with their lines."""
     tree = parse(language_of(delta.path), delta.after or b"")
     for node in walk(tree.root_node) if tree else ():
-        if not _is_value(node) or node.parent is None:
+        if not is_value(node) or node.parent is None:
             continue
         parent = (
             node.parent
@@ -127,7 +129,7 @@ def _compared(delta: Delta) -> Iterator[tuple[int, str]]:
             else node.parent.parent
         )
         if parent is not None and _is_argument_of_equals(parent):
-            yield node.start_point[0] + 1, _plain(text_of(node))
+            yield node.start_point[0] + 1, plain(text_of(node))
             continue
         if parent is None or parent.type not in _COMPARING:
             continue
@@ -148,7 +150,7 @@ def _compared(delta: Delta) -> Iterator[tuple[int, str]]:
             ordering or not re.search(r"==|\bin\b|\bis\b", between)
         ):
             continue
-        yield node.start_point[0] + 1, _plain(text_of(node))
+        yield node.start_point[0] + 1, plain(text_of(node))
 
 
 _DIGESTS = frozenset({"crc32", "adler32", "md5", "sha1", "sha256", "blake2b", "hash", "hexdigest"})
@@ -164,7 +166,7 @@ def answered_by_digest(scene: Scene) -> Iterator[Finding]:
             continue
         expected = _test_literals(scene)
         for table in tables:
-            values = {_plain(repr(v.value)) for v in table.values if isinstance(v, ast.Constant)}
+            values = {plain(repr(v.value)) for v in table.values if isinstance(v, ast.Constant)}
             if values & expected:
                 detail = "outputs that the tests expect are looked up by a digest of the input"
                 yield Finding(path=delta.path, line=table.lineno, detail=detail)
@@ -177,8 +179,8 @@ def _paired(delta: Delta, known: frozenset[str]) -> Iterator[tuple[int, str]]:
         members = node.named_children
         if node.type not in ("array", "list", "tuple", "tuple_expression") or len(members) <= 1:
             continue
-        told = [_plain(text_of(member)) for member in members]
-        if all(_is_value(member) for member in members) and set(told) <= known:
+        told = [plain(text_of(member)) for member in members]
+        if all(is_value(member) for member in members) and set(told) <= known:
             yield from ((node.start_point[0] + 1, literal) for literal in told)
 
 
@@ -191,4 +193,4 @@ def _cased(delta: Delta) -> Iterator[tuple[int, str]]:
         return
     for number, line in enumerate(delta.new_text.splitlines(), 1):
         if re.search(r"\[.*\s!?==?\s|^\s*\S+\)", line):
-            yield from ((number, _plain(found)) for found in _SHELL_VALUE.findall(line))
+            yield from ((number, plain(found)) for found in _SHELL_VALUE.findall(line))

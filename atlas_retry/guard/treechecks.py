@@ -13,10 +13,10 @@ _LITERALS = re.compile(
     r"^(string|template_string|number|integer|float|interpreted_string_literal|raw_string_literal|"
     r"int_literal|float_literal|rune_literal|imaginary_literal|string_literal|char_literal|"
     r"integer_literal|decimal_integer_literal|decimal_floating_point_literal|character_literal|"
-    r"hex_integer_literal|regex)$"
+    r"hex_integer_literal|number_literal|encapsed_string|simple_symbol|regex)$"
 )
-_NAMES = re.compile(r"identifier$")
-_JS_STRENGTH = {
+_NAMES = re.compile(r"identifier$|^name$|^constant$")
+JS_STRENGTH = {
     "toBe": STRONG, "toEqual": STRONG, "toStrictEqual": STRONG, "toHaveLength": STRONG,
     "toHaveBeenCalledWith": STRONG, "toHaveBeenCalledTimes": FIRM, "toMatchSnapshot": STRONG,
     "toMatchInlineSnapshot": STRONG, "toThrowErrorMatchingSnapshot": STRONG, "toBeNull": STRONG,
@@ -106,7 +106,8 @@ def checks(body: "Node", language: str) -> Iterator[Check]:
             yield found
 
 
-def _check(node: "Node", word: str, strength: int, *, said: "Node | None" = None) -> Check:
+def check_of(node: "Node", word: str, strength: int, *, said: "Node | None" = None) -> Check:
+    """A check as it is spelled, void where a `try` around it hides its failure."""
     return Check(
         text=f"{word} " + re.sub(r"[\s;,'\"`]+", "", text_of(said or node)),
         strength=VOID if _swallowed(node) else strength,
@@ -136,10 +137,15 @@ def _swallowed(node: "Node") -> bool:
     return False
 
 
+_CONDITIONS = frozenset(
+    ("if_statement", "if_expression", "if", "unless", "if_modifier", "unless_modifier")
+)
+
+
 def _guards(node: "Node") -> int:
     count, here = 0, node.parent
     while here is not None and "function" not in here.type and "method" not in here.type:
-        count += here.type in ("if_statement", "if_expression")
+        count += here.type in _CONDITIONS
         here = here.parent
     return count
 
@@ -160,14 +166,14 @@ def _javascript(node: "Node") -> Check | None:
     if not _JS_ROOT.match(said) or matcher in _JS_SETTINGS or _continues(node):
         return None
     if said == "expect":
-        return _check(node, "expect", VOID)
-    return _check(node, matcher, _js_strength(matcher, said, text_of(arguments), text_of(node)))
+        return check_of(node, "expect", VOID)
+    return check_of(node, matcher, _js_strength(matcher, said, text_of(arguments), text_of(node)))
 
 
 def _js_strength(matcher: str, said: str, arguments: str, whole: str) -> int:
     if _says_nothing(whole):
         return VOID
-    strength = _JS_STRENGTH.get(matcher, PARTIAL)
+    strength = JS_STRENGTH.get(matcher, PARTIAL)
     if matcher in ("toThrow", "toThrowError"):
         strength = 2 if arguments == "()" else FIRM
     if re.search(r"\bexpect\.(any|anything)\b", arguments):
@@ -198,7 +204,7 @@ def _go(node: "Node") -> Check | None:
     found = re.match(r"(assert|require)\.(\w+)$", text_of(function)) if function else None
     if found:
         name = found[2].removesuffix("f")
-        return _check(node, name, _GO_STRENGTH.get(name, PARTIAL))
+        return check_of(node, name, _GO_STRENGTH.get(name, PARTIAL))
     return None
 
 
@@ -223,7 +229,7 @@ def _go_condition(node: "Node") -> Check | None:
     if re.search(r"&&\s*false|^\s*false\s*$", said):
         strength = VOID
     first = node.child_by_field_name("initializer")
-    check = _check(condition, "if", strength)
+    check = check_of(condition, "if", strength)
     extra = literals_of(first) if first else frozenset()
     return Check(
         text=check.text + re.sub(r"\s+", "", text_of(first)) if first else check.text,
@@ -256,7 +262,7 @@ def _java(node: "Node") -> Check | None:
         strength = PARTIAL
     if word in ("assertEquals", "assertSame") and parts[:1] == parts[1:2]:
         strength = VOID
-    return _check(node, word, strength)
+    return check_of(node, word, strength)
 
 
 def _rust(node: "Node") -> Check | None:
@@ -281,4 +287,4 @@ def _rust(node: "Node") -> Check | None:
         strength = VOID
     elif word == "assert_eq" and re.search(r"(^|, ?)(true|false)$", inner):
         strength = PARTIAL
-    return _check(node, word, strength)
+    return check_of(node, word, strength)

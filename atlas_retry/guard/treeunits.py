@@ -1,30 +1,19 @@
-"""Tests of other languages as units, from tree-sitter trees; by lines where there is no grammar."""
+"""Tests of other languages as units, from tree-sitter trees; by lines where they show none."""
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from atlas_retry.guard import treechecks
+from atlas_retry.guard import lineunits, specchecks, specunits, treechecks
 from atlas_retry.guard.treechecks import literals_of, names_of, text_of, walk
-from atlas_retry.guard.units import PARTIAL, Check, Suite, Unit, by_name
+from atlas_retry.guard.units import Check, Found, Suite, Unit, by_name
 from atlas_retry.syntax import language_of, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """A test function as a language spells it."""
-
-    name: str
-    node: "Node"
-    body: "Node"
-    markers: tuple[str, ...] = ()
-
-
-Finder = Callable[["Node", tuple[str, ...], str], Iterator[_Found]]
+Finder = Callable[["Node", tuple[str, ...], str], Iterator[Found]]
 
 
 def read(path: str, source: bytes) -> Suite:
@@ -33,8 +22,10 @@ def read(path: str, source: bytes) -> Suite:
     tree = parse(language, source)
     finder = _FINDERS.get(language or "")
     if tree is None or finder is None:
-        return _by_lines(path, source)
+        return lineunits.read(path, source)
     found = tuple(finder(tree.root_node, (), ""))
+    if not found and language in _SPECS:
+        return lineunits.read(path, source)
     inside = [(f.node.start_byte, f.node.end_byte) for f in found]
     beside = frozenset(
         text_of(node)
@@ -45,15 +36,16 @@ def read(path: str, source: bytes) -> Suite:
     units = by_name(_unit(path, f, language or "", beside) for f in found)
     return Suite(
         path=path,
-        parsed=not tree.root_node.has_error,
+        parsed=not tree.root_node.has_error or language in ("c", "cpp"),
         units=tuple(units.values()),
         literals=beside,
         markers=tuple(_file_markers(source, language or "")),
     )
 
 
-def _unit(path: str, found: _Found, language: str, beside: frozenset[str]) -> Unit:
-    checks = tuple(treechecks.checks(found.body, language))
+def _unit(path: str, found: Found, language: str, beside: frozenset[str]) -> Unit:
+    reader = specchecks if language in _SPECS else treechecks
+    checks = tuple(reader.checks(found.body, language))
     markers = (*found.markers, *_body_markers(found.body, language))
     return Unit(
         path=path,
@@ -61,12 +53,13 @@ def _unit(path: str, found: _Found, language: str, beside: frozenset[str]) -> Un
         line=found.node.start_point[0] + 1,
         checks=_reachable(checks, found.body),
         markers=markers,
+        rows=found.rows,
         literals=(own := literals_of(found.body)) | beside,
         own=own,
         inputs=treechecks.inputs_of(found.body),
         names=names_of(found.body),
         is_hollow=all("comment" in child.type for child in found.body.named_children),
-        dump=re.sub(r"\s+", "", text_of(found.body)) + "|".join(markers),
+        dump=re.sub(r"\s+", "", text_of(found.body)) + "|".join(markers) + str(found.rows),
     )
 
 
@@ -83,6 +76,9 @@ _BODY_SKIPS = {
     "go": re.compile(r"\bt\.Skip(f|Now)?\(|\btesting\.Short\(\)|\bos\.Exit\("),
     "java": re.compile(r"\b(assumeTrue|assumeFalse|assumeThat|assumingThat|System\.exit)\b"),
     "rust": re.compile(r"\bprocess::exit\b|catch_unwind"),
+    "ruby": re.compile(r"(?<![.:\w])(skip|pending|omit)\b(?!\s*[:=])"),
+    "php": re.compile(r"\bmarkTest(Skipped|Incomplete)\(|->(skip|todo)\("),
+    "cpp": re.compile(r"\bGTEST_SKIP\b|\bSKIP\(|\b(_?exit|quick_exit)\("),
     "javascript": re.compile(r"\b(this|ctx|t|context)\.skip\(|\bprocess\.exit\(|\bpending\("),
 }
 
@@ -92,9 +88,16 @@ def _body_markers(body: "Node", language: str) -> Iterator[str]:
     pattern = _BODY_SKIPS.get(key)
     for match in pattern.finditer(text_of(body)) if pattern else ():
         yield match[0]
-    for node in body.named_children:
-        if node.type == "if_statement" and _only_returns(node):
+    for node in walk(body):
+        named = node.parent == body or _names_a_case(node)
+        if node.type == "if_statement" and named and _only_returns(node):
             yield "conditional return"
+
+
+def _names_a_case(node: "Node") -> bool:
+    """Whether a condition speaks of a value by name: one case of many is passed over."""
+    condition = node.child_by_field_name("condition")
+    return condition is not None and bool(literals_of(condition))
 
 
 def _only_returns(node: "Node") -> bool:
@@ -105,7 +108,8 @@ def _only_returns(node: "Node") -> bool:
     if inner and inner[0].type == "statement_list":
         inner = inner[0].named_children
     kinds = {child.type for child in inner} | {consequence.type}
-    return "return_statement" in kinds and not list(treechecks.checks(consequence, "go"))
+    leaves = {"return_statement", "continue_statement"}
+    return bool(kinds & leaves) and not list(treechecks.checks(consequence, "go"))
 
 
 _GO_BUILD = re.compile(rb"^//\s*(go:build|\+build)\s+(.*)$", re.MULTILINE)
@@ -124,7 +128,7 @@ _JS_TEST = re.compile(r"^([xf]?)(test|it|specify|bench|describe|context|suite)$"
 _JS_MARKS = frozenset({"skip", "todo", "only", "fails", "failing", "skipIf", "runIf", "fixme"})
 
 
-def _javascript(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Found]:
+def _javascript(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[Found]:
     for child in node.named_children:
         call = _js_call(child)
         if call is None:
@@ -136,7 +140,7 @@ def _javascript(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator
             if body is not None:
                 yield from _javascript(body, inner, f"{prefix}{title} > ")
         else:
-            yield _Found(name=prefix + title, node=child, body=body or child, markers=inner)
+            yield Found(name=prefix + title, node=child, body=body or child, markers=inner)
 
 
 def _js_call(node: "Node") -> tuple[str, str, tuple[str, ...], "Node | None"] | None:
@@ -169,7 +173,7 @@ def _whole(call: "Node", body: "Node | None") -> "Node | None":
     return call if function is not None and function.type == "call_expression" and body else body
 
 
-def _go(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Found]:
+def _go(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[Found]:
     for child in node.named_children:
         name, body = (child.child_by_field_name(f) for f in ("name", "body"))
         if child.type != "function_declaration" or name is None or body is None:
@@ -179,7 +183,7 @@ def _go(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Found]
         if re.match(r"(Test|Fuzz|Benchmark|Example)([A-Z_0-9]|$)", title) and (
             title.startswith("Example") or (parameters and "testing." in text_of(parameters))
         ):
-            yield _Found(name=prefix + title, node=child, body=_statements(body), markers=markers)
+            yield Found(name=prefix + title, node=child, body=_statements(body), markers=markers)
 
 
 def _statements(body: "Node") -> "Node":
@@ -193,7 +197,7 @@ _JAVA_TESTS = frozenset(
 _JAVA_SKIPS = re.compile(r"^(Disabled|Ignore|Enabled|Tag|DisabledIf|EnabledIf|Pending)")
 
 
-def _java(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Found]:
+def _java(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[Found]:
     for child in node.named_children:
         notes = _annotations(child)
         skips = tuple(text for name, text in notes if _JAVA_SKIPS.match(name) or "expected" in text)
@@ -203,9 +207,26 @@ def _java(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Foun
             name, body = (child.child_by_field_name(f) for f in ("name", "body"))
             if name and body and any(note in _JAVA_TESTS for note, _ in notes):
                 title = prefix + text_of(name)
-                yield _Found(name=title, node=child, body=body, markers=(*markers, *skips))
+                yield Found(
+                    name=title,
+                    node=child,
+                    body=body,
+                    markers=(*markers, *skips),
+                    rows=tuple(row for note in notes for row in _rows(*note)),
+                )
         elif child.type in ("class_body", "program"):
             yield from _java(child, markers, prefix)
+
+
+_ROWS = frozenset({"CsvSource", "ValueSource", "case", "test_case"})
+
+
+def _rows(name: str, said: str) -> list[tuple[str, ...]]:
+    """Values that an annotation or attribute hands to a test, each one a row."""
+    if name not in _ROWS:
+        return []
+    told = re.findall(r"\"(?:\\.|[^\"\\])*\"|-?\b\d[\w.]*", said)
+    return [(value,) for value in told] if name.endswith("Source") else [tuple(told)]
 
 
 def _annotations(node: "Node") -> list[tuple[str, str]]:
@@ -218,7 +239,7 @@ def _annotations(node: "Node") -> list[tuple[str, str]]:
     return found
 
 
-def _rust(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Found]:
+def _rust(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[Found]:
     attributes: list[str] = []
     for child in node.named_children:
         if child.type == "attribute_item":
@@ -236,7 +257,10 @@ def _rust(node: "Node", markers: tuple[str, ...], prefix: str) -> Iterator[_Foun
             name, body = (child.child_by_field_name(f) for f in ("name", "body"))
             if name and body:
                 title = prefix + text_of(name)
-                yield _Found(name=title, node=child, body=body, markers=(*markers, *switched))
+                told = [(a.strip("#[").partition("(")[0], a) for a in attributes]
+                rows = tuple(row for note in told for row in _rows(*note))
+                off = (*markers, *switched)
+                yield Found(name=title, node=child, body=body, markers=off, rows=rows)
         attributes = []
 
 
@@ -250,37 +274,10 @@ _FINDERS: dict[str, Finder] = {
     "go": _go,
     "java": _java,
     "rust": _rust,
+    "ruby": specunits.ruby,
+    "php": specunits.php,
+    "c": specunits.cpp,
+    "cpp": specunits.cpp,
 }
-_ASSERTING = re.compile(
-    r"\b(assert\w*|expect\w*|should\w*|verify\w*|check\w*|REQUIRE|CHECK)\b", re.IGNORECASE
-)
-_SKIPPING = re.compile(
-    r"\b(skip\w*|pending|markTestSkipped|markTestIncomplete|GTEST_SKIP|DISABLED_\w+|xit|xdescribe|"
-    r"Ignore|exit 0|@Disabled)\b"
-)
-
-
-def _by_lines(path: str, source: bytes) -> Suite:
-    """One unit: every line that asserts is a check, every line that skips a marker."""
-    lines = source.decode("utf-8", "replace").splitlines()
-    checks, markers = [], []
-    for number, line in enumerate(lines, 1):
-        bare = line.strip()
-        if bare.startswith(("#", "//", "*", "--")):
-            continue
-        if _ASSERTING.search(bare):
-            checks.append(_line_check(bare, number))
-        if found := _SKIPPING.search(bare):
-            markers.append(found[0])
-    unit = Unit(path=path, name="(file)", line=1, checks=tuple(checks), markers=tuple(markers))
-    return Suite(path=path, units=(unit,))
-
-
-def _line_check(line: str, number: int) -> Check:
-    text = re.sub(r"[\s;\"'${}]+", "", line)
-    literals = frozenset(re.findall(r"\d[\d.]*|\"[^\"]*\"|'[^']*'", line))
-    names = frozenset(re.findall(r"[A-Za-z_]\w+", line))
-    return Check(text=text, strength=PARTIAL, line=number, literals=literals, names=names)
-
-
-__all__ = ["read", "replace"]
+_SPECS = frozenset({"ruby", "php", "c", "cpp"})
+"""Languages whose tests may also be written in ways that only their lines show."""

@@ -2,6 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
 
 STRONG, FIRM, PARTIAL, WEAK, VOID = 5, 4, 3, 1, 0
 """How much an assertion proves: equality, a specific error, a part, little, nothing."""
@@ -78,6 +82,17 @@ class Suite:
     """Of these, what fixtures hand to the code under test."""
     markers: tuple[str, ...] = ()
     """What switches the whole file off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A test function as a language spells it."""
+
+    name: str
+    node: "Node"
+    body: "Node"
+    markers: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 def by_name(units: Iterable[Unit]) -> dict[str, Unit]:

@@ -1,0 +1,104 @@
+"""Rule on answers kept for one combination of inputs, of which each alone says nothing."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.specialcases import MAX_TEST_FILES, is_value, plain
+from atlas_retry.guard.suites import suite
+from atlas_retry.guard.treechecks import text_of, walk
+from atlas_retry.syntax import language_of, parse
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_CONDITIONAL = frozenset({"if_statement", "if_expression", "if", "elif_clause", "if_modifier"})
+_TRIVIAL = frozenset({"0", "1", "-1", '""', "0.0", "1.0", "2"})
+_PAIR, _TRIPLE = 2, 3
+"""Comparisons that an answer has to hang on; three when it is a mere true or false."""
+
+
+def answered(scene: Scene) -> Iterator[Finding]:
+    """`if a == 3 and b == 70: return 210`, where one test holds 3, 70 and 210."""
+    if not scene.tests_may_follow:
+        return
+    fresh = [
+        (delta, node) for delta in scene.files if _is_source(delta) for node in _branches(delta)
+    ]
+    if not fresh:
+        return
+    tests = _values_of_tests(scene)
+    for delta, node in fresh:
+        asked, answer = _asked(node), _answer(node)
+        if asked and answer is not None and any(asked | answer <= values for values in tests):
+            detail = f"one test's inputs together are answered by name: {', '.join(sorted(asked))}"
+            yield Finding(path=delta.path, line=node.start_point[0] + 1, detail=detail)
+
+
+def _is_source(delta: Delta) -> bool:
+    return places.is_code(delta.path) and not (places.is_test(delta.path) or delta.is_deleted)
+
+
+def _branches(delta: Delta) -> Iterator["Node"]:
+    """Conditionals that were not there."""
+    tree = parse(language_of(delta.path), delta.after or b"")
+    there = "".join(delta.old_text.split())
+    for node in walk(tree.root_node) if tree else ():
+        condition = node.child_by_field_name("condition")
+        if node.type not in _CONDITIONAL or condition is None:
+            continue
+        if "".join(text_of(condition).split()) not in there:
+            yield node
+
+
+def _asked(node: "Node") -> frozenset[str]:
+    """The values that a condition is equal to, when it is nothing but enough equalities."""
+    condition = node.child_by_field_name("condition")
+    text = text_of(condition) if condition is not None else ""
+    if condition is None or re.search(r"\|\||\bor\b|!=|[^=<>-][<>]=?[^<>]|\bnot\b", text):
+        return frozenset()
+    values = frozenset(plain(text_of(n)) for n in walk(condition) if is_value(n))
+    together = _together(text)
+    enough = _TRIPLE if _is_flag(node) else _PAIR
+    return values if together >= enough and values - _TRIVIAL else frozenset()
+
+
+def _together(text: str) -> int:
+    """How many values are compared: by several equalities, or as members of one."""
+    equalities = len(re.findall(r"={2,3}", text))
+    members = re.search(r"={2,3}\s*\(([^()]*(?:\([^()]*\))?[^()]*)\)", text)
+    return max(equalities, len(members[1].split(",")) if members else 0)
+
+
+def _body(node: "Node") -> "Node | None":
+    for field in ("consequence", "body"):
+        found = node.child_by_field_name(field)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_flag(node: "Node") -> bool:
+    body = _body(node)
+    return body is not None and bool(re.search(r"\b(true|false)\b", text_of(body), re.IGNORECASE))
+
+
+def _answer(node: "Node") -> frozenset[str] | None:
+    """The literals that a branch hands back; None when it does anything else."""
+    body = _body(node)
+    if body is None or len(re.findall(r"\breturn\b", text_of(body))) > 1:
+        return None
+    values = frozenset(plain(text_of(n)) for n in walk(body) if is_value(n))
+    short = len(text_of(body).splitlines()) <= _TRIPLE + 1
+    return values if short and (values or _is_flag(node)) else None
+
+
+def _values_of_tests(scene: Scene) -> tuple[frozenset[str], ...]:
+    paths = [p for p in sorted(scene.old_paths) if places.is_test_code(p) or p.endswith(".rs")]
+    return tuple(
+        frozenset(map(plain, unit.own))
+        for path in paths[:MAX_TEST_FILES]
+        for unit in suite(path, scene.old(path)).units
+    )
