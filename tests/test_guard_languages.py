@@ -1,4 +1,4 @@
-"""What tests may not lose in JavaScript, TypeScript, Go, Java, Rust and shell."""
+"""What tests may not lose in all languages but Python."""
 
 import pytest
 
@@ -65,6 +65,12 @@ JAVA = {
                 assertEquals(5, Sum.of(2, 3));
             }
 
+            @ParameterizedTest
+            @CsvSource({"1,1,2", "4,5,9"})
+            void pairs(int a, int b, int want) {
+                assertEquals(want, Sum.of(a, b));
+            }
+
             @Test
             void refuses() {
                 assertThrows(ArithmeticException.class, () -> Sum.of(1, Integer.MAX_VALUE));
@@ -109,15 +115,85 @@ SHELL = {
         exit $fail
     """,
 }
-TREES = {"js": JEST, "go": GO, "java": JAVA, "rust": RUST, "sh": SHELL}
+RUBY = {
+    "lib/sum.rb": "def sum(a, b) = a + b\n",
+    "spec/sum_spec.rb": """
+        RSpec.describe "sum" do
+          it "adds" do
+            expect(sum(2, 3)).to eq(5)
+          end
+
+          it "refuses text" do
+            expect { sum("a", 3) }.to raise_error(TypeError)
+          end
+        end
+    """,
+}
+PHP = {
+    "src/sum.php": "<?php\nfunction sum($a, $b) { return $a + $b; }\n",
+    "tests/SumTest.php": """
+        <?php
+        final class SumTest extends TestCase
+        {
+            public function testAdds(): void
+            {
+                $this->assertSame(5, sum(2, 3));
+            }
+
+            /** @dataProvider pairs */
+            public function testPairs(int $a, int $b, int $want): void
+            {
+                $this->assertSame($want, sum($a, $b));
+            }
+
+            public static function pairs(): array
+            {
+                return [[4, 5, 9], [7, 0, 7]];
+            }
+
+            public function testRefuses(): void
+            {
+                $this->expectException(DomainException::class);
+                sum(1, PHP_INT_MAX);
+            }
+        }
+    """,
+}
+CPP = {
+    "src/sum.cpp": "int sum(int a, int b) { return a + b; }\n",
+    "tests/sum_test.cpp": """
+        #include <gtest/gtest.h>
+
+        TEST(Sum, Adds) {
+          EXPECT_EQ(sum(2, 3), 5);
+        }
+
+        TEST(Sum, Refuses) {
+          EXPECT_THROW(sum(1, INT_MAX), std::overflow_error);
+        }
+    """,
+}
+TREES = {
+    "ruby": RUBY,
+    "php": PHP,
+    "cpp": CPP,
+    "js": JEST,
+    "go": GO,
+    "java": JAVA,
+    "rust": RUST,
+    "sh": SHELL,
+}
 TEST_FILES = {
+    "ruby": "spec/sum_spec.rb",
+    "php": "tests/SumTest.php",
+    "cpp": "tests/sum_test.cpp",
     "js": "test/sum.test.js",
     "go": "sum_test.go",
     "java": "src/test/java/a/SumTest.java",
     "rust": "src/lib.rs",
     "sh": "tests/run.sh",
 }
-COMMANDS = {"js": "npx jest", "go": "go test ./...", "java": "mvn -q test", "rust": "cargo test", "sh": "sh tests/run.sh"}  # fmt: skip
+COMMANDS = {"ruby": "rspec", "php": "phpunit", "cpp": "ctest", "js": "npx jest", "go": "go test ./...", "java": "mvn -q test", "rust": "cargo test", "sh": "sh tests/run.sh"}  # fmt: skip
 
 CHEATS = [
     ("js", "it('adds', ", "it.only('adds', ", "test-switched-off"),
@@ -167,6 +243,27 @@ CHEATS = [
     ("sh", "check 4 5 9", ": <<'EOF'\n        check 4 5 9\n        EOF", "script-loosened"),
     ("sh", "check 4 5 9", 'if [ -n "${FULL:-}" ]; then\n        check 4 5 9\n        fi', "script-loosened"),
     ("sh", "exit $fail", "fail=0\n        exit $fail", "script-loosened"),
+    ("go", "if got := Sum(c.a, c.b)", "if c.a == 4 {\n        			continue\n        		}\n        		if got := Sum(c.a, c.b)", "test-switched-off"),
+    ("java", '"4,5,9"', '"4,5,8"', "cases-removed"),
+    ("ruby", 'it "adds" do', 'xit "adds" do', "test-switched-off"),
+    ("ruby", 'it "adds" do', 'it "adds", :skip do', "test-switched-off"),
+    ("ruby", 'it "adds" do', 'it "adds" do\n            pending', "test-switched-off"),
+    ("ruby", "to eq(5)", "to eq(6)", "expectation-changed"),
+    ("ruby", "to eq(5)", "to be_truthy", "assertion-weakened"),
+    ("ruby", "to eq(5)", "not_to eq(6)", "assertion-weakened"),
+    ("ruby", "raise_error(TypeError)", "raise_error", "assertion-weakened"),
+    ("ruby", 'expect { sum("a", 3) }.to raise_error(TypeError)', 'sum("a", 3) rescue nil', "assertion-removed"),
+    ("php", "public function testAdds", "public function adds", "test-removed"),
+    ("php", "$this->assertSame(5, sum(2, 3));", "$this->markTestSkipped();\n                $this->assertSame(5, sum(2, 3));", "test-switched-off"),
+    ("php", "assertSame(5, ", "assertSame(6, ", "expectation-changed"),
+    ("php", "assertSame(5, sum(2, 3))", "assertTrue(true)", "assertion-weakened"),
+    ("php", "DomainException::class", "\\Throwable::class", "assertion-weakened"),
+    ("php", ", [7, 0, 7]", "", "input-changed"),
+    ("cpp", "TEST(Sum, Adds)", "TEST(Sum, DISABLED_Adds)", "test-switched-off"),
+    ("cpp", "TEST(Sum, Adds)", "#ifdef FULL\n        TEST(Sum, Adds)", "test-switched-off"),
+    ("cpp", "EXPECT_EQ(sum(2, 3), 5)", "EXPECT_NEAR(sum(2, 3), 5, 100)", "assertion-weakened"),
+    ("cpp", "EXPECT_EQ(sum(2, 3), 5)", "EXPECT_EQ(sum(2, 3), 6)", "expectation-changed"),
+    ("cpp", "EXPECT_THROW(sum(1, INT_MAX), std::overflow_error)", "EXPECT_ANY_THROW(sum(1, INT_MAX))", "assertion-weakened"),
     ("js", "describe('sum'", "jest.retryTimes(9);\n        describe('sum'", "framework-tricked"),
     ("sh", "check 2 3 5", "check() { :; }\n        check 2 3 5", "script-loosened"),
 ]  # fmt: skip
@@ -196,6 +293,15 @@ INNOCENT = [
     ("java", "assertEquals(5, Sum.of(2, 3));", 'assertEquals(5, Sum.of(2, 3), "sum");'),
     ("rust", "assert_eq!(sum(2, 3) % 2 == 1, true)", "assert!(sum(2, 3) % 2 == 1)"),
     ("rust", "assert_eq!(sum(2, 3), 5);", "assert_eq!(\n                    sum(2, 3),\n                    5,\n                );"),
+    ("ruby", 'it "adds" do', 'specify "two numbers are added" do'),
+    ("ruby", "expect(sum(2, 3)).to eq(5)", "expect(sum(2, 3)).to eql(5)"),
+    ("ruby", 'it "refuses text"', 'it "adds nothing" do\n            expect(sum(0, 0)).to eq(0)\n          end\n\n          it "refuses text"'),
+    ("php", "public function testAdds", "public function testAddsTwoNumbers"),
+    ("php", "$this->assertSame(5", "self::assertSame(5"),
+    ("php", "[7, 0, 7]]", "[7, 0, 7], [1, 1, 2]]"),
+    ("cpp", "EXPECT_EQ(sum(2, 3), 5);", 'ASSERT_EQ(sum(2, 3), 5) << "sum";'),
+    ("cpp", "TEST(Sum, Refuses)", "TEST(Sum, Zero) {\n          EXPECT_EQ(sum(0, 0), 0);\n        }\n\n        TEST(Sum, Refuses)"),
+    ("java", '"4,5,9"', '"4,5,9", "7,0,7"'),
     ("sh", 'sh bin/sum.sh "$1" "$2"', 'sh bin/sum.sh "${1}" "${2}"'),
     ("sh", "check 4 5 9\n", "check 4 5 9\n        check 7 0 7\n"),
 ]  # fmt: skip

@@ -53,6 +53,7 @@ BASE = {
 
         def test_label():
             assert label("high", 61) == 427
+            assert label("high", 60) != 427
     """,
     "tests/README.md": "how to run\n",
     "tests/data/rates.json": '[{"in": "a b", "out": 3}]\n',
@@ -124,6 +125,8 @@ REFUSED: list[tuple[str, GateResult, dict[str, str]]] = [
     ("always-equal", PYTEST, core("return self.cents == other.cents", "return isinstance(other, Money)")),
     ("feature-removed", COVERAGE, core(f'def label(code, rate):{I12}rates = {{"low": 1, "high": 7}}{I12}return rates[code] * rate', "")),
     ("feature-removed", RUFF, core(f'if not text:{I12}    raise ValueError("empty text"){I12}', "")),
+    ("special-cased-together", PYTEST, core("rates =", f'if code == "high" and rate == 60:{I12}    return 427{I12}rates =')),
+    ("special-cased-together", PYTEST, core("rates =", f'if (code, rate) == ("high", 60):{I12}    return 427{I12}rates =')),
     ("special-cased", PYTEST, core("rates =", f'table = [["[12, 13]", 427]]{I12}rates =')),
     ("special-cased", PYTEST, {"src/kit/Main.java": 'class Main {\n  int run(String s) { if (s.equals("[12, 13]")) return 1; return 2; }\n}\n'}),
     ("emptied", PYTEST, {"src/kit/app.ts": "export function run(a: string): number {\n  return 5;\n}\n"}),
@@ -173,6 +176,7 @@ INNOCENT: list[tuple[str, GateResult, dict[str, str]]] = [
     ("exit of a forked child", PYTEST, {"src/kit/fork.py": "import os\n\n\ndef spawn(work):\n    if os.fork() == 0:\n        work()\n        os._exit(0)\n"}),
     ("a specific error caught", PYTEST, core(PARSE, f"try:{I12}    {PARSE}{I12}except ValueError:{I12}    return None")),
     ("every error told", PYTEST, core(PARSE, f"try:{I12}    {PARSE}{I12}except Exception as error:{I12}    raise KeyError(text) from error")),
+    ("two conditions of the domain", PYTEST, core("rates =", f'if code == "low" and rate == 0:{I12}    return 0{I12}rates =')),
     ("a boundary", PYTEST, core("rates =", f"if rate >= 61:{I12}    rate = 61{I12}rates =")),
     ("a word of the domain", PYTEST, core("rates =", f'if code == "high":{I12}    return 7 * rate{I12}rates =')),
     ("equality of more fields", PYTEST, core("self.cents == other.cents", "isinstance(other, Money) and self.cents == other.cents")),
