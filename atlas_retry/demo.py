@@ -61,7 +61,7 @@ def _require_tools(environ: Mapping[str, str]) -> None:
 def _project(folder: Path, environ: Mapping[str, str]) -> Path:
     root = folder / "ledger"
     with as_file(files("atlas_retry") / "demo_project" / "project") as source:
-        shutil.copytree(source, root)
+        shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__"))
     identity = ("-c", "user.name=demo", "-c", "user.email=demo@example.invalid")
     for step in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "A ledger")):
         command = process.Command(argv=("git", *step), cwd=root, env=environ, timeout_s=GIT_S)

@@ -15,7 +15,7 @@ from tests.guardcases import failed, rules_of
 
 TEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 FILES = {
-    "code.py": "def double(n):\n    return n + 2\n",
+    "plain.py": "def double(n):\n    return n + 2\n",
     "tests/conftest.py": "import sys\n\nsys.path.insert(0, '.')\n",
     "tests/test_code.py": "from code_of import double\n\n\ndef test_double():\n    assert double(3) == 6\n",
     "code_of.py": "def double(n):\n    return n + 2\n",
