@@ -18,10 +18,11 @@ from atlas_retry import (
     workspace,
 )
 from atlas_retry.decision import Progress
+from atlas_retry.effects import Run
 from atlas_retry.errors import Interrupted, UsageError
 from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, Scope, fan_out, following
-from atlas_retry.loop import Run, retry
+from atlas_retry.loop import retry
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.purse import Purse
 from atlas_retry.recorded import aligned, completed
@@ -250,9 +251,11 @@ def _reviewer(site: Site, gate: Gate, told: Emit) -> Agent:
 def _baseline(site: Site, recorded: Recorded | None) -> Validation | None:
     """A recorded failure as a validation of this site's gates, told by their commands.
 
-    Raises UsageError where the record speaks of no gate that the configuration has.
+    A record in which nothing fails proves nothing about what is there: None. Raises UsageError
+    where the record speaks of no gate that the configuration has.
     """
     if recorded is None:
         return None
     told = completed(recorded.validation, site.root, site.settings, secret_values(site.environ))
-    return aligned(told, site.settings.gates)
+    known = aligned(told, site.settings.gates)
+    return None if known.success else known

@@ -69,8 +69,10 @@ class Progress:
 
     @property
     def cost_usd(self) -> float:
+        """Of every turn, counted as an attempt or not, and of every review."""
         refused = (self.refused.cost_usd or 0.0) if self.refused else 0.0
-        return sum(map(_cost_usd, self.attempts), refused)
+        settled = self.settled.cost_usd if self.settled is not self.baseline else 0.0
+        return sum(map(_cost_usd, self.attempts), refused + self.baseline.cost_usd + settled)
 
     @property
     def dearest_usd(self) -> float:
@@ -80,8 +82,8 @@ class Progress:
 
 def _cost_usd(attempt: Attempt) -> float:
     """Of the agent's turn and of the reviews after it."""
-    results = attempt.validation.results if attempt.validation else ()
-    return sum((result.cost_usd or 0.0 for result in results), attempt.cost_usd or 0.0)
+    reviews = attempt.validation.cost_usd if attempt.validation else 0.0
+    return (attempt.cost_usd or 0.0) + attempt.reviews_usd + reviews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,102 +3,31 @@
 Everything it touches comes in as `Effects`; it starts no process, reads no file and prints nothing.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 
-from atlas_retry.decision import End, Limits, Progress, best, compared, decide
-from atlas_retry.errors import Interrupted
+from atlas_retry.decision import End, Progress, best, compared, decide
+from atlas_retry.effects import Effects, Run, Taken
+from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import (
     AgentReplied,
     AttemptFinished,
     AttemptStarted,
-    Emit,
     RunFinished,
     RunStarted,
     Scope,
-    ViolationsFound,
     within,
 )
 from atlas_retry.model import (
-    Agent,
     AgentReply,
     AgentRequest,
     Attempt,
-    Change,
-    Level,
     Outcome,
     ReplyStatus,
     Validation,
-    Violation,
-    WorkspaceFacts,
 )
 from atlas_retry.settings import OnExhausted
-
-__all__ = ["Effects", "Judgement", "Run", "Taken", "decide", "retry"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """A snapshot, as the loop sees it."""
-
-    id: str
-    """Brings everything back that it holds."""
-    tree: str
-    """Of the files that count: equal exactly when these are equal."""
-    left_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """What the guard says of an attempt's changes."""
-
-    violations: tuple[Violation, ...] = ()
-    put_back: tuple[str, ...] | None = ()
-    """Files whose return removes the violations; None: all of the attempt has to go."""
-    blocks: bool = True
-    """False: violations are told, nothing is put back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
-    """What a run does to the world, each a callable, so that the loop itself is plain."""
-
-    snapshot: Callable[[str], Taken]
-    """Take one and keep it under a name within the run."""
-    changes: Callable[[str, str], tuple[Change, ...]]
-    restore: Callable[[str, str, Collection[str] | None], None]
-    """Bring back a snapshot, whole or some paths of it. The second id is what should be there
-    now: what differs from it was edited by the user meanwhile, and is told, not overwritten."""
-    validate: Callable[[Validation | None], Validation]
-    """Run the gates; None for the baseline, else the validation before."""
-    fix: Callable[[Validation], tuple[str, ...]]
-    """Run the fixers of what failed; the paths that changed."""
-    request: Callable[[Progress, int], tuple[AgentRequest, str]]
-    """The next attempt's request, and the path its prompt was written to."""
-    ask: Agent
-    judge: Callable[[str, str, Validation], Judgement]
-    """What the guard says of the change between two snapshots, given what failed before it."""
-    learn: Callable[[Outcome], str | None]
-    """Record what a failed run teaches; the record's id."""
-    account: Callable[[Progress], Progress]
-    """The same with the time it took, and with what others have spent of a budget they share."""
-    elapsed_s: Callable[[], float]
-    emit: Emit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What a run is about."""
-
-    run_id: str
-    workspace: WorkspaceFacts
-    limits: Limits
-    agent: str = ""
-    on_exhausted: OnExhausted = OnExhausted.BEST
-    recorded: Validation | None = None
-    """Failures to start from instead of a baseline validation."""
-    so_far: Progress | None = None
-    """Of an interrupted run that goes on."""
+from atlas_retry.settling import settle
 
 
 def retry(run: Run, do: Effects) -> Outcome:
@@ -124,7 +53,7 @@ def _begin(run: Run, do: Effects) -> Progress:
     do.emit(RunStarted(workspace=run.workspace, start_snapshot=start.id, left_out=start.left_out))
     baseline = run.recorded or do.validate(None)
     changed = () if baseline.success or baseline.broken else do.fix(baseline)
-    settled = do.validate(baseline) if changed else baseline
+    settled = do.validate(None) if changed else baseline
     origin = do.snapshot("origin")
     return Progress(
         baseline=baseline,
@@ -153,9 +82,18 @@ def _attempt(progress: Progress, run: Run, do: Effects) -> Progress:
     try:
         return _turn(progress, before, number, run, do)
     except Interrupted:
-        unfinished = do.snapshot(f"{number}-unfinished")
-        do.restore(before.id, unfinished.id, None)
+        _put_back(before, number, do)
         raise
+    except AtlasError:
+        with suppress(AtlasError):  # what went wrong first is what has to be mended
+            _put_back(before, number, do)
+        raise
+
+
+def _put_back(before: Taken, number: int, do: Effects) -> None:
+    """Undo the edits of an attempt that goes no further; they stay in its snapshot."""
+    unfinished = do.snapshot(f"{number}-unfinished")
+    do.restore(before.id, unfinished.id, None)
 
 
 def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects) -> Progress:
@@ -186,7 +124,7 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
         snapshot=after.id,
         changes=do.changes(before.id, after.id),
     )
-    attempt, end, validation = _settled(attempt, before, after, progress, do)
+    attempt, end, validation = settle(attempt, before, after, progress, do)
     fixed, remaining, introduced = compared(progress.latest, validation or progress.latest)
     attempt = replace(
         attempt,
@@ -215,56 +153,12 @@ def _told(reply: AgentReply, run: Run, request: AgentRequest) -> Attempt:
         model=reply.model or request.model,
         session_id=reply.session_id,
         transport_retries=reply.transport_retries,
+        denials=reply.denials,
         cost_usd=reply.cost_usd,
         tokens=reply.tokens,
         summary=reply.summary,
         error=reply.error,
         gave_up=reply.gave_up,
-    )
-
-
-def _settled(
-    attempt: Attempt, before: Taken, after: Taken, progress: Progress, do: Effects
-) -> tuple[Attempt, Taken, Validation | None]:
-    """The attempt after guard and gates, what is there then, and the validation if there was one.
-
-    The guard looks again when the tree moved while the gates ran: what it sees then counts.
-    """
-    if not attempt.changes:
-        return attempt, after, None
-    attempt, judged = _guarded(attempt, before, after, progress, do)
-    if attempt.rolled_back:
-        return attempt, judged, None
-    validation = do.validate(progress.latest)
-    end = do.snapshot(f"{attempt.number}-end")
-    if end.tree != judged.tree:
-        again, end = _guarded(attempt, before, end, progress, do)
-        if again.rolled_back or again.violations != attempt.violations:
-            return again, end, None if again.rolled_back else do.validate(validation)
-    return attempt, end, validation
-
-
-def _guarded(
-    attempt: Attempt, before: Taken, after: Taken, progress: Progress, do: Effects
-) -> tuple[Attempt, Taken]:
-    """Put violating files back, or all of the attempt where they cannot be told apart."""
-    judgement = do.judge(before.id, after.id, progress.latest)
-    if not judgement.violations:
-        return attempt, after
-    told = replace(attempt, violations=judgement.violations)
-    if not judgement.blocks:
-        do.emit(_found(judgement, rolled_back=False))
-        return told, after
-    do.restore(before.id, after.id, judgement.put_back)
-    left = do.snapshot(f"{attempt.number}-guarded")
-    rolled_back = judgement.put_back is None or left.tree == before.tree
-    do.emit(_found(judgement, rolled_back=rolled_back))
-    return replace(told, rolled_back=rolled_back), left
-
-
-def _found(judgement: Judgement, *, rolled_back: bool) -> ViolationsFound:
-    return ViolationsFound(
-        level=Level.WARNING, violations=judgement.violations, rolled_back=rolled_back
     )
 
 

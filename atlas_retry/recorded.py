@@ -22,7 +22,8 @@ def completed(
 def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
     """The results in the order of these gates, told by command, else by name.
 
-    A gate without a record counts as skipped: the validation after the first attempt runs it.
+    A gate without a record counts as skipped: the validation after the first attempt runs it. What
+    another run has paid is not this one's.
     Raises UsageError where no gate is spoken of.
     """
     results = tuple(_result_of(gate, validation.results) for gate in gates)
@@ -38,7 +39,9 @@ def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
 def _result_of(gate: Gate, results: Sequence[GateResult]) -> GateResult:
     for result in results:
         if result.command == gate.run or (result.name == gate.name and result.kind is gate.kind):
-            return replace(result, name=gate.name, kind=gate.kind, required=gate.required)
+            return replace(
+                result, name=gate.name, kind=gate.kind, required=gate.required, cost_usd=None
+            )
     return GateResult(
         name=gate.name,
         kind=gate.kind,

@@ -6,6 +6,7 @@ from atlas_retry.prompt.untrusted import elided, harmless_output
 MAX_CHANGES = 6
 MAX_SUMMARY_CHARS = 200
 MAX_VIOLATIONS = 4
+MAX_DENIALS = 4
 
 
 def ledger(history: tuple[Attempt, ...], room: int) -> str:
@@ -45,6 +46,9 @@ def _faults(attempt: Attempt) -> list[str]:
     if told:
         undone = "all of it was put back" if attempt.rolled_back else "that was put back"
         found.append(f"rejected for {', '.join(told)}: {undone}")
+    if attempt.denials:
+        denied = ", ".join(dict.fromkeys(attempt.denials[:MAX_DENIALS]))
+        found.append(f"not permitted: {elided(denied, MAX_SUMMARY_CHARS)}")
     if attempt.error:
         found.append(f"it ended with: {elided(attempt.error, MAX_SUMMARY_CHARS)}")
     if attempt.validation is not None and attempt.validation.failures:

@@ -60,7 +60,9 @@ class AttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     session_id: str | None
     transport_retries: int
+    denials: tuple[str, ...]
     cost_usd: float | None
+    reviews_usd: float
     tokens: Tokens
     duration_ms: int
     prompt_chars: int

@@ -1,0 +1,45 @@
+"""Runs that start from a failure which another runner recorded."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atlas_retry import batch
+from atlas_retry.model import Status, Validation, Verdict
+from atlas_retry.recorded import aligned
+from atlas_retry.reports import Recorded
+from tests.projects import UNITTEST, Project, make_project
+from tests.values import gate, result, validation
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def recorded(status: Status) -> Recorded:
+    told = replace(result("test", status), command=UNITTEST)
+    return Recorded(validation=validation(told), gates=())
+
+
+def retried(project: Project, record: Recorded) -> Verdict:
+    asked = batch.Asked(recorded=record)
+    site = batch.site_of(project.root, asked, project.environ)
+    return batch.run_one(site, asked, lambda _: None).verdict
+
+
+def test_a_recorded_success_proves_nothing_about_what_is_there(project: Project) -> None:
+    assert retried(project, recorded(Status.PASSED)) is Verdict.FAILED
+
+
+def test_a_recorded_failure_stands_for_a_baseline(project: Project) -> None:
+    project.configure(validation={"test": [{"run": UNITTEST, "fix": "touch fixer-ran"}]})
+    retried(project, recorded(Status.FAILED))
+    assert (project.root / "fixer-ran").exists()
+
+
+def test_what_another_run_has_paid_is_not_this_ones() -> None:
+    told = replace(result("tests", Status.FAILED), cost_usd=3.0)
+    known: Validation = aligned(validation(told), [gate("tests", run=told.command)])
+    assert known.cost_usd == 0.0
