@@ -1,6 +1,6 @@
 """What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
 
-import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
     """The result of a gate whose command has ended."""
     stdout = redact(clean(completed.stdout.text), reading.secrets)
     stderr = redact(clean(completed.stderr.text), reading.secrets)
-    broken = None if reading.after_attempt else _why_broken(gate, completed)
+    broken = None if reading.after_attempt else _why_broken(gate, completed, stderr)
     findings = _findings(gate, completed, reading, stdout, stderr)
     status = _status(gate, completed, findings, broken)
     log_dir = completed.command.log_dir
@@ -55,6 +55,7 @@ def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
         started_at=completed.started_at,
         completed_at=completed.completed_at,
         diagnostics=_anchored(findings, reading.root) if findings else (),
+        notes=tuple(_notes(completed)),
         triage=_triage(status, findings),
     )
 
@@ -158,24 +159,21 @@ def _anchored(findings: "Findings", root: Path) -> tuple[Diagnostic, ...]:
     return anchor(findings.diagnostics, directory_tree(root).read)
 
 
-def _why_broken(gate: Gate, completed: Completed) -> str | None:
+def _notes(completed: Completed) -> Iterator[str]:
+    """What decides nothing, but whoever trusts the result wants to know."""
+    if completed.survivors:
+        yield f"still running after its end, and ended: {', '.join(completed.survivors)}"
+
+
+def _why_broken(gate: Gate, completed: Completed, stderr: str) -> str | None:
     if completed.ended is Ended.NOT_STARTED:
         return completed.error or "it could not be started"
-    tool = _first_word(gate.run)
+    if completed.exit_code not in (NOT_FOUND, CANNOT_EXECUTE):
+        return None
+    said = stderr.strip().rpartition("\n")[2] or f"of `{gate.run}`"
     if completed.exit_code == NOT_FOUND:
-        return (
-            f"a command was not found: install what `{tool}` needs, or correct the gate's command"
-        )
-    if completed.exit_code == CANNOT_EXECUTE:
-        return f"a command cannot be executed: check the permissions of `{tool}`"
-    return None
-
-
-def _first_word(line: str) -> str:
-    try:
-        return shlex.split(line)[0]
-    except (ValueError, IndexError):
-        return line
+        return f"a command was not found ({said}): install it, or correct the gate's command"
+    return f"a command cannot be executed ({said}): check its permissions"
 
 
 def _status(

@@ -175,6 +175,8 @@ class GateResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     changed: tuple[str, ...] = ()
     """Files that a writer changed."""
+    notes: tuple[str, ...] = ()
+    """What is odd about it and decides nothing: such as what it left running."""
     triage: str | None = None
     """code, flaky, environment, vacuous or threshold; None when it passed."""
     cost_usd: float | None = None

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from atlas_retry import config, state, workspace
-from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.errors import UsageError
 from atlas_retry.gate_plan import Plan, Watched
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.redaction import secret_values
@@ -36,11 +36,6 @@ class Site:
     @cached_property
     def git(self) -> workspace.Workspace:
         """Opened when it is first wanted: to run readers alone, nobody asks git anything."""
-        if not self.has_git:
-            raise WorkspaceError(
-                f"{self.root} is not under git, and a run has to be able to put everything back",
-                remedy=f"git init {self.root}",
-            )
         return workspace.open_workspace(self.root, self.state, environ=self.environ)
 
     @property
@@ -56,8 +51,10 @@ def open_site(
 ) -> Site:
     """Find the workspace of a directory and read its configuration.
 
-    Raises ConfigError, StateError.
+    Raises UsageError where there is no such directory, ConfigError, StateError.
     """
+    if not path.is_dir():
+        raise UsageError(f"{path} is no directory")
     return Site(
         root=config.root_of(path),
         settings=config.load(path, environ=environ, overrides=overrides or {}),

@@ -98,6 +98,8 @@ def _gate(result: GateResult) -> Iterator[Line]:
     yield f"  {mark:<9} {result.name} ({seconds(result.duration_ms)}){tail}", style
     if result.changed:
         yield f"            changed {_some(result.changed)}", "dim"
+    for note in result.notes:
+        yield f"            {note}", "warn"
 
 
 def _first_complaints(result: GateResult) -> Iterator[Line]:

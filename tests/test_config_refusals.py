@@ -18,6 +18,11 @@ from tests.configurations import GATES, load, project, refusal, user_file
 WRONG = {
     "unknown key": ("validation: {tset: [x]}", "1:14", "unknown key validation.tset", "test"),
     "unknown section": ("retri: {}", "1:1", "unknown key retri", "did you mean retry?"),
+    "another spelling, misspelt": (
+        "validation: {test_comands: [x]}",
+        "1:14",
+        "did you mean test_commands?",
+    ),
     "a key in the wrong section": ("lint: [x]", "1:1", "did you mean validation.lint?"),
     "unknown key of a gate": ("validation: {lint: [{run: x, requierd: no}]}", "1:30", "required?"),
     "unknown key with nothing near": ("guard: {zzz: 1}", "1:9", "known here: mode, protect, allow"),

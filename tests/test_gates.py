@@ -65,6 +65,28 @@ def test_a_missing_tool_is_named_with_the_way_out(plan: Plan) -> None:
     assert "install" in result.error
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("cd . && no-such-tool", "no-such-tool"),
+        ("true; sh -c no-such-inner", "no-such-inner"),
+        ("touch no-program; ./no-program", "./no-program"),
+    ],
+)
+def test_of_a_line_of_several_commands_the_one_that_is_missing_is_named(
+    line: str, said: str, plan: Plan
+) -> None:
+    (result,) = validate([gate("it", Kind.LINT, line)], plan).results
+    assert result.status is Status.BROKEN
+    assert said in (result.error or "")
+
+
+def test_what_a_gate_left_running_is_ended_and_told(plan: Plan) -> None:
+    (result,) = validate([gate("it", Kind.LINT, "setsid sleep 60 & sleep 0.1")], plan).results
+    assert result.status is Status.PASSED
+    assert "sleep 60" in " ".join(result.notes)
+
+
 def test_a_tool_that_an_attempt_removed_is_the_attempts_failure(plan: Plan) -> None:
     assert status_of("no-such-tool", replace(plan, after_attempt=True)) is Status.FAILED
 

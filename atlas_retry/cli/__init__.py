@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from atlas_retry.errors import AtlasError, Interrupted
 
+BROKEN = 3
 CLOSED_PIPE = 141
 """128 + SIGPIPE: who read our output went away."""
 
@@ -19,11 +20,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
-    from atlas_retry.cli.app import run_command  # noqa: PLC0415 - start-up: errors come first
-    from atlas_retry.process import handle_signals  # noqa: PLC0415 - start-up
+    from atlas_retry.process import handle_signals  # noqa: PLC0415 - start-up: errors come first
 
     try:
         with handle_signals():
+            from atlas_retry.cli.app import run_command  # noqa: PLC0415 - a Ctrl-C may come now
+
             return run_command(arguments)
     except AtlasError as error:
         _tell(error)
@@ -33,6 +35,15 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
+    except OSError as error:  # a full disk, no descriptor left: whatever the system refuses us
+        _tell(AtlasError(str(error)))
+        return BROKEN
+    except Exception:  # noqa: BLE001 - Python would exit with 1, and that says: gates fail
+        import traceback  # noqa: PLC0415 - start-up
+
+        traceback.print_exc()
+        _tell(AtlasError("this is a fault in atlas itself; please report the lines above"))
+        return BROKEN
 
 
 def _tell(error: AtlasError) -> None:

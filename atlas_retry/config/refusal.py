@@ -5,7 +5,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from atlas_retry.config.layers import Layer, Path, dotted
+from atlas_retry.config.layers import SAME, Layer, Path, dotted
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.redaction import clean, redact
 
@@ -97,7 +97,8 @@ def _unknown(path: Path, keys: Sequence[Path]) -> str:
     *above, key = (part for part in path if isinstance(part, str))
     siblings = [known[-1] for known in keys if known[:-1] == tuple(above)]
     elsewhere = {str(known[-1]): dotted(known) for known in reversed(keys)}
-    near = nearest(key, list(map(str, siblings))) or elsewhere.get(
+    spelled = [known[-1] for known in SAME if known[:-1] == tuple(above)]
+    near = nearest(key, list(map(str, [*siblings, *spelled]))) or elsewhere.get(
         nearest(key, list(elsewhere)) or ""
     )
     hint = f"did you mean {near}?" if near else f"known here: {', '.join(map(str, siblings))}"

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from atlas_retry import __version__
+from atlas_retry import __version__, state
 from atlas_retry.config.files import Found
+from atlas_retry.errors import StateError
 from atlas_retry.settings import Settings
 
 
@@ -53,9 +54,9 @@ def remember(file: Path, wanted: str, settings: Settings) -> None:
     """Keep them, atomically. Where that cannot be, the next run reads everything anew."""
     temporary = file.with_suffix(f".{os.getpid()}")
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state.folder(file.parent)
         temporary.write_bytes(msgspec.json.encode(_Entry(digest=wanted, settings=settings)))
         temporary.replace(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, StateError):
         with suppress(OSError):
             temporary.unlink()

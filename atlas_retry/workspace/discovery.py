@@ -85,7 +85,8 @@ def root_of(path: Path, env: Mapping[str, str]) -> Path:
     except GitError as error:
         if "not a git repository" in error.message:
             raise NotARepositoryError(
-                f"{path} is not under git", remedy=f"git init {path}"
+                f"{path} is not under git, and a run has to be able to put everything back",
+                remedy=f"git init {path}",
             ) from error
         raise
     bare, inside, up = [*out.split("\n"), ""][:3]

@@ -116,7 +116,10 @@ def split(output: bytes) -> list[str]:
 def check_version(path: str | None) -> None:
     """Raise WorkspaceError unless a git that is new enough is on `path` (the PATH to search)."""
     env = {"LC_ALL": "C"} | ({"PATH": path} if path is not None else {})
-    out = os.fsdecode(git("--version", cwd=Path("/"), env=env))
+    try:
+        out = os.fsdecode(git("--version", cwd=Path("/"), env=env))
+    except GitError as error:
+        raise WorkspaceError(error.message, remedy="install git") from error
     found = re.search(r"git version (\d+)\.(\d+)", out)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     if version < MINIMUM:

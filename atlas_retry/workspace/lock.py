@@ -30,9 +30,6 @@ def lock(ws: Workspace) -> Iterator[None]:
     file = os.open(_path(ws), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _acquire(ws, file)
-        me = Holder(pid=os.getpid(), started_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
-        os.ftruncate(file, 0)
-        os.pwrite(file, msgspec.json.encode(me), 0)
         yield
         os.ftruncate(file, 0)
     finally:
@@ -61,6 +58,9 @@ def _path(ws: Workspace) -> Path:
 def _acquire(ws: Workspace, file: int) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        me = Holder(pid=os.getpid(), started_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+        os.ftruncate(file, 0)
+        os.pwrite(file, msgspec.json.encode(me), 0)
     except BlockingIOError as error:
         other = _read(file)
         who = f"process {other.pid}, since {other.started_at}" if other else "another process"
