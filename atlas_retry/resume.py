@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from atlas_retry import batch, history, process, state, wiring, workspace
+from atlas_retry import batch, history, process, state, workspace
 from atlas_retry.decision import Progress
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now
@@ -23,16 +23,12 @@ MAX_SHOWN = 8
 class _Scene:
     """A run that was cut off, and the workspace as it is now."""
 
-    site: Site
+    git: workspace.Workspace
     run: RunRow
     remains: Remains
     folder: Path
     held: Mapping[str, str]
     emit: Emit
-
-    @property
-    def git(self) -> workspace.Workspace:
-        return self.site.git
 
     @property
     def expected(self) -> str:
@@ -64,47 +60,56 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
         attempts_flag=order.attempts_flag,
         allow=order.allow,
     )
-    site = batch.site_of(Path(run.root), asked, environ)
-    with workspace.lock(site.git):
-        folder = wiring.run_folder(site, run.id).path
+    home = state.home(environ)
+    git = workspace.open_workspace(Path(run.root), home, environ=environ)
+    with workspace.lock(git):
         scene = _Scene(
-            site=site,
+            git=git,
             run=run,
             remains=remains,
-            folder=folder,
-            held=rescue.snapshots(site.git, run),
+            folder=state.folder(home, "runs", run.id),
+            held=rescue.snapshots(git, run),
             emit=emit,
         )
         process.end_marked(run.mark)
         if not remains.validations or rescue.ORIGIN not in scene.held:
             emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
-            outcome = batch.run_locked(site, asked, emit)
-        else:
-            outcome = batch.run_locked(site, asked, emit, _put_in_order(scene))
-        return batch.Finished(site=site, outcome=outcome)
+            site = batch.site_of(git.root, asked, environ)
+            return batch.Finished(site=site, outcome=batch.run_locked(site, asked, emit))
+        alive_s = rescue.last_sign_of_life_s(run, scene.folder)
+        turn = _put_in_order(scene)
+        # only now: the configuration may have been among the unfinished edits
+        site = batch.site_of(git.root, asked, environ)
+        _same_gates(scene, site)
+        going_on = _continued_run(scene, turn, alive_s, site)
+        return batch.Finished(site=site, outcome=batch.run_locked(site, asked, emit, going_on))
 
 
-def _put_in_order(scene: _Scene) -> batch.GoingOn:
-    """Put the workspace back to where the next attempt starts; how the run goes on from there."""
-    _same_gates(scene)
-    alive_s = rescue.last_sign_of_life_s(scene.run, scene.folder)
+def _put_in_order(scene: _Scene) -> str | None:
+    """Put the workspace back to where the next attempt starts; what the turn is taken up from."""
     there = workspace.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
     with history.beating(scene.folder):
-        replayed = _hold(scene, there.id) if ours else _held_turn(scene)
-        if ours:
-            workspace.restore(scene.git, scene.expected)
-            text = f"what was unfinished is put back (it is held): {_some(ours)}"
-            scene.emit(Notice(level=Level.WARNING, text=text))
+        if not ours:
+            return _held_turn(scene)
+        replayed = _hold(scene, there.id)
+        workspace.restore(scene.git, scene.expected)
+        text = f"what was unfinished is put back (it is held): {_some(ours)}"
+        scene.emit(Notice(level=Level.WARNING, text=text))
+        return replayed
+
+
+def _continued_run(scene: _Scene, turn: str | None, alive_s: float, site: Site) -> batch.GoingOn:
+    """How the run goes on; the journal is told."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - _seconds(scene.run.segment_at))
-    with history.opened(scene.site.state) as connection:
+    with history.opened(site.state) as connection:
         keeping.interrupted(connection, scene.run, "it was cut off, and goes on")
         keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
     return batch.GoingOn(
         run_id=scene.run.id,
         so_far=_progress(scene),
         elapsed_s=elapsed_s,
-        with_agent=lambda agent: _taking_up(scene, replayed, agent),
+        with_agent=lambda agent: _taking_up(scene, turn, agent),
     )
 
 
@@ -112,10 +117,10 @@ def _seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
 
 
-def _same_gates(scene: _Scene) -> None:
+def _same_gates(scene: _Scene, site: Site) -> None:
     """A run's counts are of its gates, so they have to be the same ones."""
     was = [result.name for result in scene.remains.validations[0].results]
-    are = [gate.name for gate in scene.site.settings.gates]
+    are = [gate.name for gate in site.settings.gates]
     if was != are:
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
 

@@ -118,7 +118,7 @@ def test_a_conversation_goes_on_with_its_edits_in_place(scene: Scene) -> None:
     assert row.cost_usd == 0.5
 
 
-@pytest.mark.parametrize("how", ["edit", "commit", "gate"])
+@pytest.mark.parametrize("how", ["edit", "commit", "configuration", "gate"])
 def test_a_workspace_that_has_moved_on_is_refused_with_the_difference(
     scene: Scene, how: str
 ) -> None:
@@ -130,8 +130,13 @@ def test_a_workspace_that_has_moved_on_is_refused_with_the_difference(
     elif how == "commit":
         git(scene.project.root, "commit", "-q", "--allow-empty", "-m", "on", environ=environ)
         expected = "refs/heads/main"
-    else:
+    elif how == "configuration":
         scene.project.configure(validation={"lint": ["true"]})
+        expected = ".atlas/config.yaml"
+    else:
+        users = Path(environ["HOME"], ".config/atlas/config.yaml")
+        users.parent.mkdir(parents=True)
+        users.write_text("version: 1\nvalidation: {lint: ['true']}\n")
         expected = "its gates were"
     refused = scene.atlas("resume", "--ai-fix")
     assert refused.returncode == 3
