@@ -18,6 +18,7 @@ from atlas_retry import (
     workspace,
 )
 from atlas_retry.decision import Progress
+from atlas_retry.discreet import discreet_agent, discreet_emit
 from atlas_retry.effects import Run
 from atlas_retry.errors import Interrupted, UsageError
 from atlas_retry.event_log import EventLog
@@ -26,7 +27,7 @@ from atlas_retry.loop import retry
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.purse import Purse
 from atlas_retry.recorded import aligned, completed
-from atlas_retry.redaction import secret_values
+from atlas_retry.redaction import redact, secret_values
 from atlas_retry.reports import Recorded, Subject, of_run
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.handoff import handoff
@@ -66,13 +67,13 @@ class Finished:
         """For reports, with what each attempt was asked and what it changed."""
         if self.site is None:
             return of_run(self.outcome)
-        kept = workspace.kept(self.site.git)
+        kept, hidden = workspace.kept(self.site.git), secret_values(self.site.environ)
         patches, prompts = {}, {}
         for attempt in self.outcome.attempts:
             before = kept.get(f"runs/{self.outcome.run_id}/{attempt.number}-before")
             if before and attempt.snapshot:
                 patch = workspace.patch(self.site.git, before, attempt.snapshot)
-                patches[attempt.number] = patch.decode(errors="replace")
+                patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)
             if attempt.prompt_path:
                 prompts[attempt.number] = Path(attempt.prompt_path).read_text(encoding="utf-8")
         return of_run(self.outcome, patches=patches, prompts=prompts)
@@ -207,7 +208,9 @@ def _journey(
     site: Site, asked: Asked, journal: history.Journal, told: Emit, going_on: GoingOn | None
 ) -> wiring.Journey:
     opening = journal.opening
-    agent = agents.resolve(site.settings.agent.backend)(site.settings.agent, told, site.environ)
+    hidden = secret_values(site.environ)
+    factory = agents.resolve(site.settings.agent.backend)
+    agent = factory(site.settings.agent, discreet_emit(told, hidden), site.environ)
     recorded = _recorder(site, asked)
     return wiring.Journey(
         site=site,
@@ -222,7 +225,7 @@ def _journey(
             recorded=opening.recorded,
             so_far=going_on.so_far if going_on else None,
         ),
-        agent=recorded(going_on.with_agent(agent) if going_on else agent),
+        agent=recorded(discreet_agent(going_on.with_agent(agent) if going_on else agent, hidden)),
         reviewer=lambda gate: recorded(_reviewer(site, gate, told)),
         seal=judge.seal(site.git, site.settings, site.environ),
         learnings=journal.recall,

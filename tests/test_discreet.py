@@ -1,0 +1,71 @@
+"""What an agent says is kept without the secrets in it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.discreet import discreet_agent, discreet_emit
+from atlas_retry.events import AgentActivity, AnswerRetried, Event, TransportRetried
+from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus
+from tests.projects import WORSE, Project, make_project
+
+VALUE = "correct-horse-battery-staple"
+HIDDEN = frozenset({VALUE})
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+@dataclass(frozen=True, slots=True)
+class Talker:
+    reply: AgentReply
+
+    def __call__(self, _: AgentRequest) -> AgentReply:
+        return self.reply
+
+
+def test_no_word_of_a_reply_holds_a_secret() -> None:
+    said = f"used {VALUE}"
+    reply = AgentReply(
+        status=ReplyStatus.FAILED, summary=said, error=said, gave_up=said, denials=(said,)
+    )
+    request = AgentRequest(prompt="?", workspace="/w", scratch="/s")
+    assert VALUE not in str(discreet_agent(Talker(reply), HIDDEN)(request))
+
+
+def test_what_is_not_said_stays_unsaid() -> None:
+    reply = AgentReply(status=ReplyStatus.DONE, summary="plus, not minus", structured="{}")
+    request = AgentRequest(prompt="?", workspace="/w", scratch="/s")
+    assert discreet_agent(Talker(reply), HIDDEN)(request) == reply
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        AgentActivity(text=f"Bash echo {VALUE}"),
+        TransportRetried(number=1, reason=f"401 for {VALUE}"),
+        AnswerRetried(number=1, reason=f"no syntax: {VALUE}"),
+    ],
+)
+def test_what_an_agent_does_is_told_without_secrets(event: Event) -> None:
+    told: list[Event] = []
+    discreet_emit(told.append, HIDDEN)(event)
+    assert VALUE not in told[0].message
+    assert told[0].time == event.time
+
+
+def test_nothing_of_a_runs_folder_holds_the_secret_that_an_agent_repeats(project: Project) -> None:
+    project.environ["DEPLOY_TOKEN"] = VALUE
+    project.attempt(1, {"calc.py": WORSE}, summary=f"tried {VALUE}", error=f"no {VALUE}")
+    outcome = project.retry(retry__max_ai_retry_attempts=1)
+    folder = Path(project.environ["ATLAS_HOME"]) / "runs" / outcome.run_id
+    holding = [
+        file.name
+        for file in folder.rglob("*")
+        if file.is_file() and VALUE.encode() in file.read_bytes()
+    ]
+    assert holding == []
+    assert VALUE not in str(outcome)
