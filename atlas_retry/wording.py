@@ -151,6 +151,8 @@ def _ended(event: AttemptFinished | WorkspaceFinished) -> Iterator[Line]:
     yield f"{event.message} ({seconds(attempt.duration_ms)}{cost})", "good" if passed else "bad"
     if attempt.error:
         yield f"  the agent: {attempt.error}", "warn"
+    if attempt.denials:
+        yield f"  not permitted: {_some(tuple(dict.fromkeys(attempt.denials)))}", "warn"
     if not passed:
         counts = (("fixed", attempt.fixed), ("remaining", attempt.remaining))
         told = [f"{len(found)} {word}" for word, found in counts]

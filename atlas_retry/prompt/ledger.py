@@ -47,7 +47,7 @@ def _faults(attempt: Attempt) -> list[str]:
         undone = "all of it was put back" if attempt.rolled_back else "that was put back"
         found.append(f"rejected for {', '.join(told)}: {undone}")
     if attempt.denials:
-        denied = ", ".join(dict.fromkeys(attempt.denials[:MAX_DENIALS]))
+        denied = ", ".join([*dict.fromkeys(attempt.denials)][:MAX_DENIALS])
         found.append(f"not permitted: {elided(denied, MAX_SUMMARY_CHARS)}")
     if attempt.error:
         found.append(f"it ended with: {elided(attempt.error, MAX_SUMMARY_CHARS)}")
