@@ -22,9 +22,9 @@ def runs(
     connection: sqlite3.Connection, root: str | None = None, limit: int = -1
 ) -> tuple[RunRow, ...]:
     """Runs of one workspace or of all, the newest first."""
-    where = "WHERE root = ?1" if root is not None else ""
-    query = f"SELECT {_COLUMNS} FROM runs {where} {_NEWEST} LIMIT ?2"  # noqa: S608 - constants
-    return tuple(_rows(connection.execute(query, (root, limit))))
+    where = "WHERE root = :root" if root is not None else ""
+    query = f"SELECT {_COLUMNS} FROM runs {where} {_NEWEST} LIMIT :limit"  # noqa: S608 - constants
+    return tuple(_rows(connection.execute(query, {"root": root, "limit": limit})))
 
 
 def newest_of_each(connection: sqlite3.Connection) -> tuple[tuple[RunRow, float], ...]:
@@ -46,8 +46,8 @@ def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> 
         if newest := runs(connection, root, limit=1):
             return newest[0]
         raise UsageError(f"no run is recorded in {root}", remedy="atlas log, in another workspace")
-    query = f"SELECT {_COLUMNS} FROM runs WHERE substr(id, 1, length(?1)) = ?1 {_NEWEST}"  # noqa: S608 - constants
-    found = tuple(_rows(connection.execute(query, (name,))))
+    query = f"SELECT {_COLUMNS} FROM runs WHERE substr(id, 1, length(:name)) = :name {_NEWEST}"  # noqa: S608 - constants
+    found = tuple(_rows(connection.execute(query, {"name": name})))
     exact = [row for row in found if row.id == name] or list(found)
     if len(exact) == 1:
         return exact[0]
@@ -81,10 +81,10 @@ def order_of(connection: sqlite3.Connection, run_id: str) -> Order:
 def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
     """The last validation of a run that did not end green, or of one that was cut off."""
     found = connection.execute(
-        "SELECT final FROM runs WHERE id = ?1 AND final NOT NULL UNION ALL"
-        " SELECT document FROM (SELECT document FROM outputs WHERE run = ?1"
+        "SELECT final FROM runs WHERE id = :run AND final NOT NULL UNION ALL"
+        " SELECT document FROM (SELECT document FROM outputs WHERE run = :run"
         " ORDER BY number DESC) LIMIT 1",
-        (run_id,),
+        {"run": run_id},
     ).fetchone()
     return read(found[0], Validation) if found else None
 

@@ -211,11 +211,12 @@ def _write_rules(to: sqlite3.Connection, run_id: str, attempt: Attempt) -> None:
     if attempt.validation is None:
         return
     found = to.execute(
-        "SELECT document FROM validations JOIN outputs USING (run, number) WHERE run = ?1"
+        "SELECT document FROM validations JOIN outputs USING (run, number) WHERE run = :run"
         " AND (attempt IS NULL OR number IN"
-        " (SELECT validation FROM attempts WHERE run = ?1 AND number < ?2 AND validation NOT NULL))"
+        " (SELECT validation FROM attempts WHERE run = :run AND number < :number"
+        " AND validation NOT NULL))"
         " ORDER BY number DESC LIMIT 1",
-        (run_id, attempt.number),
+        {"run": run_id, "number": attempt.number},
     ).fetchone()
     before = read(found[0], Validation) if found else Validation()
     rows = tally(before, attempt.validation)
