@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from atlas_retry.cli.app import app
 from atlas_retry.cli.help import EXAMPLES, GROUPS
-from tests.projects import FIXED, UNITTEST, Project, make_project
+from tests.projects import CALC, FIXED, UNITTEST, Project, git, make_project
 
 LIMIT_S = 60.0
 
@@ -347,7 +347,7 @@ def test_ascii_terminals_do_not_break_the_verdict(project: Project) -> None:
     gates(project, "printf 'gr\\303\\274n\\n'; exit 1")
     ended = atlas(project, "validate", PYTHONIOENCODING="ascii", LANG="C", LC_ALL="C")
     assert ended.code == 1
-    assert "gr\\xfcn" in ended.out
+    assert "gr\\u00fcn" in ended.out
 
 
 def test_the_gate_that_took_longest_starts_first_the_next_time(project: Project) -> None:
@@ -355,3 +355,59 @@ def test_the_gate_that_took_longest_starts_first_the_next_time(project: Project)
     atlas(project, "validate", "--jobs", "1")
     ended = atlas(project, "validate", "--jobs", "1", "-v")
     assert ended.out.index("sleep 0.6") < ended.out.index("sleep 0.1")
+
+
+@pytest.mark.parametrize("where", ["no/such/place", "calc.py"])
+def test_a_place_that_is_no_directory_is_refused_as_such(where: str, project: Project) -> None:
+    ended = atlas(project, "validate", where)
+    assert (ended.code, ended.out) == (2, "")
+    assert "is no directory" in ended.err
+
+
+def test_a_bare_repository_is_told_as_one(project: Project, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    git(tmp_path, "init", "-q", "--bare", str(bare), environ=project.environ)
+    (bare / "atlas.yaml").write_text("validation: {test: ['exit 1']}\n")
+    ended = atlas(project, "retry", str(bare))
+    assert ended.code == 3
+    assert "is a bare repository" in ended.err
+
+
+def test_without_git_a_run_says_what_to_install(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    ended = atlas(project, "retry", ".", PATH=str(tmp_path / "bin"))
+    assert ended.code == 3
+    assert "next: install git" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("ulimit -n 9; atlas retry . --ai-fix", 3),
+        ("atlas retry . --ai-fix <&- >&- 2>&-", 0),
+        ("atlas retry . --ai-fix >/dev/full", 3),
+        ("atlas retry . --ai-fix --json 2>/dev/full >/dev/null", 0),
+        ("{ atlas retry . --ai-fix; echo $? >code; } | head -1; read code <code; exit $code", 0),
+    ],
+)
+def test_a_run_goes_on_without_anybody_to_tell(line: str, code: int, project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    script = f'atlas() {{ {shlex.quote(sys.executable)} -m atlas_retry "$@"; }}; {line}'
+    done = subprocess.run(
+        ("sh", "-c", script),
+        cwd=project.root,
+        env=project.environ,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == code
+    assert (project.root / "calc.py").read_text() == (CALC if "ulimit" in line else FIXED)
+    assert "atlas_retry/" not in done.stderr
+
+
+def test_json_is_valid_whatever_the_encoding_of_stdout(project: Project) -> None:
+    project.configure(validation={"lint": [{"name": "t\u00e9st \u2713 \U0001f600", "run": "true"}]})
+    ended = atlas(project, "validate", "--json", PYTHONIOENCODING="ascii")
+    assert json.loads(ended.out)["lint_results"][0]["name"] == "t\u00e9st \u2713 \U0001f600"

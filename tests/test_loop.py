@@ -1,6 +1,7 @@
 """The loop with real git, real processes and the scripted agent; nothing is faked below it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,16 @@ def test_giving_up_honestly_ends_the_run(project: Project) -> None:
     outcome = project.retry()
     assert outcome.verdict is Verdict.GAVE_UP
     assert "contradicts" in (outcome.final_error or "")
+
+
+def test_a_key_in_an_agents_words_is_told_to_nobody(project: Project) -> None:
+    key = "value-of-a-key-0123456789"
+    told = replace(project, environ=project.environ | {"ANTHROPIC_API_KEY": key})
+    told.attempt(1, {}, status="unavailable", error=f"401: {key} is not valid", summary=key)
+    outcome = told.retry()
+    assert outcome.verdict is Verdict.BROKEN
+    assert "is not valid" in (outcome.final_error or "")
+    assert key not in repr(outcome)
 
 
 def test_a_deleted_test_is_put_back_and_buys_nothing(project: Project) -> None:

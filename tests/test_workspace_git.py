@@ -194,6 +194,12 @@ def test_hooks_where_the_configuration_says_they_are_show(root: Path) -> None:
     assert differing(before, told(root)) == {"hooksPath/pre-commit"}
 
 
+def test_below_the_folder_of_hooks_nothing_is_read(root: Path) -> None:
+    git(root, "config", "core.hooksPath", ".")
+    write(root, "deep/below/pre-commit", "exit 0\n", 0o755)
+    assert not [name for name in told(root) if name.startswith("hooksPath/deep")]
+
+
 def test_an_included_configuration_shows(root: Path) -> None:
     before = told(root)
     write(root, "evil.config", "[core]\n\tfsmonitor = touch executed\n")

@@ -1,22 +1,19 @@
 """The `atlas` command: parse, wire, run, exit code. The one place that turns errors into codes."""
 
-import os
 import sys
 from collections.abc import Sequence
 
+from atlas_retry.cli import streams
 from atlas_retry.errors import AtlasError, Interrupted
 
 BROKEN = 3
-CLOSED_PIPE = 141
-"""128 + SIGPIPE: who read our output went away."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with the code of DESIGN's table."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-    sys.exit(_exit_code(arguments))
+    streams.settle()
+    code = _exit_code(arguments)
+    sys.exit(BROKEN if streams.no_room() and code == 0 else code)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
@@ -32,9 +29,6 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         return error.exit_code
     except Interrupted as end:
         return end.exit_code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
     except OSError as error:  # a full disk, no descriptor left: whatever the system refuses us
         _tell(AtlasError(str(error)))
         return BROKEN

@@ -119,7 +119,10 @@ def check_version(path: str | None) -> None:
     try:
         out = os.fsdecode(git("--version", cwd=Path("/"), env=env))
     except GitError as error:
-        raise WorkspaceError(error.message, remedy="install git") from error
+        import shutil  # noqa: PLC0415 - start-up
+
+        remedy = None if shutil.which("git", path=path) else "install git"
+        raise WorkspaceError(error.message, remedy=remedy) from error
     found = re.search(r"git version (\d+)\.(\d+)", out)
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     if version < MINIMUM:

@@ -11,6 +11,9 @@ from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of
 from atlas_retry.workspace.git import GitError, git, split, user_environment
 from atlas_retry.workspace.index import staged
 
+MAX_HASHED_BYTES = 16 << 20
+"""No hook is longer; what follows in a larger file does not count."""
+
 
 def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFacts:
     """The facts of the repository whose work tree has its top at `root`.
@@ -124,11 +127,12 @@ def _config(root: Path, env: Mapping[str, str]) -> dict[str, str]:
 def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _folder("hooks", common / "hooks")
     if path := config.get("core.hookspath"):
-        yield from _folder("hooksPath", root / Path(path).expanduser())
+        # git runs what lies directly in it; below it may be anything: a home, the whole machine
+        yield from _folder("hooksPath", root / Path(path).expanduser(), pattern="*")
 
 
-def _folder(label: str, folder: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted(folder.rglob("*")):
+def _folder(label: str, folder: Path, *, pattern: str = "**/*") -> Iterator[tuple[str, str]]:
+    for path in sorted(folder.glob(pattern)):
         if path.suffix != ".sample" and (path.is_symlink() or path.is_file()):
             yield f"{label}/{path.relative_to(folder).as_posix()}", _print_of(path)
 
@@ -137,8 +141,14 @@ def _print_of(path: Path) -> str:
     """Mode and digest of a file; of a link where it leads as well."""
     mode = stat.S_IMODE(path.lstat().st_mode)
     link = f"{path.readlink()} " if path.is_symlink() else ""
-    content = path.read_bytes() if path.is_file() else b""
-    return f"{link}{mode:04o} {hashlib.sha256(content).hexdigest()}"
+    if not path.is_file():
+        return f"{link}{mode:04o}"
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.sha256(file.read(MAX_HASHED_BYTES)).hexdigest()
+    except PermissionError:  # not ours to read, and so none that git could run for us
+        digest = "unreadable"
+    return f"{link}{mode:04o} {digest}"
 
 
 def _text(name: str, path: Path) -> Iterator[tuple[str, str]]:
