@@ -33,6 +33,14 @@ def region(stream: TextIO, *rows: str) -> LiveRegion:
     return LiveRegion(console=console, render=lambda _: [Text(row) for row in rows])
 
 
+def read_until(primary: int, end: str) -> str:
+    """What was shown up to this; a terminal hands it over in pieces."""
+    shown = b""
+    while end.encode() not in shown:
+        shown += os.read(primary, 65536)
+    return shown.decode()
+
+
 def test_rows_that_a_narrower_terminal_wrapped_are_erased_whole(
     terminal: tuple[int, TextIO],
 ) -> None:
@@ -66,7 +74,7 @@ def test_the_cursor_is_shown_again_whatever_happens(terminal: tuple[int, TextIO]
     with suppress(RuntimeError), LiveScreen(stream=stream) as screen:
         screen(GateStarted(gate="lint", command="true"))
         raise RuntimeError
-    shown = os.read(primary, 65536).decode()
+    shown = read_until(primary, "\x1b[?25h")
     assert shown.index("\x1b[?25l") < shown.rindex("\x1b[?25h")
 
 
@@ -74,5 +82,5 @@ def test_lines_stay_above_what_is_running(terminal: tuple[int, TextIO]) -> None:
     primary, stream = terminal
     with region(stream, "running") as shown:
         shown.print(Text("done: lint"))
-    told = os.read(primary, 65536).decode()
+    told = read_until(primary, "\x1b[?25h")
     assert told.index("done: lint") < told.index("running", told.index("done: lint"))
