@@ -190,3 +190,28 @@ def test_a_tool_that_appears_before_another_is_noticed(
 def test_the_seal_tells_what_may_not_be_edited(repository: Path, environ: dict[str, str]) -> None:
     _, taken = sealed(repository, environ)
     assert "secret/" in taken.protected
+
+
+@pytest.fixture
+def with_submodule(repository: Path, environ: dict[str, str]) -> Path:
+    """A checkout that names a submodule and does not hold its files."""
+    module = f"160000,{'1' * 40},vendor/kit"
+    who = ("-c", "user.name=dev", "-c", "user.email=dev@example.org")
+    for argv in (
+        ("update-index", "--add", "--cacheinfo", module),
+        (*who, "commit", "-q", "-m", "y"),
+    ):
+        subprocess.run(("git", *argv), cwd=repository, env=environ, check=True, timeout=30)
+    return repository
+
+
+def test_a_checkout_without_its_submodules_changed_none(
+    with_submodule: Path, environ: dict[str, str]
+) -> None:
+    assert ask(with_submodule, "HEAD", environ) == ()
+
+
+def test_a_submodule_that_moved_is_told(with_submodule: Path, environ: dict[str, str]) -> None:
+    moved = ("update-index", "--cacheinfo", f"160000,{'2' * 40},vendor/kit")
+    subprocess.run(("git", *moved), cwd=with_submodule, env=environ, check=True, timeout=30)
+    assert rules_of(ask(with_submodule, "HEAD", environ)) == {"submodule-changed"}

@@ -56,6 +56,7 @@ BASE = {
             assert label("high", 60) != 427
     """,
     "tests/README.md": "how to run\n",
+    "tests/data/plan.yaml": "a: {x: 1}\n",
     "tests/data/rates.json": '[{"in": "a b", "out": 3}]\n',
     "tests/__snapshots__/x.snap": "exports[`x 1`] = `5`;\n",
 }
@@ -135,6 +136,7 @@ REFUSED: list[tuple[str, GateResult, dict[str, str]]] = [
     ("example-changed", PYTEST, {"src/kit/doc.py": 'def f():\n    """\n    >>> f()\n    2\n    """\n'}),
     ("example-changed", PYTEST, {"src/kit/doc.py": 'def f():\n    """\n    >>> f()  # doctest: +SKIP\n    1\n    """\n'}),
     ("tool-shadowed", MYPY, {"src/kit/core.pyi": "def parse(text: str) -> int: ...\n"}),
+    ("golden-data-changed", PYTEST, {"tests/data/plan.yaml": "a: {x: 2}\n"}),
     ("golden-data-changed", PYTEST, {"tests/data/rates.json": '[{"in": "a b", "out": 4}]\n'}),
     ("golden-data-changed", PYTEST, {"tests/__snapshots__/x.snap": "exports[`x 1`] = `6`;\n"}),
     ("golden-data-changed", PYTEST, {"tests/__snapshots__/x.snap": "exports[`x 1`] = ` 5`;\n"}),
@@ -184,6 +186,7 @@ INNOCENT: list[tuple[str, GateResult, dict[str, str]]] = [
     ("a private function gone", RUFF, core("def _old():\n            return 1  # noqa: E501", "")),
     ("data formatted", PYTEST, {"tests/data/rates.json": '[\n  { "in": "a b", "out": 3 }\n]\n'}),
     ("a text about the tests", PYTEST, {"tests/README.md": "changed\n"}),
+    ("data of a mapping added", PYTEST, {"tests/data/plan.yaml": "a: {x: 1, y: 2}\nb: 3\n"}),
     ("data added", PYTEST, {"tests/data/rates.json": '[{"in": "a b", "out": 3}, {"in": "c", "out": 1}]\n'}),
     ("a snapshot added", PYTEST, {"tests/__snapshots__/x.snap": "exports[`x 1`] = `5`;\n\nexports[`y 1`] = `6`;\n"}),
     ("a module within a package", PYTEST, {"src/kit/json.py": "def dumps(x):\n    return str(x)\n"}),
@@ -213,7 +216,7 @@ BESIDE = {
     "another tool": ("tool-replaced", case(tools=(guard.Tool(name="ruff", before="1", after="2", path="/x"),))),
     "a clock": ("clock-tricked", case(future=("src/a.py",))),
     "a process": ("process-left", case(leftovers=("sh (process 7)",))),
-    "a mode": ("mode-changed", case(before=MemoryTree({"bin/run.sh": "x\n"}, {"bin/run.sh": "100755"}))),
+    "a mode": ("mode-changed", case(before=MemoryTree({"bin/run.sh": "#!/bin/sh\n"}, {"bin/run.sh": "100755"}))),
     "a submodule": ("submodule-changed", case(after=MemoryTree({"tests": "1234"}, {"tests": "160000"}))),
     "protected": ("protected-path", case(after=MemoryTree({"src/a.py": "x = 2\n"}), protect=("src/",))),
     "bytecode": ("bytecode-planted", case(after=MemoryTree({"src/a.py": "x = 1\n", "bin/run.sh": "x\n", "src/__pycache__/a.cpython-311.pyc": b"\xa7\r\r\n\x01\0\0\0" + bytes(8)}))),

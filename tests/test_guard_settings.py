@@ -45,6 +45,7 @@ PACKAGE = """
 """
 MAKE = """
     .PHONY: test lint
+    CFLAGS = -Wall
     test: build
     	pytest -q
     lint:
@@ -162,6 +163,8 @@ LOOSER = [
     ("package.json", '"testEnvironment": "node"', '"testEnvironment": "node", "moduleNameMapper": {"^../src/(.*)": "<rootDir>/fake/$1"}', "configuration-loosened"),
     ("package.json", "^29.7.0", "^20.0.0", "dependency-redirected"),
     ("package.json", '"devDependencies"', '"overrides": {"jest": "file:./fake"}, "devDependencies"', "dependency-redirected"),
+    ("Makefile", "CFLAGS = -Wall", "CFLAGS = -Wall -Wno-error", "make-loosened"),
+    ("Makefile", "CFLAGS = -Wall", "CFLAGS =", "make-loosened"),
     ("Makefile", "\tpytest -q", "\t-pytest -q", "make-loosened"),
     ("Makefile", "\tpytest -q", "\tpytest -q || true", "make-loosened"),
     ("Makefile", "\tpytest -q", "\t@echo ok", "make-loosened"),
@@ -255,6 +258,7 @@ AS_STRICT = [
     ("package.json", '"lines": 90', '"lines": 95'),
     ("package.json", "^29.7.0", "^30.0.0"),
     ("Makefile", ".PHONY", "docs:\n    	sphinx-build docs out\n    .PHONY"),
+    ("Makefile", "CFLAGS = -Wall", "CFLAGS = -Wall -Wextra"),
     ("Makefile", "\tmypy src", "\tmypy src\n    	mypy tests"),
     (".github/workflows/ci.yml", "actions/checkout@v4", "actions/checkout@v5"),
     (".github/workflows/ci.yml", "- run: pytest -q", "- run: pytest -q\n          - run: ruff check ."),

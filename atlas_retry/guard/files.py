@@ -43,7 +43,8 @@ def modes(scene: Scene) -> Iterator[Finding]:
     for delta in scene.deltas:
         if delta.is_added or delta.is_deleted or delta.old_mode == delta.new_mode:
             continue
-        if delta.old_mode == _EXECUTABLE and delta.new_mode == "100644":
+        script = (delta.before or b"")[:2] == b"#!"
+        if delta.old_mode == _EXECUTABLE and delta.new_mode == "100644" and script:
             yield Finding(path=delta.path, detail="is no longer executable")
         elif delta.after is None:
             yield Finding(path=delta.path, detail="can no longer be read")

@@ -61,11 +61,13 @@ _TELLING_DIGITS = 2
 
 
 def _is_telling(literal: str) -> bool:
-    """Whether a value is unlikely to be met by chance: no word, no flag, no round number."""
+    """Whether a value is unlikely to be met by chance: no word, flag, sign or round number."""
     bare = literal.strip("\"'`")
     if re.fullmatch(r"-?[\d_.]+", bare) and not literal.startswith(("'", '"')):
         digits = bare.replace("_", "").strip("-")
         return len(digits.rstrip("0").replace(".", "")) >= _TELLING_DIGITS
+    if not re.search(r"\w", bare):
+        return False
     return len(bare) > _TELLING_DIGITS and not re.fullmatch(r"[A-Za-z_][\w]*|[A-Za-z]+", bare)
 
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _RUBY_WORD = re.compile(
-    r"^([xf]?)(it|specify|example|test|scenario|describe|context|feature|shared_examples\w*)$"
+    r"^([xf]?)(it|specify|example|test|scenario|should|describe|context|feature|shared_examples\w*)$"
 )
-_RUBY_TESTS = words("it specify example test scenario")
+_RUBY_TESTS = words("it specify example test scenario should")
 _RUBY_OFF = re.compile(r"(^:|\b)(skip|pending|focus|if|unless)\b\s*(:|=>|$)")
 
 
@@ -46,6 +46,8 @@ def _ruby_call(node: "Node") -> tuple[str, str, tuple[str, ...], "Node | None"] 
     told = [text_of(part) for part in arguments.named_children] if arguments else []
     marks = [part for part in told[1:] if _RUBY_OFF.search(part)] + [found[0]] * bool(found[1])
     block = node.child_by_field_name("block")
+    if block is None and found[2] == "should":
+        return None
     if block is None and found[2] in _RUBY_TESTS:
         marks.append("no body")
     return (told[0].strip("'\"") if told else ""), found[2], tuple(marks), block

@@ -158,6 +158,8 @@ def _holds_the_same(delta: Delta) -> bool:
         if isinstance(old, list) and isinstance(new, list):
             kept = [json.dumps(item, sort_keys=True, default=str) for item in new]
             return all(json.dumps(item, sort_keys=True, default=str) in kept for item in old)
+        if isinstance(old, dict) and isinstance(new, dict):
+            return flat(old).items() <= flat(new).items()
         return old == new and old is not None
     if delta.path.endswith((".snap", ".ambr")):
         return set(_entries(delta.old_text)) <= set(_entries(delta.new_text))

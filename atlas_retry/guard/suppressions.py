@@ -112,7 +112,7 @@ def _found(path: str, source: bytes | None) -> list[tuple[str, int]]:
 
 
 def _codes(text: str) -> list[str]:
-    said = re.split(r"\s--\s|\s{2,}|\s-\s", text)[0]
+    said = re.split(r"\s--\s|\s{2,}|\s-\s|\s//", text)[0]
     words = [word for word in re.split(r"[\s,]+", said.strip(" \"'{}[]()")) if word]
     return [word.strip("\"'{}()") for word in words if re.search(r"\w", word)][:12] or [" "]
 

@@ -22,6 +22,7 @@ from atlas_retry.workspace import (
     facts_since,
     git_facts,
     revision_tree,
+    submodules,
     tree,
 )
 
@@ -80,7 +81,7 @@ def _case(asked: Asked, environ: Mapping[str, str]) -> Case:
         before=directory_tree(base, environ=environ)
         if base.is_dir()
         else _revision(asked, environ),
-        after=directory_tree(root, environ=environ),
+        after=_checkout(root, environ),
         gates=asked.gates,
         failing=asked.failing,
         allow=asked.allow,
@@ -92,6 +93,13 @@ def _case(asked: Asked, environ: Mapping[str, str]) -> Case:
 
 def _revision(asked: Asked, environ: Mapping[str, str]) -> Tree:
     return revision_tree(asked.workspace, asked.base, environ=environ)
+
+
+def _checkout(root: Path, environ: Mapping[str, str]) -> Tree:
+    """A folder with the submodules that its repository names."""
+    found = directory_tree(root, environ=environ)
+    named = submodules(root, environ=environ) if (root / ".git").exists() else {}
+    return folders.Overlay(found, {path: ("160000", oid.encode()) for path, oid in named.items()})
 
 
 def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str]) -> Case:

@@ -17,6 +17,7 @@ from atlas_retry.workspace.trees import (
     ObjectTree,
     directory_tree,
     revision_tree,
+    submodules,
     tree,
 )
 from atlas_retry.workspace.worktrees import (
@@ -62,5 +63,6 @@ __all__ = [
     "restore",
     "revision_tree",
     "snapshot",
+    "submodules",
     "tree",
 ]

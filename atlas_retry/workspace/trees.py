@@ -102,6 +102,19 @@ def revision_tree(
     )
 
 
+def submodules(root: Path, *, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Path to commit of the submodules of a checkout: of those that are there what they are at.
+
+    Others as the index names them: a checkout without its submodules is no change of them.
+    """
+    env = user_environment(os.environ if environ is None else environ)
+    staged = git("ls-files", "-s", "-z", cwd=root, env=env).decode("utf-8", "surrogateescape")
+    entries = (entry.partition("\t") for entry in staged.split("\0"))
+    found = {path: what.split()[1] for what, _, path in entries if what.startswith(_SUBMODULE)}
+    there = (path for path in found if (root / path / ".git").exists())
+    return found | {path: commit_id(root / path, env, "HEAD") for path in there}
+
+
 def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
     """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
     return DirectoryTree(root, user_environment(os.environ if environ is None else environ))
