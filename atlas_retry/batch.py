@@ -1,5 +1,6 @@
 """Run one workspace: open it, lock it, keep its journal. Several of them are `many`'s."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -20,7 +21,7 @@ from atlas_retry import (
 from atlas_retry.decision import Progress
 from atlas_retry.discreet import discreet_agent, discreet_emit
 from atlas_retry.effects import Run
-from atlas_retry.errors import Interrupted, UsageError
+from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
 from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, Scope, fan_out, following
 from atlas_retry.loop import retry
@@ -103,6 +104,8 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
             f"{site.settings.retry.ai_retry_origin}",
             remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
         )
+    if asked.ai_fix and not os.access(site.root, os.W_OK):
+        raise WorkspaceError(f"{site.root} cannot be written: no agent could change anything in it")
     if asked.record:
         recording.open_folder(asked.record, site.root)
     guard = replace(site.settings.guard, allow=(*site.settings.guard.allow, *asked.allow))
@@ -146,6 +149,7 @@ def run_locked(
             history.journal(site.state, _opening(site, asked, run_id), told)
         )
         _name_unfinished(site, journal, told, run_id)
+        _name_begun(site, told)
         told = following(fan_out((journal, told)), Scope(run=run_id))
         journey = _journey(site, asked, journal, told, going_on)
         journey = replace(journey, purse=purse) if purse else journey
@@ -201,6 +205,14 @@ def _name_unfinished(site: Site, journal: history.Journal, told: Emit, run_id: s
             f"run {name} was cut off in this workspace. It could have gone on with: atlas resume "
             f"{site.root}. Put back what was there before it: atlas undo {name}"
         )
+        told(Notice(level=Level.WARNING, text=text))
+
+
+def _name_begun(site: Site, told: Emit) -> None:
+    """An agent may take conflict markers for the failure: whoever is in the middle hears of it."""
+    if site.git.in_progress:
+        names = " and ".join(site.git.in_progress)
+        text = f"git is in the middle of {names} here: it stays as it is, and so does its state"
         told(Notice(level=Level.WARNING, text=text))
 
 

@@ -1,11 +1,13 @@
 """The loop with real git, real processes and the scripted agent; nothing is faked below it."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Event, TransportRetried, ViolationsFound
 from atlas_retry.model import Verdict
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, git, make_project
@@ -115,6 +117,23 @@ def test_a_key_in_an_agents_words_is_told_to_nobody(project: Project) -> None:
     assert outcome.verdict is Verdict.BROKEN
     assert "is not valid" in (outcome.final_error or "")
     assert key not in repr(outcome)
+
+
+def test_a_merge_in_progress_is_told_and_left_as_it_is(project: Project) -> None:
+    head = git(project.root, "rev-parse", "HEAD", environ=project.environ)
+    (project.root / ".git" / "MERGE_HEAD").write_text(head)
+    project.attempt(1, {"calc.py": FIXED})
+    events: list[Event] = []
+    assert project.retry(events).verdict is Verdict.FIXED
+    assert any("in the middle of a merge" in event.message for event in events)
+    assert (project.root / ".git" / "MERGE_HEAD").read_text() == head
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_where_nothing_can_be_written_no_agent_is_asked(project: Project) -> None:
+    project.root.chmod(0o555)
+    with pytest.raises(WorkspaceError, match="cannot be written"):
+        project.retry()
 
 
 def test_a_deleted_test_is_put_back_and_buys_nothing(project: Project) -> None:
