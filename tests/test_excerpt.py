@@ -102,3 +102,28 @@ def test_a_fingerprint_survives_a_shift_of_lines() -> None:
 
 def test_the_note_is_the_rule_and_the_first_line_of_the_message() -> None:
     assert note_of(_diagnostic("a.py", 1, "first\nsecond")) == "R1 first"
+
+
+LONG_DOC = (
+    "class A:\n    def f(self, x):\n        '''Add one.\n\n"
+    + "".join(f"        Sentence number {n} of many.\n" for n in range(4))
+    + "        '''\n"
+    + "".join(f"        x = step_number_{n}(x)\n" for n in range(20))
+    + "        return x\n"
+).encode()
+
+
+def test_a_lean_excerpt_has_no_common_indentation_and_less_of_the_docstring() -> None:
+    cut = excerpt(passage_at("a.py", LONG_DOC, 12), LONG_DOC, max_chars=5_000, is_lean=True)
+    assert cut is not None
+    assert cut.text.startswith("def f(self, x):\n    '''Add one.\n")
+    assert "Sentence number 3" not in cut.text
+    assert all(f"step_number_{n}(" in cut.text for n in range(20))
+    assert cut.told > 0.8
+
+
+def test_what_fits_is_whole_unless_it_is_to_be_lean() -> None:
+    cut = excerpt(passage_at("a.py", LONG_DOC, 12), LONG_DOC, max_chars=5_000)
+    assert cut is not None
+    assert cut.omitted_lines == 0
+    assert cut.told == 1.0

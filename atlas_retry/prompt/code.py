@@ -15,7 +15,8 @@ MIN_PASSAGE_CHARS = 150
 TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE = 0.4
-ALMOST_WHOLE = 0.82
+ALMOST_WHOLE = 0.81
+"""Of the lines that say something: what shows more is not called a part."""
 MAX_CONSIDERED = 400
 MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""
@@ -31,6 +32,8 @@ class Cutting:
     redact: Callable[[str], str]
     quoted: str = ""
     """The errors, which may show a failing test's source already."""
+    is_lean: bool = False
+    """Little room: less documentation and indentation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,7 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
     if cut is None:
         return 0
     safe = cutting.redact(harmless_code(cut.text, cutting.project.paths))
-    text = f"{_line(candidate, whole=not cut.omitted_lines)}\n{safe}"
+    text = f"{_line(candidate, whole=cut.told >= ALMOST_WHOLE)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
     inside = [block for block in blocks if _covers(candidate.passage, block.passage)]
@@ -105,16 +108,15 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
     source = cutting.project.source(candidate.passage.path)
     if source is None or available <= 0:
         return None
-    cut = excerpt(candidate.passage, source, max_chars=available)
+    cut = excerpt(candidate.passage, source, max_chars=available, is_lean=cutting.is_lean)
     if cut is None or not cut.omitted_lines or candidate.is_test:
         return cut
-    lines = candidate.passage.end_line - candidate.passage.start_line + 1
-    if cut.omitted_lines <= lines * (1 - ALMOST_WHOLE):
+    if cut.told >= ALMOST_WHOLE:
         return cut
     if not any(mark.note for mark in candidate.passage.marks):
         return None
     limit = min(available, int(max(available * WINDOW_SHARE, 500)))
-    return excerpt(candidate.passage, source, max_chars=limit)
+    return excerpt(candidate.passage, source, max_chars=limit, is_lean=cutting.is_lean)
 
 
 def _file_line(path: str) -> str:
@@ -146,13 +148,17 @@ def shown(blocks: tuple[Block, ...]) -> str:
     return "\n".join(parts)
 
 
-def elsewhere(found: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int) -> str:
-    """Where else to look: the next likeliest, by file, one line."""
-    rest = [
+def unshown(found: tuple[Candidate, ...], blocks: tuple[Block, ...]) -> tuple[Candidate, ...]:
+    """The code that did not fit, likeliest first."""
+    return tuple(
         c
         for c in found
         if not c.is_test and not any(_covers(block.passage, c.passage) for block in blocks)
-    ]
+    )
+
+
+def elsewhere(rest: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int) -> str:
+    """Where else to look: the next likeliest, by file, one line."""
     files = dict.fromkeys(c.passage.path for c in rest[:MAX_CONSIDERED])
     known = {block.passage.path for block in blocks}
     parts: list[str] = []

@@ -1,55 +1,104 @@
 """Composes the prompt: stable text first, volatile text last, never over the budget. Pure."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from atlas_retry.model import GateResult
 from atlas_retry.prompt import wording
 from atlas_retry.prompt.brief import Brief, Prompt
 from atlas_retry.prompt.candidates import Candidate, candidates
-from atlas_retry.prompt.code import Block, Cutting, code, elsewhere, shown
-from atlas_retry.prompt.entries import Quoted, Quoting, named_logs, quoted
+from atlas_retry.prompt.code import Cutting, code, elsewhere, shown, unshown
+from atlas_retry.prompt.entries import Quoting, named_logs, quoted
 from atlas_retry.prompt.ledger import ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 
-ERROR_SHARE = 0.25
+ERROR_SHARE, LEAN_ERROR_SHARE = 0.25, 0.2
 LATER_ERROR_SHARE = 0.35
 """Later attempts are told more of what remains."""
 HISTORY_SHARE = 0.15
 OWN_WORDS_SHARE = 0.15
 MIN_ERROR_CHARS = 600
+MIN_ERROR_SHARE = 0.5
+"""What is always the same gives way until the errors have this much of a tiny budget."""
 MAX_RANKING = 100
-ELSEWHERE_SHARE, MAX_ELSEWHERE_CHARS = 0.07, 500
+ELSEWHERE_SHARE, MAX_ELSEWHERE_CHARS = 0.06, 500
+TOLD_LEFT_OUT_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """The sections of a prompt in their order; an empty one takes no line."""
+
+    opening: str
+    own: str
+    learnings: str
+    history: str
+    errors: str = ""
+    code_heading: str
+    code: str = ""
+    pointers: str = ""
+    left_out: str = ""
+    logs: str
+    closing: str
+
+    def text(self, marker: str) -> str:
+        quoted = (fenced(self.errors, marker), wording.PLEASE)
+        shown = (self.code_heading, fenced(self.code, marker)) if self.code else ()
+        head = (self.opening, self.own, self.learnings, self.history, f"\n{wording.PREVIOUS}")
+        tail = (self.pointers, self.left_out, self.logs, self.closing)
+        return "\n".join(part for part in (*head, *quoted, *shown, *tail) if part)
 
 
 def compose(brief: Brief) -> Prompt:
-    """The prompt for one attempt; at most `budget_chars` characters, valid Unicode."""
+    """The prompt for one attempt; at most `budget_chars` characters, valid Unicode.
+
+    Every section is cut before it is fenced, so that no cut can open a fence; below some 300
+    characters there is no room for fences and the errors stand alone.
+    """
     results = _failed(brief)
     project = Project(brief.read, brief.paths)
     found = candidates(results, project, brief.trace)
     budget = max(brief.budget_chars, 0)
-    fixed = _fixed(brief, results, budget)
-    taken = sum(len(part) + 1 for part in fixed.values())
-    overhead = len(fenced("", brief.marker)) * 2 + 80
-    room = max(0, budget - taken - overhead)
-    share = LATER_ERROR_SHARE if brief.history else ERROR_SHARE
-    errors = quoted(results, _quoting(brief, min(room, max(int(budget * share), MIN_ERROR_CHARS))))
+    parts = _fixed(brief, results, budget)
+    room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
+    errors = quoted(results, _quoting(brief, min(max(room, 0), _error_room(brief, budget))))
     aside = min(int(budget * ELSEWHERE_SHARE), MAX_ELSEWHERE_CHARS)
+    heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 4
     left = Cutting(
         project=project,
-        room=room - len(errors.text) - aside,
+        room=room - len(errors.text) - aside - heading,
         redact=brief.redact,
         quoted=errors.text,
+        is_lean=budget < wording.SHORT_BELOW_CHARS,
     )
     blocks = code(found, left)
-    pointers = elsewhere(found, blocks, aside)
-    text = _valid(_joined(brief, fixed, errors, (shown(blocks), pointers)), budget)
+    rest = unshown(found, blocks)
+    left_out = (*errors.left_out, *((f"{len(rest)} passages of code",) if rest else ()))
+    parts = replace(
+        parts,
+        errors=errors.text,
+        code=shown(blocks),
+        pointers=elsewhere(rest, blocks, aside) if room > len(errors.text) + aside else "",
+        left_out=elided(f"Left out: {', '.join(left_out)}.", TOLD_LEFT_OUT_CHARS)
+        if left_out
+        else "",
+    )
+    text = _valid(parts, brief.marker, budget)
     return Prompt(
         text=text,
         stable_chars=text.rfind("\n", 0, max(text.find(brief.marker), 0)) + 1,
-        left_out=_left_out(errors, found, blocks),
+        left_out=left_out,
         ranking=tuple(_ranked(found)),
     )
+
+
+def _error_room(brief: Brief, budget: int) -> int:
+    if brief.history:
+        share = LATER_ERROR_SHARE
+    else:
+        share = LEAN_ERROR_SHARE if budget < wording.SHORT_BELOW_CHARS else ERROR_SHARE
+    return max(int(budget * share), MIN_ERROR_CHARS)
 
 
 def _failed(brief: Brief) -> tuple[GateResult, ...]:
@@ -63,16 +112,24 @@ def _quoting(brief: Brief, room: int) -> Quoting:
     return Quoting(room=room, per_error=brief.error_chars, redact=brief.redact, last=last)
 
 
-def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> dict[str, str]:
-    """Everything but errors and code, by name; each within its share."""
-    return {
-        "opening": wording.opening(brief.gates, brief.protected, brief.marker, budget),
-        "own": elided("\n".join(_own_words(brief, results)), int(budget * OWN_WORDS_SHARE)),
-        "learnings": elided("\n".join(_learnings(brief)), int(budget * OWN_WORDS_SHARE)),
-        "history": _history(brief, budget),
-        "previous": f"\n{wording.PREVIOUS}",
-        "closing": _closing(brief, results),
-    }
+def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts:
+    """Everything but errors and code, each within its share; less of it in a tiny budget."""
+    logs = [f"Full output: {path}" for path in named_logs(results)][:4]
+    closing = (wording.CLOSING,) if brief.history else ()
+    parts = _Parts(
+        opening=wording.opening(brief.gates, brief.protected, brief.marker, budget),
+        own=elided("\n".join(_own_words(brief, results)), int(budget * OWN_WORDS_SHARE)),
+        learnings=elided("\n".join(_learnings(brief)), int(budget * OWN_WORDS_SHARE)),
+        history=_history(brief, budget),
+        code_heading=wording.code_heading(is_lean=budget < wording.SHORT_BELOW_CHARS),
+        logs="\n".join(logs),
+        closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
+    )
+    shorter = {"learnings": "", "opening": wording.least(brief.marker), "history": "", "own": ""}
+    for name, words in (shorter | {"logs": "", "closing": ""}).items():
+        if len(parts.text(brief.marker)) > budget * (1 - MIN_ERROR_SHARE):
+            parts = replace(parts, **{name: words})
+    return parts
 
 
 def _own_words(brief: Brief, results: tuple[GateResult, ...]) -> Iterator[str]:
@@ -100,37 +157,19 @@ def _history(brief: Brief, budget: int) -> str:
     return f"\n## Previous Attempt Errors ({of})\n\n{wording.RETRY_INTRO}\n{told}"
 
 
-def _closing(brief: Brief, results: tuple[GateResult, ...]) -> str:
-    logs = [f"Full output: {path}" for path in named_logs(results)][:4]
-    of = f"{wording.attempt_of(brief.attempt, brief.max_attempts)}."
-    return "\n".join((*logs, of, *((wording.CLOSING,) if brief.history else ())))
-
-
-def _joined(
-    brief: Brief, fixed: dict[str, str], errors: Quoted, shown_code: tuple[str, str]
-) -> str:
-    parts = [fixed[name] for name in ("opening", "own", "learnings", "history", "previous")]
-    parts.append(fenced(errors.text, brief.marker))
-    parts.append(wording.PLEASE)
-    if shown_code[0]:
-        parts += [wording.CODE, fenced(shown_code[0], brief.marker)]
-    parts.append(shown_code[1])
-    if errors.left_out:
-        parts.append(f"Left out: {', '.join(errors.left_out)}.")
-    parts.append(fixed["closing"])
-    return "\n".join(part for part in parts if part)
-
-
-def _valid(text: str, budget: int) -> str:
+def _valid(parts: _Parts, marker: str, budget: int) -> str:
     """Encodable as UTF-8 and within the budget, whatever came in."""
-    return elided(text.encode("utf-8", "replace").decode("utf-8"), budget)
+    over = len(parts.text(marker)) - budget
+    if over > 0:
+        room = len(parts.errors) - over
+        if room <= 0:
+            return _encodable(elided(parts.errors, budget))
+        parts = replace(parts, errors=elided(parts.errors, room))
+    return _encodable(parts.text(marker))
 
 
-def _left_out(
-    errors: Quoted, found: tuple[Candidate, ...], blocks: tuple[Block, ...]
-) -> tuple[str, ...]:
-    hidden = len(found) - len(blocks)
-    return (*errors.left_out, f"{hidden} passages of code") if hidden > 0 else errors.left_out
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _ranked(found: tuple[Candidate, ...]) -> Iterator[str]:

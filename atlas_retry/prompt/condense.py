@@ -10,6 +10,7 @@ _DECISIVE = re.compile(
 _NEXT = re.compile(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = re.compile(r"^[\s_^~|=-]*$")
 MAX_DECISIVE = 8
+MIN_LINE_CHARS = 240
 
 
 def condensed(text: str, limit: int) -> str:
@@ -20,11 +21,16 @@ def condensed(text: str, limit: int) -> str:
     room = limit
     for index in sorted(range(len(lines)), key=lambda i: (ranks[i], abs(i - _centre(ranks)))):
         line = lines[index]
-        cost = min(len(line), limit // 2) + 5
+        cost = min(len(line), _longest(limit)) + 5
         if ranks[index] < _DROPPED and cost <= room:
             kept.add(index)
             room -= cost
     return _joined(lines, kept, limit)
+
+
+def _longest(limit: int) -> int:
+    """Of a line: what is cut to less says too little."""
+    return max(limit // 2, min(limit - 5, MIN_LINE_CHARS))
 
 
 _DROPPED, SOURCE, NEAR = 9, 3, 2
@@ -66,8 +72,9 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
         if index in kept:
             if gap and shown:
                 shown.append("...")
-            half = limit // 4
-            shown.append(line if len(line) <= 2 * half else f"{line[:half]}...{line[-half:]}")
+            half = (_longest(limit) - 3) // 2
+            whole = len(line) <= _longest(limit)
+            shown.append(line if whole else f"{line[:half]}...{line[-half:]}")
             gap = False
         else:
             gap = gap or not _EMPTY.match(line)

@@ -13,6 +13,7 @@ from atlas_retry.prompt.untrusted import elided, harmless_output
 
 MIN_ENTRY_CHARS = 120
 FIRST_SHARE = 0.5
+MAX_FIRST_LINE_CHARS = 300
 MAX_RAW_CHARS = 4 << 20
 """Of a stream in which nothing was recognised; its ends."""
 MAX_SUMMARY_CHARS = 300
@@ -186,7 +187,8 @@ def _filled(entries: list[Entry], room: int, quoting: Quoting) -> Quoted:
     shown: list[str] = []
     for entry in entries[:MAX_ENTRIES]:
         told = _told(entry.shown, quoting)
-        share = max(int(room * FIRST_SHARE), len(told.partition("\n")[0]) + 1, MIN_ENTRY_CHARS)
+        first = min(len(told.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
+        share = max(int(room * FIRST_SHARE), first, MIN_ENTRY_CHARS)
         text = condensed(told, min(share, quoting.per_error))
         text = "\n".join(filter(None, (text, _others(entry))))
         if len(text) + 1 > room:

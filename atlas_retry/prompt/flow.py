@@ -1,7 +1,8 @@
 """How strongly tests lead to definitions, along what these use. Reads no message."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from atlas_retry.prompt.failing import FailingTest, supporting
 from atlas_retry.prompt.graph import Edge, Graph, Spot
@@ -129,3 +130,12 @@ def mean(parts: Iterable[Weights]) -> Weights:
         for spot, amount in part.items():
             found[spot] += amount
     return {spot: amount / count for spot, amount in found.items()}
+
+
+def ochiai(failing: Collection[Weights], passing: Collection[Weights]) -> Weights:
+    """Spectrum figure by what is reached at all; 1 for what all failing tests alone reach."""
+    bad = Counter(spot for reached in failing for spot in reached)
+    good = Counter(spot for reached in passing for spot in reached)
+    return {
+        spot: count / math.sqrt(len(failing) * (count + good[spot])) for spot, count in bad.items()
+    }

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from atlas_retry.prompt.failing import FailingTest, is_test_path
+from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.prompt.signs import functions
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
-_QUOTED = re.compile(r"['`\"\u2018]([A-Za-z_]\w+)['`\"\u2019]")
+_SHOWN = re.compile(r"^\w+ = ")
 _PART = re.compile(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}")
 _TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
 MIN_BODY_WORDS = 10
@@ -24,30 +24,33 @@ class Topic:
 
     asked: dict[str, float]
     """Words of their lines and messages; heavier where most speak of them and passing tests not."""
-    quoted: frozenset[str]
-    """Names in quotation marks in the messages."""
     names: frozenset[str]
     """Parts of the tests' own names."""
     stems: frozenset[str]
     """Parts of the names of the test files."""
+    pressing: dict[str, float]
+    """As `asked`, of the messages, failing lines and told values only."""
 
 
 def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Graph) -> Topic:
     """The words of the failing tests, up to the line that failed."""
-    asked = Counter[str]()
+    asked, pressing = Counter[str](), Counter[str]()
     usual = Counter(word for spot in healthy for word in set(words(graph.body(spot))))
-    quoted = set[str]()
     for test in tests:
         told = _messages(test)
         asked.update(set(words(f"{told}\n{_ran(test, graph)}")))
-        quoted |= set(_QUOTED.findall(told))
+        pressing.update(set(words(f"{told}\n{_values(test)}")))
     spots = [test.spot for test in tests if test.spot]
-    return Topic(
-        asked={
+
+    def weighed(counted: Counter[str]) -> dict[str, float]:
+        return {
             word: count / len(tests) * math.log(2 + len(healthy) / (1 + usual[word]))
-            for word, count in asked.items()
-        },
-        quoted=frozenset(quoted),
+            for word, count in counted.items()
+        }
+
+    return Topic(
+        asked=weighed(asked),
+        pressing=weighed(pressing),
         names=frozenset(w for spot in spots for w in words(spot.scope.qualified_name)),
         stems=frozenset(w for spot in spots for w in _stem_words(spot.path)),
     )
@@ -57,6 +60,12 @@ def _messages(test: FailingTest) -> str:
     lines = test.diagnostic.text.splitlines()
     told = [line for line in lines if line.startswith(("E ", ">"))]
     return "\n".join((test.diagnostic.message, *told))
+
+
+def _values(test: FailingTest) -> str:
+    """The arguments that pytest shows, and the parameters in the test's id."""
+    told = [line for line in test.diagnostic.text.splitlines() if _SHOWN.match(line)]
+    return "\n".join((test.diagnostic.test_id or "", *told))
 
 
 def _ran(test: FailingTest, graph: Graph) -> str:
@@ -80,18 +89,21 @@ def _stem_words(path: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z0-9]{2,}", stem)) - _TEST_WORDS
 
 
-def overlap(about: Topic, graph: Graph) -> dict[Spot, float]:
-    """For every function outside the tests: rare common words by its length; at most 1."""
-    bodies = {
-        spot: Counter(words(graph.body(spot)))
-        for spot in graph.spots
-        if spot.scope.kind is ScopeKind.FUNCTION and not is_test_path(spot.path)
+def bags(graph: Graph) -> dict[Spot, Counter[str]]:
+    """The words of every function outside the tests, its qualified name's among them."""
+    return {
+        spot: Counter(words(f"{spot.scope.qualified_name}\n{graph.body(spot)}"))
+        for spot in functions(graph)
     }
+
+
+def overlap(asked: dict[str, float], bodies: dict[Spot, Counter[str]]) -> dict[Spot, float]:
+    """For every function: rare common words by its length; at most 1."""
     spread = Counter(word for body in bodies.values() for word in body)
     scored = {
         spot: sum(
-            math.log(1 + len(bodies) / spread[word]) * about.asked[word]
-            for word in about.asked.keys() & body.keys()
+            math.log(1 + len(bodies) / spread[word]) * asked[word]
+            for word in asked.keys() & body.keys()
         )
         / math.sqrt(MIN_BODY_WORDS + len(body))
         for spot, body in bodies.items()
@@ -118,9 +130,8 @@ def stem_share(spot: Spot, about: Topic) -> float:
     return len(own & about.stems) / len(own | about.stems) if own else 0.0
 
 
-def quoted_share(spot: Spot, about: Topic, graph: Graph) -> float:
-    """How many of the names that the messages quote a definition mentions."""
-    if not about.quoted:
-        return 0.0
-    body = set(_WORD.findall(graph.body(spot)))
-    return len(about.quoted & body) / len(about.quoted)
+def said_share(spot: Spot, asked: dict[str, float]) -> float:
+    """How much of a definition's name, its class's with it, the failing tests say."""
+    own = {part.lower() for part in _PART.findall(spot.scope.qualified_name)}
+    whole = max(asked.values(), default=0.0) or 1.0
+    return sum(asked.get(part, 0.0) for part in own) / whole / len(own) if own else 0.0

@@ -3,6 +3,7 @@
 `parse(language_of(path), source)` is the tolerant tree-sitter tree for whoever needs more.
 """
 
+from atlas_retry.syntax.documentation import documentation
 from atlas_retry.syntax.imports import Import, imports
 from atlas_retry.syntax.names import Use, uses
 from atlas_retry.syntax.parsing import comment_of, language_of, parse
@@ -15,6 +16,7 @@ __all__ = [
     "Use",
     "comment_of",
     "definitions",
+    "documentation",
     "enclosing",
     "imports",
     "language_of",

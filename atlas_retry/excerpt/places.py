@@ -1,4 +1,4 @@
-"""Places diagnostics in their source and cuts the passage that explains them. Ranks nothing."""
+"""Places diagnostics in their source: the function around each, the marks in it. Cuts nothing."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 
 from atlas_retry.diagnostics import fingerprint
 from atlas_retry.model import Diagnostic
-from atlas_retry.syntax import Scope, ScopeKind, comment_of, definitions, enclosing
+from atlas_retry.syntax import Scope, ScopeKind, definitions, enclosing
 
 Read = Callable[[str], bytes | None]
 """Content of a file by its path relative to the root; None where there is nothing."""
 
 PLAIN_LINES = 6
 """Shown before and after a line that has no scope around it."""
-MAX_LINE_CHARS = 400
 MAX_NOTE_CHARS = 160
-MAX_SIGNATURE_LINES = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +35,6 @@ class Passage:
     """Where the signature stands; `start_line` if there is none."""
     symbol: str | None = None
     marks: tuple[Mark, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
-    """A passage as text; `omitted_lines` of it were left out."""
-
-    passage: Passage
-    text: str
-    omitted_lines: int = 0
 
 
 def anchor(diagnostics: Iterable[Diagnostic], read: Read) -> tuple[Diagnostic, ...]:
@@ -139,7 +128,7 @@ def marked(passage: Passage, marks: Iterable[Mark]) -> Passage:
     return replace(
         passage,
         marks=tuple(
-            Mark(line=line, note=_short("; ".join(filter(None, told)), MAX_NOTE_CHARS))
+            Mark(line=line, note=shortened("; ".join(filter(None, told)), MAX_NOTE_CHARS))
             for line, told in sorted(notes.items())
         ),
     )
@@ -148,112 +137,12 @@ def marked(passage: Passage, marks: Iterable[Mark]) -> Passage:
 def note_of(diagnostic: Diagnostic) -> str:
     """What stands at the offending line: `<rule> <message>`."""
     lines = diagnostic.message.splitlines() or [""]
-    return _short(f"{diagnostic.rule_id or ''} {lines[0]}".strip(), MAX_NOTE_CHARS)
+    return shortened(f"{diagnostic.rule_id or ''} {lines[0]}".strip(), MAX_NOTE_CHARS)
 
 
-def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | None:
-    """The passage within `max_chars`: whole, else its signature and windows around the marks.
-
-    None where not even the marked lines fit, or the source is binary.
-    """
-    if b"\0" in source[:8192]:
-        return None
-    lines = _decorated(passage, source)
-    kept = _whole_or_windows(passage, lines, max_chars)
-    if not kept:
-        return None
-    return Excerpt(
-        passage=passage,
-        text=_joined(lines, kept),
-        omitted_lines=len(lines) - len(kept),
-    )
-
-
-def _decorated(passage: Passage, source: bytes) -> list[str]:
-    notes = {mark.line: mark.note for mark in passage.marks}
-    comment = comment_of(passage.path)
-    wanted = source.splitlines()[passage.start_line - 1 : passage.end_line]
-    return [
-        _short(raw.decode("utf-8", "replace").rstrip(), MAX_LINE_CHARS)
-        + (f"  {comment} <-- ERROR: {notes[number]}" if notes.get(number) else "")
-        for number, raw in enumerate(wanted, start=passage.start_line)
-    ]
-
-
-def _whole_or_windows(passage: Passage, lines: list[str], max_chars: int) -> list[int]:
-    """Indices of the lines that are shown."""
-    if sum(len(line) + 1 for line in lines) <= max_chars:
-        return list(range(len(lines)))
-    marks = [mark.line - passage.start_line for mark in passage.marks]
-    head = _signature(passage, lines)
-    spent, kept = 0, set[int]()
-    for index in _by_distance(len(lines), [*marks, *head] if marks else head, marks):
-        cost = len(lines[index]) + 1 + _gap_cost(index, kept)
-        if spent + cost > max_chars:
-            break
-        spent += cost
-        kept.add(index)
-    return sorted(kept) if kept.issuperset(marks[:1] or head[:1]) else []
-
-
-def _signature(passage: Passage, lines: list[str]) -> list[int]:
-    first = passage.def_line - passage.start_line
-    for index in range(first, min(len(lines), first + MAX_SIGNATURE_LINES)):
-        if lines[index].rstrip().endswith((":", "{", "do", ")", ";")) or index == first + 11:
-            return list(range(first, index + 1))
-    return [first] if first < len(lines) else []
-
-
-def _by_distance(count: int, first: list[int], centres: list[int]) -> list[int]:
-    """The lines named first, then all others, nearest to a centre first."""
-    around = centres or first[-1:] or [0]
-    rest = sorted(
-        set(range(count)) - set(first),
-        key=lambda index: (min(abs(index - centre) for centre in around), index),
-    )
-    return [*dict.fromkeys(index for index in first if 0 <= index < count), *rest]
-
-
-_GAP = "    ... ({} lines left out)"
-_GAP_CHARS = len(_GAP) + 6
-
-
-def _gap_cost(index: int, kept: set[int]) -> int:
-    """A line with no neighbour opens a gap on both sides; one with two closes it."""
-    neighbours = (index - 1 in kept) + (index + 1 in kept)
-    return (2 - 2 * neighbours) * _GAP_CHARS if neighbours < 2 else 0  # noqa: PLR2004 - both sides
-
-
-def _joined(lines: list[str], kept: list[int]) -> str:
-    shown: list[str] = []
-    expected = 0
-    for index in kept:
-        if index > expected:
-            shown.append(_GAP.format(index - expected))
-        shown.append(lines[index])
-        expected = index + 1
-    if expected < len(lines):
-        shown.append(_GAP.format(len(lines) - expected))
-    return "\n".join(shown)
-
-
-def _short(text: str, limit: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """Cut in the middle to `limit` characters."""
     if len(text) <= limit:
         return text
     half = (limit - 5) // 2
     return f"{text[:half]} ... {text[-half:]}"
-
-
-def definition_passage(path: str, source: bytes, name: str) -> Passage | None:
-    """The first definition of a name, dotted or bare, in one file."""
-    for scope in definitions(path, source):
-        if name in (scope.qualified_name, scope.name):
-            return Passage(
-                path=path,
-                start_line=scope.start_line,
-                end_line=scope.end_line,
-                def_line=scope.def_line,
-                symbol=scope.qualified_name,
-            )
-    return None
