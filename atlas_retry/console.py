@@ -184,7 +184,10 @@ class LiveScreen:
         if self._console is None:
             from rich.console import Console  # noqa: PLC0415 - start-up
 
-            self._console = Console(file=self.stream, force_terminal=True)
+            # some shells and CI export 0, and Rich would show no column of anything
+            unsized = {("COLUMNS", "0"), ("LINES", "0")}
+            environ = dict(os.environ.items() - unsized)
+            self._console = Console(file=self.stream, force_terminal=True, _environ=environ)
         return self._console
 
     def _follow(self, event: Event) -> None:

@@ -97,13 +97,14 @@ def test_a_pipe_gets_no_control_codes(project: Project) -> None:
     assert "\r" not in ended.out
 
 
-def test_a_terminal_gets_a_live_view_and_the_same_verdict(project: Project) -> None:
+@pytest.mark.parametrize("columns", ["", "0", "20", "abc"])
+def test_a_terminal_gets_a_live_view_and_the_same_verdict(columns: str, project: Project) -> None:
     gates(project, "sleep 0.5; exit 1")
     primary, secondary = pty.openpty()
     child = subprocess.Popen(
         (sys.executable, "-m", "atlas_retry", "validate"),
         cwd=project.root,
-        env=project.environ | {"TERM": "xterm-256color"},
+        env=project.environ | {"TERM": "xterm-256color", "COLUMNS": columns},
         stdin=subprocess.DEVNULL,
         stdout=secondary,
         stderr=secondary,
