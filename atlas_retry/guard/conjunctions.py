@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _CONDITIONAL = frozenset({"if_statement", "if_expression", "if", "elif_clause", "if_modifier"})
-_TRIVIAL = frozenset({"0", "1", "-1", '""', "0.0", "1.0", "2"})
+_TRIVIAL = frozenset({"0", "1", "-1", '""', "0.0", "1.0"})
 _PAIR, _TRIPLE = 2, 3
 """Comparisons that an answer has to hang on; three when it is a mere true or false."""
 
@@ -32,7 +32,8 @@ def answered(scene: Scene) -> Iterator[Finding]:
     tests = _values_of_tests(scene)
     for delta, node in fresh:
         asked, answer = _asked(node), _answer(node)
-        if asked and answer is not None and any(asked | answer <= values for values in tests):
+        told = answer is not None and any(asked | answer <= values for values in tests)
+        if asked and (told or (answer and _is_a_pair(asked, answer, scene))):
             detail = f"one test's inputs together are answered by name: {', '.join(sorted(asked))}"
             yield Finding(path=delta.path, line=node.start_point[0] + 1, detail=detail)
 
