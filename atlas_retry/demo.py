@@ -54,7 +54,7 @@ def _require_tools(environ: Mapping[str, str]) -> None:
     if missing:
         raise UsageError(
             f"the demo runs real tools, and cannot find {', '.join(missing)}",
-            remedy="pip install 'atlas-retry[demo]'",
+            remedy="pip install ruff mypy pytest",
         )
 
 

@@ -448,4 +448,4 @@ def test_whether_anybody_is_logged_in_is_known_before_anything_is_asked(
 def test_no_cli_is_told_with_how_to_get_one(desk: Desk) -> None:
     reply = desk.ask(str(desk.home / "nowhere"), "http://127.0.0.1:9")
     assert reply.status is ReplyStatus.UNAVAILABLE
-    assert "pip install 'atlas-retry[claude]'" in (reply.remedy or "")
+    assert "pip install claude-agent-sdk" in (reply.remedy or "")
