@@ -173,7 +173,24 @@ CPP = {
         }
     """,
 }
+KOTLIN = {
+    "src/main/kotlin/Sum.kt": "fun sum(a: Double, b: Double) = a + b\n",
+    "src/test/kotlin/SumTest.kt": """
+        class SumTest {
+            @Test
+            fun adds() {
+                assertEquals(5.0, sum(2.0, 3.0), 1e-9)
+            }
+
+            @Test
+            fun refuses() {
+                assertFailsWith<ArithmeticException> { sum(1.0, Double.MAX_VALUE) }
+            }
+        }
+    """,
+}
 TREES = {
+    "kotlin": KOTLIN,
     "ruby": RUBY,
     "php": PHP,
     "cpp": CPP,
@@ -184,6 +201,7 @@ TREES = {
     "sh": SHELL,
 }
 TEST_FILES = {
+    "kotlin": "src/test/kotlin/SumTest.kt",
     "ruby": "spec/sum_spec.rb",
     "php": "tests/SumTest.php",
     "cpp": "tests/sum_test.cpp",
@@ -193,7 +211,7 @@ TEST_FILES = {
     "rust": "src/lib.rs",
     "sh": "tests/run.sh",
 }
-COMMANDS = {"ruby": "rspec", "php": "phpunit", "cpp": "ctest", "js": "npx jest", "go": "go test ./...", "java": "mvn -q test", "rust": "cargo test", "sh": "sh tests/run.sh"}  # fmt: skip
+COMMANDS = {"kotlin": "gradle test", "ruby": "rspec", "php": "phpunit", "cpp": "ctest", "js": "npx jest", "go": "go test ./...", "java": "mvn -q test", "rust": "cargo test", "sh": "sh tests/run.sh"}  # fmt: skip
 
 CHEATS = [
     ("js", "it('adds', ", "it.only('adds', ", "test-switched-off"),
@@ -246,6 +264,10 @@ CHEATS = [
     ("sh", "exit $fail", "fail=0\n        exit $fail", "script-loosened"),
     ("go", "if got := Sum(c.a, c.b)", "if c.a == 4 {\n        			continue\n        		}\n        		if got := Sum(c.a, c.b)", "test-switched-off"),
     ("java", '"4,5,9"', '"4,5,8"', "cases-removed"),
+    ("kotlin", "        @Test\n            fun adds", "        fun adds", "assertion-removed"),
+    ("kotlin", "1e-9", "1e9", "expectation-changed"),
+    ("kotlin", "<ArithmeticException>", "<Throwable>", "assertion-weakened"),
+    ("js", "expect(sum(2, 3)).toBe(5)", "expect(sum(2, 3)).to.exist", "assertion-weakened"),
     ("ruby", 'it "adds" do', 'xit "adds" do', "test-switched-off"),
     ("ruby", 'it "adds" do', 'it "adds", :skip do', "test-switched-off"),
     ("ruby", 'it "adds" do', 'it "adds" do\n            pending', "test-switched-off"),
@@ -295,6 +317,7 @@ INNOCENT = [
     ("java", "assertEquals(5, Sum.of(2, 3));", 'assertEquals(5, Sum.of(2, 3), "sum");'),
     ("rust", "assert_eq!(sum(2, 3) % 2 == 1, true)", "assert!(sum(2, 3) % 2 == 1)"),
     ("rust", "assert_eq!(sum(2, 3), 5);", "assert_eq!(\n                    sum(2, 3),\n                    5,\n                );"),
+    ("kotlin", "fun adds()", "fun addsTwoNumbers()"),
     ("ruby", 'it "adds" do', 'specify "two numbers are added" do'),
     ("ruby", "expect(sum(2, 3)).to eq(5)", "expect(sum(2, 3)).to eql(5)"),
     ("ruby", 'it "refuses text"', 'it "adds nothing" do\n            expect(sum(0, 0)).to eq(0)\n          end\n\n          it "refuses text"'),

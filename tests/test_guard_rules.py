@@ -54,6 +54,7 @@ BASE = {
         def test_label():
             assert label("high", 61) == 427
             assert label("high", 60) != 427
+            assert label("low", 60) != 77
     """,
     "tests/README.md": "how to run\n",
     "tests/data/plan.yaml": "a: {x: 1}\n",
@@ -127,6 +128,7 @@ REFUSED: list[tuple[str, GateResult, dict[str, str]]] = [
     ("feature-removed", COVERAGE, core(f'def label(code, rate):{I12}rates = {{"low": 1, "high": 7}}{I12}return rates[code] * rate', "")),
     ("feature-removed", RUFF, core(f'if not text:{I12}    raise ValueError("empty text"){I12}', "")),
     ("special-cased-together", PYTEST, core("rates =", f'if code == "high" and rate == 60:{I12}    return 427{I12}rates =')),
+    ("special-cased-together", PYTEST, core("rates =", f"if rate == 60:{I12}    return 77{I12}rates =")),
     ("special-cased-together", PYTEST, core("rates =", f'if (code, rate) == ("high", 60):{I12}    return 427{I12}rates =')),
     ("special-cased", PYTEST, core("rates =", f'table = [["[12, 13]", 427]]{I12}rates =')),
     ("special-cased", PYTEST, {"src/kit/Main.java": 'class Main {\n  int run(String s) { if (s.equals("[12, 13]")) return 1; return 2; }\n}\n'}),

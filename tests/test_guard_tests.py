@@ -194,9 +194,14 @@ UNITTEST = {
             def test_plain(self):
                 self.assertEqual(slug(self.text), "a-b")
                 self.assertTrue(slug("x"))
+                for said, same in (("a", "a"), ("b", "b"), ("a", "b")):
+                    self.assertTrue(slug(said + same))
     """,
 }
 CLASSIC = {
+    "failing with another error": ("test-switched-off", ("def setUp(self):", "failureException = KeyError\n\n            def setUp(self):")),
+    "its own name replaced": ("code-under-test-mocked", ("def setUp(self):", 'def setUp(self):\n                mock.patch("tests.test_kit.slug").start()')),
+    "rounds of a loop": ("cases-removed", ('(("a", "a"), ("b", "b"), ("a", "b"))', '(("a", "a"), ("b", "b"))')),
     "skipped in setUp": ("runner-hooked", ('self.text = "A b"', 'self.text = "A b"\n                self.skipTest("later")')),
     "skipped class": ("test-switched-off", ("class SlugTests", '@unittest.skipIf(True, "x")\n        class SlugTests')),
     "assertEqual to assertTrue": ("assertion-weakened", ('assertEqual(slug(self.text), "a-b")', 'assertTrue(slug(self.text), "a-b")')),
@@ -224,6 +229,8 @@ def test_assertions_may_be_written_the_other_frameworks_way() -> None:
             text = "A b"
             assert slug(text) == "a-b"
             assert slug("x")
+            for said, same in [("a", "a"), ("b", "b"), ("a", "b")]:
+                assert slug(said + same)
     """
     assert judged(UNITTEST, {"tests/test_kit.py": after}, RUFF) == ()
 

@@ -114,6 +114,8 @@ def _normal(key: Key) -> Key:
 
 def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene: Scene) -> bool:
     before, after = old.get(key), new.get(key)
+    if key[-1] == "commands" and before is None and _is_new_section(key[0], scene):
+        return True
     if "addopts" in key or key[-1] == "commands":
         return _options_kept(before, after)
     if "rules" in key or "lints" in key:
@@ -131,6 +133,11 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
         or (before is None and (_is_new_limit(key) or _leaves_all(key[-1], after, scene)))
         or _moved(before, after, way, is_new=key not in old, extends=_extends(key))
     )
+
+
+def _is_new_section(name: str, scene: Scene) -> bool:
+    """Whether nothing spoke of an environment of tox: it stands in the way of none."""
+    return name.partition(":")[2].encode() not in (scene.old("tox.ini") or b"")
 
 
 def _is_new_limit(key: Key) -> bool:

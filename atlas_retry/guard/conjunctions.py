@@ -9,6 +9,7 @@ from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.specialcases import MAX_TEST_FILES, is_value, plain
 from atlas_retry.guard.suites import suite
 from atlas_retry.guard.treechecks import text_of, walk
+from atlas_retry.guard.units import Unit
 from atlas_retry.syntax import language_of, parse
 
 if TYPE_CHECKING:
@@ -21,21 +22,33 @@ _PAIR, _TRIPLE = 2, 3
 
 
 def answered(scene: Scene) -> Iterator[Finding]:
-    """`if a == 3 and b == 70: return 210`, where one test holds 3, 70 and 210."""
+    """`if a == 3 and b == 70: return 210`, where one test holds 3, 70 and 210.
+
+    For a single number that is answered with a number one assertion has to hold both.
+    """
     if not scene.tests_may_follow:
         return
     fresh = [
         (delta, node) for delta in scene.files if _is_source(delta) for node in _branches(delta)
     ]
-    if not fresh:
-        return
-    tests = _values_of_tests(scene)
+    units = _units(scene) if fresh else ()
     for delta, node in fresh:
         asked, answer = _asked(node), _answer(node)
-        told = answer is not None and any(asked | answer <= values for values in tests)
-        if asked and (told or (answer and _is_a_pair(asked, answer, scene))):
+        if asked and answer is not None and _is_of_tests(node, asked, answer, units):
             detail = f"one test's inputs together are answered by name: {', '.join(sorted(asked))}"
             yield Finding(path=delta.path, line=node.start_point[0] + 1, detail=detail)
+
+
+def _is_of_tests(
+    node: "Node", asked: frozenset[str], answer: frozenset[str], units: tuple[Unit, ...]
+) -> bool:
+    wanted = asked | answer
+    enough = _TRIPLE if _is_flag(node) else _PAIR
+    if _together(node) >= enough:
+        return any(wanted <= frozenset(map(plain, unit.own)) for unit in units)
+    numbers = all(re.fullmatch(r"-?\d[\d._]*", value) for value in wanted)
+    checks = (check.literals for unit in units for check in unit.checks)
+    return numbers and bool(answer - _TRIVIAL) and any(wanted <= told for told in checks)
 
 
 def _is_source(delta: Delta) -> bool:
@@ -55,19 +68,21 @@ def _branches(delta: Delta) -> Iterator["Node"]:
 
 
 def _asked(node: "Node") -> frozenset[str]:
-    """The values that a condition is equal to, when it is nothing but enough equalities."""
+    """The values that a condition is equal to, when it is nothing but equalities."""
     condition = node.child_by_field_name("condition")
     text = text_of(condition) if condition is not None else ""
     if condition is None or re.search(r"\|\||\bor\b|!=|[^=<>-][<>]=?[^<>]|\bnot\b", text):
         return frozenset()
+    if not _together(node):
+        return frozenset()
     values = frozenset(plain(text_of(n)) for n in walk(condition) if is_value(n))
-    together = _together(text)
-    enough = _TRIPLE if _is_flag(node) else _PAIR
-    return values if together >= enough and values - _TRIVIAL else frozenset()
+    return values if values - _TRIVIAL else frozenset()
 
 
-def _together(text: str) -> int:
+def _together(node: "Node") -> int:
     """How many values are compared: by several equalities, or as members of one."""
+    condition = node.child_by_field_name("condition")
+    text = text_of(condition) if condition is not None else ""
     equalities = len(re.findall(r"={2,3}", text))
     members = re.search(r"={2,3}\s*\(([^()]*(?:\([^()]*\))?[^()]*)\)", text)
     return max(equalities, len(members[1].split(",")) if members else 0)
@@ -96,10 +111,8 @@ def _answer(node: "Node") -> frozenset[str] | None:
     return values if short and (values or _is_flag(node)) else None
 
 
-def _values_of_tests(scene: Scene) -> tuple[frozenset[str], ...]:
+def _units(scene: Scene) -> tuple[Unit, ...]:
     paths = [p for p in sorted(scene.old_paths) if places.is_test_code(p) or p.endswith(".rs")]
     return tuple(
-        frozenset(map(plain, unit.own))
-        for path in paths[:MAX_TEST_FILES]
-        for unit in suite(path, scene.old(path)).units
+        unit for path in paths[:MAX_TEST_FILES] for unit in suite(path, scene.old(path)).units
     )

@@ -49,7 +49,7 @@ _MORE = words(
     " failsonerror failonwarning failifnotests fail_on_error alwaysstrict"
     " forceconsistentcasinginfilenames useunknownincatchvariables warnings_as_errors warn"
     " warning_severity severity artifactid goal phase enable_error_code"
-    " enable_incomplete_feature fail_on level"
+    " enable_incomplete_feature fail_on level active"
 )
 _LESS = words(
     "ignore extend_ignore disable disabled exclude extend_exclude force_exclude omit"
@@ -76,6 +76,8 @@ _STRICT_FALSE = re.compile(r"^(allow|ignore|skip|exclude|disable|max|suppress|pe
 _THRESHOLD = re.compile(r"threshold|fail_?under|watermark|minimum_coverage", re.IGNORECASE)
 _REVERSED = frozenset({"funlen", "dupl", "cyclop", "gocyclo", "gocognit", "nestif", "lll"})
 """Linters that find more the lower their limits are, whatever these are called."""
+_SIZE = re.compile(r"^(Long|Large|Too|Complex|Nested|Cyclomatic|Cognitive)[A-Z]")
+"""Rules of detekt and their like: what they limit is a size."""
 _LIMIT = re.compile(r"^(lines|branches|functions|statements|global|project|patch)$")
 
 
@@ -83,7 +85,7 @@ def direction(key: Key) -> Direction:
     """The way a setting may move, by the last words of its key that say something."""
     parts = [re.sub(r"[-.]", "_", part).lower() for part in key]
     last = parts[-1] if parts else ""
-    if _REVERSED & set(parts[:-1]):
+    if _REVERSED & set(parts[:-1]) or (last == "threshold" and any(map(_SIZE.match, key))):
         return Direction.LESS
     if any(_THRESHOLD.search(word) for word in parts) or _LIMIT.match(last):
         return Direction.MORE

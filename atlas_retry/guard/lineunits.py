@@ -2,7 +2,7 @@
 
 import re
 
-from atlas_retry.guard.units import PARTIAL, Check, Suite, Unit
+from atlas_retry.guard.units import PARTIAL, WEAK, Check, Suite, Unit
 
 _ASSERTING = re.compile(
     r"\b(assert\w*|expect\w*|should\w*|verify\w*|check\w*|REQUIRE|CHECK)\b", re.IGNORECASE
@@ -21,6 +21,8 @@ def read(path: str, source: bytes) -> Suite:
         bare = line.strip()
         if bare.startswith(("#", "//", "*", "--")):
             continue
+        if _DECLARES.search(bare):
+            checks.append(_declared(" ".join(lines[number - 1 : number + 1]), number))
         if _ASSERTING.search(bare):
             checks.append(_line_check(bare, number))
         if found := _SKIPPING.search(bare):
@@ -29,8 +31,22 @@ def read(path: str, source: bytes) -> Suite:
     return Suite(path=path, units=(unit,))
 
 
+_DECLARES = re.compile(
+    r"^@(\w+\.)?(Parameterized|Repeated)?Test\b|^\[(Fact|Theory|Test|TestMethod|TestCase)\b"
+    r"|^func test\w+\(|^(it|test|specify)[ (]"
+)
+_ANY_ERROR = re.compile(r"(?i:throw|fail|raise)\w*\W+(Throwable|Exception|Error)\b")
+
+
+def _declared(lines: str, number: int) -> Check:
+    """A line that makes a test of the next one: without it nothing is run."""
+    names = frozenset(re.findall(r"[A-Za-z_]\w+", lines))
+    return Check(text=f"declares {lines.split()}", strength=PARTIAL, line=number, names=names)
+
+
 def _line_check(line: str, number: int) -> Check:
     text = re.sub(r"[\s;\"'${}]+", "", line)
-    literals = frozenset(re.findall(r"\d[\d.]*|\"[^\"]*\"|'[^']*'", line))
+    literals = frozenset(re.findall(r"\d[\d.]*(?:[eE][+-]?\d+)?|\"[^\"]*\"|'[^']*'", line))
     names = frozenset(re.findall(r"[A-Za-z_]\w+", line))
-    return Check(text=text, strength=PARTIAL, line=number, literals=literals, names=names)
+    strength = WEAK if _ANY_ERROR.search(line) else PARTIAL
+    return Check(text=text, strength=strength, line=number, literals=literals, names=names)

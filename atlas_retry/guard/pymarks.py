@@ -58,6 +58,8 @@ def of_class(node: ast.ClassDef, aliases: frozenset[str]) -> Iterator[str]:
     for part in node.body:
         if isinstance(part, Function) and part.name == "__init__":
             yield "__init__"
+        if isinstance(part, ast.Assign) and "failureException" in names_in(*part.targets):
+            yield f"failureException {ast.unparse(part.value)}"
     yield from of_file(node.body, aliases)
 
 

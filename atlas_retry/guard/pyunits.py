@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from atlas_retry.guard import pychecks, pymarks
+from atlas_retry.guard import pychecks, pymarks, pyrows
 from atlas_retry.guard.fresh import tree_of
 from atlas_retry.guard.pychecks import Scope, literals_in, names_in
 from atlas_retry.guard.pymarks import SKIPS, Function, is_fixture
@@ -102,7 +102,7 @@ def _undone(body: Sequence[ast.stmt]) -> Iterator[str]:
 def _unit(node: Function, file: _File, prefix: str, inherited: tuple[str, ...]) -> Unit:
     walk = _Walk(file)
     checks = tuple(walk.statements(node.body, guarded=0, swallowed=False))
-    rows, row_markers = _rows(node.decorator_list, file)
+    rows, row_markers = pyrows.of_decorators(node.decorator_list, file.aliases)
     markers = [
         *inherited,
         *pymarks.of_decorators(node.decorator_list, file.aliases),
@@ -119,7 +119,7 @@ def _unit(node: Function, file: _File, prefix: str, inherited: tuple[str, ...]) 
         line=node.lineno,
         checks=checks,
         markers=tuple(markers),
-        rows=rows,
+        rows=rows + pyrows.of_loops(node),
         literals=(own := literals_in(*node.body, *node.decorator_list, node.args)),
         own=own,
         inputs=_inputs(node),
@@ -249,39 +249,6 @@ def _fails(node: ast.AST) -> bool:
     if isinstance(node, ast.Raise | ast.Assert):
         return True
     return isinstance(node, ast.Call) and pychecks.last(node.func) in ("fail", "xfail")
-
-
-def _rows(
-    decorators: Sequence[ast.expr], file: _File
-) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
-    """Literals of every parametrized row, and what switches rows off."""
-    rows: list[tuple[str, ...]] = []
-    markers: list[str] = []
-    for decorator in decorators:
-        if not isinstance(decorator, ast.Call) or pychecks.last(decorator.func) != "parametrize":
-            continue
-        for argument in decorator.args[1:2]:
-            for row in argument.elts if isinstance(argument, ast.List | ast.Tuple) else ():
-                rows.append(_row(row))
-                markers += _marks(row, file)
-    return tuple(rows), markers
-
-
-def _row(row: ast.expr) -> tuple[str, ...]:
-    parts = row.args if isinstance(row, ast.Call) and pychecks.last(row.func) == "param" else [row]
-    return tuple(
-        repr(node.value)
-        for part in parts
-        for node in ast.walk(part)
-        if isinstance(node, ast.Constant)
-    )
-
-
-def _marks(row: ast.expr, file: _File) -> Iterator[str]:
-    if isinstance(row, ast.Call):
-        for keyword in row.keywords:
-            if keyword.arg == "marks" and names_in(keyword.value) & (SKIPS | file.aliases):
-                yield f"row: {ast.unparse(keyword.value)[:60]}"
 
 
 def _asserting(tree: ast.Module) -> frozenset[str]:

@@ -18,7 +18,8 @@ _GIVES_UP = re.compile(
     r"\|\|\s*(true|:|exit\s+0|echo\b.*|/bin/true)|;\s*(true|exit\s+0|:)\s*$|^\s*-\s*[a-z$@]|\bset\s\+e\b"
     r"|\bexit\s+(0|\$\(\(0\)\))\b|\btrap\b.*\bexit\b|\btrap\b.*\bEXIT\b|--no-verify\b|\bexec\s+true\b|2>&1\s*\|\s*(cat|tee|true)"
     r"|--(exit-zero|passWithNoTests|pass-with-no-tests|no-fail|exit-0)\b|\bSKIP=|\breturn\s+0\b"
-    r"|success_codes|ignore_errors|ignore_outcome|\ballow_failure\b|^\s*@?(true|:)\s*$"
+    r"|\bignoreFailures\b.*\btrue\b|\bexcludeTest\w*\(|\benabled\s*=\s*false\b|\bonlyIf\b"
+    r"|success_codes|ignore_errors?|ignore_outcome|\ballow_failure\b|^\s*@?(true|:)\s*$"
 )
 _MAKE_VARIABLES = re.compile(
     r"^\s*(override\s+|export\s+)?(SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKE|PATH|PYTEST_ADDOPTS|GOFLAGS|NODE_OPTIONS)"
@@ -120,7 +121,11 @@ def lines_kept(
     for number, line in new:
         before[line] -= 1
         command = line.partition(": ")[2] or line
-        if before[line] < 0 and _GIVES_UP.search(command) and not _is_yaml_item(delta.path, line):
+        if (
+            before[line] < 0
+            and _GIVES_UP.search(command)
+            and not _is_yaml_item(delta.path, command)
+        ):
             yield Finding(
                 path=delta.path, line=number, detail=f"hides a failure: `{command[:100]}`"
             )
@@ -256,6 +261,7 @@ def _sessions(text: str) -> list[tuple[int, str]]:
     """Numbered lines that run or decide something."""
     wanted = re.compile(
         r"\.run|\.install\(|sessions?\b|return|\bskip|success_codes|test|check|exclude|raise"
+        r"|[Ii]gnore|enabled|onlyIf"
     )
     return [
         (number, " ".join(line.split()).rstrip(","))

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from atlas_retry.guard.treechecks import JS_STRENGTH, check_of, text_of, walk
+from atlas_retry.guard.jschecks import JS_STRENGTH
+from atlas_retry.guard.treechecks import check_of, text_of, walk
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
 
 if TYPE_CHECKING:

@@ -25,14 +25,19 @@ def mocks(scene: Scene) -> Iterator[Finding]:
         known, own = imports(new), own_modules(scene)
         existing = functions(old)
         for name, function in functions(new).items():
-            if name not in existing or ast.dump(existing[name]) == ast.dump(function):
+            set_up = name.rpartition(".")[2].lower().startswith("setup") and delta.before
+            before = existing.get(name, _NOTHING if set_up else None)
+            if before is None or ast.dump(before) == ast.dump(function):
                 continue
-            for node in fresh(existing[name], function):
+            for node in fresh(before, function):
                 target = patched(node, known, own) if isinstance(node, ast.Call) else None
                 if target:
                     detail = f"`{target}`, which the test is about, is replaced"
                     yield Finding(path=delta.path, line=_line(node), detail=detail)
         yield from _replaced_imports(delta.path, old, new, own)
+
+
+_NOTHING = ast.Module(body=[], type_ignores=[])
 
 
 def _line(node: ast.AST) -> int | None:
@@ -50,6 +55,8 @@ def patched(node: ast.Call, known: dict[str, str], own: frozenset[str]) -> str |
     first = node.args[0]
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
         parts = first.value.split(".")
+        if places.is_test(f"{'/'.join(parts[:-1])}.py"):
+            parts = known.get(parts[-1], first.value).split(".")
     else:
         origin = known.get(root_of(first), root_of(first)).lstrip(".")
         second = node.args[1] if len(node.args) > 1 else None

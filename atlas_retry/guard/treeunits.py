@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from atlas_retry.guard import lineunits, specchecks, specunits, treechecks
+from atlas_retry.guard import jschecks, lineunits, specchecks, specunits, treechecks
 from atlas_retry.guard.treechecks import literals_of, names_of, text_of, walk
 from atlas_retry.guard.units import Check, Found, Suite, Unit, by_name
 from atlas_retry.syntax import language_of, parse
@@ -44,8 +44,8 @@ def read(path: str, source: bytes) -> Suite:
 
 
 def _unit(path: str, found: Found, language: str, beside: frozenset[str]) -> Unit:
-    reader = specchecks if language in _SPECS else treechecks
-    checks = tuple(reader.checks(found.body, language))
+    read_checks = _CHECKS.get(language, jschecks.checks)
+    checks = tuple(read_checks(found.body, language))
     markers = (*found.markers, *_body_markers(found.body, language))
     return Unit(
         path=path,
@@ -281,3 +281,7 @@ _FINDERS: dict[str, Finder] = {
 }
 _SPECS = frozenset({"ruby", "php", "c", "cpp"})
 """Languages whose tests may also be written in ways that only their lines show."""
+_CHECKS: dict[str, Callable[["Node", str], Iterator[Check]]] = {
+    **dict.fromkeys(("go", "java", "rust"), treechecks.checks),
+    **dict.fromkeys(_SPECS, specchecks.checks),
+}
