@@ -19,8 +19,8 @@ OLDEST_MEASURED: Final = (2, 1, 197)
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)\S* \(Claude Code\)")
 
 INSTALL: Final = (
-    "pip install claude-agent-sdk, which carries it, or npm install -g @anthropic-ai/claude-code@latest,"
-    " or say where it is in agent.path"
+    "pip install claude-agent-sdk, which carries it,"
+    " or npm install -g @anthropic-ai/claude-code@latest, or say where it is in agent.path"
 )
 LOG_IN: Final = "run `claude` and type /login, or set ANTHROPIC_API_KEY"
 
