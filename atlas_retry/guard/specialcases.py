@@ -66,7 +66,7 @@ def _is_telling(literal: str) -> bool:
     if re.fullmatch(r"-?[\d_.]+", bare) and not literal.startswith(("'", '"')):
         digits = bare.replace("_", "").strip("-")
         return len(digits.rstrip("0").replace(".", "")) >= _TELLING_DIGITS
-    if not re.search(r"\w", bare):
+    if not re.search(r"\w", re.sub(r"\\.", "", bare)):
         return False
     return len(bare) > _TELLING_DIGITS and not re.fullmatch(r"[A-Za-z_][\w]*|[A-Za-z]+", bare)
 

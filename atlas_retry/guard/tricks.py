@@ -123,9 +123,12 @@ def framework_patched(scene: Scene) -> Iterator[Finding]:
     own = own_modules(scene)
     for delta, old, new in python(scene):
         known, in_tests = imports(new), places.is_test(delta.path)
+        given = _given(new)
         for node in fresh(old, new):
             if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
                 for target in targets_of(node):
+                    if root_of(target) in given.get(id(node), ()):
+                        continue
                     if _is_foreign(target, known, own, in_tests=in_tests):
                         shown = ast.unparse(target)
                         yield _at(delta.path, node, f"`{shown}` is replaced at run time")
@@ -134,6 +137,17 @@ def framework_patched(scene: Scene) -> Iterator[Finding]:
                     yield _at(delta.path, node, f"`{ast.unparse(node)[:60]}` changes the framework")
             elif isinstance(node, ast.ClassDef):
                 yield from _overridden(delta.path, node)
+
+
+def _given(tree: ast.Module) -> dict[int, frozenset[str]]:
+    """Ids of nodes within functions to the parameters there: these hide what is imported."""
+    found: dict[int, frozenset[str]] = {}
+    for function in ast.walk(tree):
+        if isinstance(function, Function):
+            named = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
+            for part in ast.walk(function):
+                found[id(part)] = found.get(id(part), frozenset()) | named
+    return found
 
 
 def _is_foreign(
