@@ -6,15 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from atlas_retry import config, state, workspace
+from atlas_retry import config, state
 from atlas_retry.errors import UsageError
 from atlas_retry.gate_plan import Plan, Watched
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.redaction import secret_values
 from atlas_retry.settings import Settings
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Workspace
 
 KEPT_VALIDATION_LOGS = 10
 
@@ -34,15 +38,19 @@ class Site:
         return os.path.lexists(self.root / ".git")
 
     @cached_property
-    def git(self) -> workspace.Workspace:
+    def git(self) -> "Workspace":
         """Opened when it is first wanted: to run readers alone, nobody asks git anything."""
-        return workspace.open_workspace(self.root, self.state, environ=self.environ)
+        from atlas_retry.workspace import open_workspace  # noqa: PLC0415 - start-up
+
+        return open_workspace(self.root, self.state, environ=self.environ)
 
     @property
     def facts(self) -> WorkspaceFacts:
         """For reports. Raises WorkspaceError where git is there but cannot be used."""
         if self.has_git:
-            return workspace.facts(self.git)
+            from atlas_retry.workspace import facts  # noqa: PLC0415 - start-up
+
+            return facts(self.git)
         return WorkspaceFacts(name=self.root.name, root=str(self.root))
 
 
@@ -118,12 +126,17 @@ def _durations(site: Site) -> Path:
 
 
 def _watched(site: Site) -> Watched:
-    return Watched(
-        take=lambda: workspace.snapshot(site.git).id,
-        between=lambda before, after: tuple(
-            change.path for change in workspace.changes(site.git, before, after)
-        ),
-    )
+    def take() -> str:
+        from atlas_retry.workspace import snapshot  # noqa: PLC0415 - start-up
+
+        return snapshot(site.git).id
+
+    def between(before: str, after: str) -> tuple[str, ...]:
+        from atlas_retry.workspace import changes  # noqa: PLC0415 - start-up
+
+        return tuple(change.path for change in changes(site.git, before, after))
+
+    return Watched(take=take, between=between)
 
 
 def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:

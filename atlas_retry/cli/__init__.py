@@ -1,5 +1,6 @@
 """The `atlas` command: parse, wire, run, exit code. The one place that turns errors into codes."""
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -7,10 +8,13 @@ from atlas_retry.cli import streams
 from atlas_retry.errors import AtlasError, Interrupted
 
 BROKEN = 3
+GARBAGE_AFTER = 50_000
+"""Objects made between two collections: imports make many, and none of them is garbage."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with the code of DESIGN's table."""
+    gc.set_threshold(GARBAGE_AFTER)
     streams.settle()
     code = _exit_code(arguments)
     sys.exit(BROKEN if streams.no_room() and code == 0 else code)
