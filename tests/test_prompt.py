@@ -13,7 +13,7 @@ from atlas_retry.model import (
     Status,
     Violation,
 )
-from atlas_retry.prompt import Brief, compose
+from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.noise import quiet
 from atlas_retry.prompt.untrusted import elided, harmless_code, harmless_output
@@ -111,7 +111,7 @@ def test_the_code_that_a_fixture_and_a_reexport_lead_to_ranks_above_the_rest() -
 
 
 def test_a_trace_ranks_first() -> None:
-    trace = (Frame(path="src/shop/money.py", line=5),)
+    trace = (Traced(frame=Frame(path="src/shop/money.py", line=5), suspicion=1.0),)
     prompt = compose(replace(brief_of(TESTED), trace=trace))
     assert next(r for r in prompt.ranking if "failing test" not in r).startswith(
         "src/shop/money.py:5 other"

@@ -19,6 +19,16 @@ def _no_paths() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """A function that failing tests ran."""
+
+    frame: Frame
+    """Its first line."""
+    suspicion: float
+    """1: all failing tests ran a line of it, and no passing one did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
     """Everything that a prompt may speak of. Composing it reads files, and only through `read`."""
 
@@ -37,8 +47,8 @@ class Brief:
     protected: tuple[str, ...] = ()
     """Globs that may not be touched."""
     learnings: tuple[str, ...] = ()
-    trace: tuple[Frame, ...] = ()
-    """Functions that the failing tests execute and the passing ones do not, likeliest first."""
+    trace: tuple[Traced, ...] = ()
+    """Functions that the failing tests execute, most suspect first; empty: nothing was traced."""
     settings: PromptSettings = field(default_factory=PromptSettings)
     budget_chars: int = DEFAULT_BUDGET_CHARS
     error_chars: int = DEFAULT_ERROR_CHARS

@@ -4,7 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from atlas_retry.excerpt import Mark, Passage, marked, note_of, passage_at
-from atlas_retry.model import Diagnostic, Frame, GateResult, Kind
+from atlas_retry.model import Diagnostic, GateResult, Kind
+from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.complaints import NO_NAME, named_at_fault
 from atlas_retry.prompt.failing import FailingTest, involved_files, known_path, locate
 from atlas_retry.prompt.graph import Graph, Spot
@@ -33,7 +34,7 @@ class Candidate:
 
 
 def candidates(
-    results: tuple[GateResult, ...], project: Project, trace: tuple[Frame, ...] = ()
+    results: tuple[GateResult, ...], project: Project, trace: tuple[Traced, ...] = ()
 ) -> tuple[Candidate, ...]:
     """Everything worth showing, likeliest first; each passage with its marks."""
     tested = _diagnostics(results, testing=True)

@@ -4,8 +4,12 @@ import re
 
 _ASSERTED = re.compile(r"^E\s+\S|^[\w./-]+\.\w+:\d+: \w+$")
 _DECISIVE = re.compile(
-    r"^\s*(FAIL|FAILED|ERROR|panic|✕|✗|●|Expected|Received|expected|actual|got|want|left|right)\b"
+    r"^\s*(FAIL|FAILED|ERROR|panic|thread '.*panicked|✕|✗|●|Expected|Received|expected|actual"
+    r"|got|want|left|right)\b"
     r"|^\s*assert|\b\w*(Error|Exception|Failure)\b\s*:|timed? ?out|\berror(\[\w+\])?:|: error\b"
+)
+_OUTSIDE = re.compile(
+    r"^\s*(?:at )?.*(?:/rustc/|node:internal|/node_modules/|/site-packages/|\(native\))"
 )
 _NEXT = re.compile(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = re.compile(r"^[\s_^~|=-]*$")
@@ -41,7 +45,7 @@ def _ranks(lines: list[str]) -> list[int]:
     decisive = 0
     pattern = _ASSERTED if any(line.startswith("E  ") for line in lines) else _DECISIVE
     for line in lines:
-        if _EMPTY.match(line):
+        if _EMPTY.match(line) or _OUTSIDE.search(line):
             ranks.append(_DROPPED)
         elif pattern.search(line):
             decisive += 1

@@ -25,7 +25,7 @@ _SUMMARY = re.compile(
     r"^=+ .*\b(passed|failed|errors?|no tests ran)\b.* =+$|^\d+ (passed|failed)\b.*"
     r"|^Found \d+ .*"
     r"|^(Tests?|Test Suites|Ran|FAILED \(|OK \(|Total|TOTAL)\b.*\d.*|^\d+ errors?\b.*"
-    r"|^test result: .*"
+    r"|^test result: FAILED.*"
     r"|^.*\bproblems? \(\d+ errors?.*|^ERROR: Coverage .*|^FAIL Required test coverage.*"
     r"|^error: could not compile.*|^BUILD FAILED.*|^\[ERROR\] Tests run: .*|^# (pass|fail) \d+"
 )

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.project import Project, is_test_path
 from atlas_retry.syntax import ScopeKind
 
-_TEST_PATH = re.compile(
-    r"(^|/)(tests?|testing|specs?|__tests__|testcases)/"
-    r"|(^|/)(test_[^/]*|conftest).py$|_tests?.\\w+$|.(test|spec).\\w+$|Tests?.(java|php)$"
-)
 _TEST_NAME = re.compile(r"^(test|Test|it$|should|spec)|_test$|Test$")
 _PLACES = (
     re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?'),
@@ -37,11 +33,6 @@ class FailingTest:
     """The line of the test that failed; what follows it did not run."""
     frames: tuple[Frame, ...]
     """Inside the project and outside the tests, outermost first."""
-
-
-def is_test_path(path: str) -> bool:
-    """Whether a file holds tests or what belongs to them, by its path alone."""
-    return _TEST_PATH.search(path) is not None
 
 
 def places(text: str, known: frozenset[str]) -> Iterator[Frame]:

@@ -1,11 +1,12 @@
 """Who calls whom, as far as names and imports tell. A guess with weights, not an analysis."""
 
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project, module_of
 from atlas_retry.syntax import Import, Scope, ScopeKind, Use, language_of, uses
 
 MAX_FILES = 400
@@ -16,7 +17,6 @@ MAX_REEXPORTS = 4
 
 _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "constructor", "new", "initialize")
 _SELF = frozenset({"self", "cls", "this", "super()", "$this", "Self", "self.__class__", "super"})
-_PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +59,11 @@ class Graph:
         queue = deque(self.starts)
         while queue and len(found) < MAX_FILES:
             path = queue.popleft()
-            for other in self._neighbours(path):
+            for other in self.project.neighbours(path):
                 if other not in found:
                     found[other] = None
                     queue.append(other)
         return tuple(found)[:MAX_FILES]
-
-    def _neighbours(self, path: str) -> Iterator[str]:
-        for wanted in self.project.imports(path):
-            yield from self.project.resolve(path, wanted)
-        if language_of(path) in _PACKAGE_LANGUAGES:
-            yield from self.project.siblings(path)
 
     @cached_property
     def spots(self) -> tuple[Spot, ...]:
@@ -204,11 +198,14 @@ class Graph:
             through = self.through(path, use.receiver, use.name)
             if through:
                 return through
-        return [
+        same = [
             spot
             for spot in self.by_name.get(use.name, ())
-            if spot.scope.owner and language_of(spot.path) == language_of(path)
+            if language_of(spot.path) == language_of(path)
         ]
+        within = re.split(r"\W+", use.receiver)[-1]
+        named = [s for s in same if within in (module_of(s.path), s.scope.owner)]
+        return named or [spot for spot in same if spot.scope.owner]
 
     def _bare(self, path: str, name: str) -> list[Spot]:
         here = [
@@ -223,7 +220,7 @@ class Graph:
                 found = self._imported(path, wanted, name)
                 if found:
                     return [found]
-        if language_of(path) in _PACKAGE_LANGUAGES:
+        if language_of(path) in PACKAGE_LANGUAGES:
             return [spot for spot in self.by_name.get(name, ()) if not _is_method(spot)]
         return []
 

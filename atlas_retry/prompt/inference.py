@@ -18,8 +18,9 @@ from atlas_retry.prompt.bindings import (
     parsed,
     parts,
 )
-from atlas_retry.prompt.failing import fixture, is_test_path
+from atlas_retry.prompt.failing import fixture
 from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.special import implied
 from atlas_retry.syntax import ScopeKind
 

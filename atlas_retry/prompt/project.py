@@ -1,6 +1,7 @@
 """The project as the prompt sees it: its paths, its sources and which file an import means."""
 
 import posixpath
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
@@ -13,6 +14,14 @@ MAX_SOURCE_BYTES = 1 << 20
 
 _SCRIPT_SUFFIXES = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".d.ts")
 _SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
+PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
+"""Files of one folder see each other."""
+_TEST_PATH = re.compile(
+    r"(^|/)(tests?|testing|specs?|__tests__|testcases|testdata)/"
+    r"|(^|/)(test_[^/]*|conftest)\.py$|_(test|tests|spec)\.\w+$|\.(test|spec)\.\w+$"
+    r"|(^|/)tests?\.rs$|Tests?\.(java|kt|php|cs)$"
+)
+_CRATE = re.compile(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
 _C_LIKE = frozenset({"c", "cpp"})
 
 
@@ -37,6 +46,19 @@ class Project:
         found: dict[str, list[str]] = defaultdict(list)
         for path in sorted(self.paths):
             found[posixpath.basename(path)].append(path)
+        return found
+
+    @cached_property
+    def _crates(self) -> dict[str, list[str]]:
+        """The sources that each Rust package of the project has, by its name in `use`."""
+        found: dict[str, list[str]] = {}
+        for manifest in self._by_name.get("Cargo.toml", ()):
+            named = _CRATE.search((self.source(manifest) or b"").decode("utf-8", "replace"))
+            folder = posixpath.join(posixpath.dirname(manifest), "src")
+            inside = [path for path in self._by_folder.get(folder, ()) if path.endswith(".rs")]
+            if named:
+                first = posixpath.join(folder, "lib.rs")
+                found[named[1].replace("-", "_")] = sorted(inside, key=lambda path: path != first)
         return found
 
     @cached_property
@@ -69,6 +91,15 @@ class Project:
         language = language_of(path)
         folder = self._by_folder.get(posixpath.dirname(path), [])
         return [other for other in folder if language_of(other) == language and other != path]
+
+    def neighbours(self, path: str) -> Iterator[str]:
+        """The files that one sees: by its imports, and by its folder where that is a package."""
+        for wanted in self.imports(path):
+            yield from self.resolve(path, wanted)
+        language = language_of(path)
+        is_own_crate = language == "rust" and is_test_path(path)
+        if language in PACKAGE_LANGUAGES and not is_own_crate:
+            yield from self.siblings(path)
 
     def resolve(self, path: str, wanted: Import) -> tuple[str, ...]:
         """The files of the project that an import in `path` may mean, likeliest first."""
@@ -149,6 +180,8 @@ class Project:
 
     def _parts(self, path: str, wanted: Import) -> Iterator[str]:
         """Rust, Java, Ruby, PHP, shell: the longest tail of the path that is a file."""
+        if path.endswith(".rs"):
+            yield from self._crates.get(wanted.module.partition("::")[0], ())
         whole = wanted.module.replace("::", "/").replace("\\", "/")
         suffix = posixpath.splitext(path)[1]
         if suffix == ".java":
@@ -165,3 +198,15 @@ class Project:
 def _shared(path: str, other: str) -> int:
     """How many leading folders two paths have in common."""
     return len(posixpath.commonpath([path, other]).split("/")) if path and other else 0
+
+
+def is_test_path(path: str) -> bool:
+    """Whether a file holds tests or what belongs to them, by its path alone."""
+    return _TEST_PATH.search(path) is not None
+
+
+def module_of(path: str) -> str:
+    """The name that a file has as a module: its own, or its folder's where it stands for that."""
+    folder, file = posixpath.split(path)
+    stem = file.partition(".")[0]
+    return posixpath.basename(folder) if stem in ("mod", "lib", "index", "__init__") else stem

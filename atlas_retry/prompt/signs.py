@@ -5,21 +5,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from atlas_retry.prompt.failing import FailingTest, is_test_path
+from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.project import is_test_path
 from atlas_retry.syntax import ScopeKind
 
 Shares = dict[Spot, float]
 """By definition; 1 where everything that is looked for was found."""
 
-MIN_LITERAL_CHARS = 8
 MAX_TOLD_CHARS = 20_000
-_LITERAL = re.compile(r"\"([^\"\\\n]{8,})\"|'([^'\\\n]{8,})'|`([^`\\\n]{8,})`")
-_PLACEHOLDER = re.compile(r"\{[^}]*\}|%(?:\(\w+\))?[-#0 +\d.]*[a-zA-Z]|\$\{[^}]*\}")
 _NAMED = re.compile(r"['`\"\u2018]([A-Za-z_]\w+)['`\"\u2019]|\b([A-Za-z_]\w+)\(\)")
 _READ = re.compile(r"\.([A-Za-z_]\w*)\b(?!\s*\()")
 _STORED = re.compile(r"\.([A-Za-z_]\w*)(?:\[[^\]]*\])?\s*(?:[-+*/|&]|//|\*\*)?=(?!=)")
-_RAISED = re.compile(r"\b(?:raise|throw new|throw|panic|Err)\b[\s(]*([\w.:]*)")
 
 
 def functions(graph: Graph) -> tuple[Spot, ...]:
@@ -38,35 +35,6 @@ def messages(tests: Iterable[FailingTest]) -> str:
         lines = test.diagnostic.text.splitlines()
         told += [test.diagnostic.message, *(line[1:] for line in lines if line.startswith("E "))]
     return "\n".join(told)[:MAX_TOLD_CHARS]
-
-
-def worded(graph: Graph, told: str) -> Shares:
-    """Functions that hold a text of the messages, by the length of the longest."""
-    plain = " ".join(told.split())
-    found: Shares = {}
-    for spot in functions(graph):
-        longest = max(map(len, _pieces(graph.body(spot), plain)), default=0)
-        if longest:
-            found[spot] = min(1.0, longest / 24)
-    return found
-
-
-def _pieces(body: str, told: str) -> Iterable[str]:
-    for groups in _LITERAL.findall(body):
-        for piece in _PLACEHOLDER.split("".join(groups)):
-            text = " ".join(piece.split())
-            if len(text) >= MIN_LITERAL_CHARS and " " in text and text in told:
-                yield text
-
-
-def raising(tests: tuple[FailingTest, ...], graph: Graph) -> Shares:
-    """Functions that raise what the tests ended with; less the more do."""
-    kinds = {(test.diagnostic.rule_id or "").rpartition(".")[2] for test in tests} - {""}
-    return _rare(
-        graph,
-        kinds - {"AssertionError"},
-        lambda body: {name.rpartition(".")[2] for name in _RAISED.findall(body)},
-    )
 
 
 def naming(told: str, graph: Graph) -> Shares:

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from atlas_retry.model import Frame
-from atlas_retry.prompt.failing import FailingTest, is_test_path, passing
+from atlas_retry.prompt.brief import Traced
+from atlas_retry.prompt.failing import FailingTest, passing
 from atlas_retry.prompt.flow import Edges, Weights, all_lines, led_to, mean, ochiai, spread
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.links import resolved
-from atlas_retry.prompt.signs import messages, naming, raising, storing, worded
+from atlas_retry.prompt.project import is_test_path
+from atlas_retry.prompt.signs import messages, naming, storing
 from atlas_retry.prompt.words import (
     Topic,
     bags,
@@ -56,8 +57,6 @@ class Evidence:
     """Its class is named by the test."""
     size: float
     """Logarithm of its lines: long ones hold more faults."""
-    special: float
-    """A method that Python calls by itself."""
     used: float
     """Logarithm of how many use it: what all use is seldom broken for one."""
     is_class: float
@@ -69,10 +68,6 @@ class Evidence:
     """As `words`, of the messages and failing lines only."""
     said: float
     """Its name is said by the failing tests."""
-    worded: float
-    """A text of the messages stands in it."""
-    raising: float
-    """It raises what the tests ended with."""
     storing: float
     """It sets what the failing lines read."""
     near: float
@@ -86,29 +81,26 @@ class Evidence:
 
 
 WEIGHTS = Evidence(
-    reach=0.31,
-    blame=0.83,
-    words=0.87,
-    name=0.32,
-    stem=0.27,
+    reach=0.3,
+    blame=0.85,
+    words=1.0,
+    name=0.45,
+    stem=0.15,
     frame=0.3,
     owner=0.45,
-    size=0.25,
-    special=-0.08,
-    used=-0.21,
-    is_class=-0.98,
+    size=0.1,
+    used=-0.15,
+    is_class=-0.85,
     in_tests=-2.0,
     traced=12.0,
-    quoted=0.8,
-    pressing=1.08,
-    said=0.93,
-    worded=0.2,
-    raising=0.1,
-    storing=0.64,
-    near=0.16,
-    home=0.83,
-    kin=0.34,
-    spectrum=0.46,
+    quoted=0.65,
+    pressing=1.25,
+    said=1.0,
+    storing=0.7,
+    near=0.15,
+    home=0.8,
+    kin=0.35,
+    spectrum=0.55,
 )
 FLOOR = 1e-4
 FRAME_FADE = 0.75
@@ -129,8 +121,6 @@ class _Scene:
     callers: Counter[Spot]
     pressing: Weights
     quoted: Weights
-    worded: Weights
-    raising: Weights
     storing: Weights
     near: Weights
     innermost: frozenset[Spot]
@@ -138,7 +128,7 @@ class _Scene:
 
 
 def suspects(
-    tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Frame, ...] = ()
+    tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ...] = ()
 ) -> tuple[Suspect, ...]:
     """Candidates, likeliest first."""
     scene = _scene(tests, graph, trace)
@@ -158,7 +148,7 @@ def suspects(
     return tuple(sorted(found, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
 
 
-def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Frame, ...]) -> _Scene:
+def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ...]) -> _Scene:
     edges = resolved(graph)
     others = passing(tests, graph)
     about = topic(tests, others, graph)
@@ -179,8 +169,6 @@ def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Frame, ...
         callers=_callers({*failing, *healthy}, edges),
         pressing=overlap(about.pressing, bodies),
         quoted=naming(told, graph),
-        worded=worded(graph, told),
-        raising=raising(tests, graph),
         storing=storing(tests, graph),
         near=spread(dict.fromkeys(last, 1.0), edges, all_lines),
         innermost=last,
@@ -216,12 +204,12 @@ def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> Framed:
     return found
 
 
-def _traced(trace: tuple[Frame, ...], graph: Graph) -> Weights:
+def _traced(trace: tuple[Traced, ...], graph: Graph) -> Weights:
     found: Weights = {}
-    for rank, frame in enumerate(trace):
-        spot = graph.at(frame.path, frame.line)
+    for one in trace:
+        spot = graph.at(one.frame.path, one.frame.line)
         if spot:
-            found.setdefault(spot, FRAME_FADE**rank)
+            found[spot] = max(found.get(spot, 0.0), one.suspicion)
     return found
 
 
@@ -235,7 +223,7 @@ def evidence(tests: tuple[FailingTest, ...], scene: _Scene) -> Iterator[tuple[Sp
 
 def _evidence(spot: Spot, scene: _Scene) -> Evidence:
     reach = scene.failing.get(spot, 0.0)
-    name, owner = spot.scope.name, (spot.scope.owner or "").rpartition(".")[2]
+    owner = (spot.scope.owner or "").rpartition(".")[2]
     return Evidence(
         reach=math.log(reach + FLOOR) - math.log(FLOOR),
         blame=reach / (reach + scene.healthy.get(spot, 0.0) + FLOOR),
@@ -245,7 +233,6 @@ def _evidence(spot: Spot, scene: _Scene) -> Evidence:
         frame=scene.framed.get(spot, ((), 0.0))[1],
         owner=float(owner in scene.about.asked),
         size=math.log(spot.scope.end_line - spot.scope.def_line + 1),
-        special=float(name.startswith("__")),
         used=math.log(1 + scene.callers[spot]),
         is_class=float(spot.scope.kind is ScopeKind.CLASS),
         in_tests=float(is_test_path(spot.path)),
@@ -253,8 +240,6 @@ def _evidence(spot: Spot, scene: _Scene) -> Evidence:
         quoted=scene.quoted.get(spot, 0.0),
         pressing=scene.pressing.get(spot, 0.0),
         said=said_share(spot, scene.about.asked),
-        worded=scene.worded.get(spot, 0.0),
-        raising=scene.raising.get(spot, 0.0),
         storing=scene.storing.get(spot, 0.0),
         near=math.log(scene.near.get(spot, 0.0) + FLOOR) - math.log(FLOOR),
         home=float(any(spot.path == other.path for other in scene.innermost)),

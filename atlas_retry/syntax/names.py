@@ -54,6 +54,7 @@ _CALLS = frozenset(
         "decorator",
     }
 )
+_TOKENS = "token_tree"
 _CALLEE_FIELDS = ("function", "constructor", "type", "macro", "method", "name")
 
 
@@ -103,6 +104,8 @@ def _used(nodes: "list[Node]", start_line: int, end_line: int) -> Iterator[Use]:
 
 def _receiver(node: "Node") -> str | None:
     parent = node.parent
+    if parent is not None and parent.type == _TOKENS:
+        return _receiver_among_tokens(node)
     if parent is None or parent.type not in _MEMBERS:
         return None
     for field in _OWNER_FIELDS:
@@ -112,10 +115,20 @@ def _receiver(node: "Node") -> str | None:
     return None
 
 
+def _receiver_among_tokens(node: "Node") -> str | None:
+    """Of a name in the arguments of a Rust macro, which are tokens and no expressions."""
+    link = node.prev_sibling
+    before = link.prev_sibling if link is not None and link.type in (".", "::") else None
+    return (before.text or b"").decode("utf-8", "replace") if before is not None else None
+
+
 def _is_callee(node: "Node") -> bool:
     """Whether the name, or the member expression that it ends, is what a call calls."""
     holder = node
     parent = node.parent
+    if parent is not None and parent.type == _TOKENS:
+        after = node.next_sibling
+        return after is not None and (after.text or b"").startswith(b"(")
     while parent is not None:
         if parent.type in _CALLS:
             fields = (parent.child_by_field_name(field) for field in _CALLEE_FIELDS)

@@ -1,0 +1,86 @@
+"""What leads from a failing test to the code at fault where the language is not Python."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from atlas_retry.prompt import compose
+from atlas_retry.prompt.project import is_test_path
+from tests.briefs import brief_of, failed
+
+RUST: Mapping[str, str] = {
+    "Cargo.toml": '[package]\nname = "fruit-box"\n',
+    "src/lib.rs": (
+        "mod eval;\npub struct Crate(u8);\nimpl Crate {\n"
+        "    pub fn holds(&self, n: u8) -> bool {\n        eval::is_inside(self.0, n)\n    }\n}\n"
+    ),
+    "src/eval.rs": "pub fn is_inside(size: u8, n: u8) -> bool {\n    n > size\n}\n",
+    "tests/other.rs": "fn holds_nothing() -> bool {\n    false\n}\n",
+    "tests/box.rs": (
+        "use fruit_box::Crate;\n#[test]\nfn small() {\n"
+        '    assert!(make().holds(3), "too small");\n}\n'
+        "fn make() -> Crate {\n    todo!()\n}\n"
+    ),
+}
+CARGO_LOG = """\
+running 1 test
+small --- FAILED
+
+failures:
+
+---- small stdout ----
+
+thread 'small' (77) panicked at tests/box.rs:4:5:
+too small
+stack backtrace:
+   0: core::panicking::panic_fmt
+             at /rustc/598/library/core/src/panicking.rs:80:14
+   1: box::small
+             at ./tests/box.rs:4:5
+   2: core::ops::function::FnOnce::call_once
+             at /rustc/598/library/core/src/ops/function.rs:250:5
+
+failures:
+    small
+
+test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.05s
+"""
+
+
+def test_a_crate_a_macro_and_a_module_path_lead_from_a_rust_test_into_its_implementation() -> None:
+    prompt = compose(brief_of(failed("cargo test", CARGO_LOG), files=RUST))
+    code = [entry for entry in prompt.ranking if "failing test" not in entry]
+    assert {entry.split()[1] for entry in code[:3]} >= {"is_inside", "Crate.holds"}
+    assert not any(entry.startswith("tests/other.rs") for entry in code)
+
+
+def test_a_condensed_panic_keeps_its_message_and_drops_the_frames_of_the_language() -> None:
+    log = CARGO_LOG + "".join(
+        CARGO_LOG.replace("small", f"small_{n}").replace("too small", f"too small {n}")
+        for n in range(30)
+    )
+    text = compose(brief_of(failed("cargo test", log), files=RUST)).text
+    assert "too small" in text
+    assert "/rustc/" not in text
+
+
+@pytest.mark.parametrize(
+    ("path", "is_test"),
+    [
+        ("tests/a.py", True),
+        ("pkg/test_a.py", True),
+        ("conftest.py", True),
+        ("a_test.go", True),
+        ("src/a.spec.ts", True),
+        ("src/a.test.tsx", True),
+        ("src/tests.rs", True),
+        ("src/test/java/AThing.java", True),
+        ("CartTest.java", True),
+        ("src/latest.py", False),
+        ("src/contest.go", False),
+        ("src/inspect.ts", False),
+        ("attestation.rs", False),
+    ],
+)
+def test_files_of_tests_are_known_by_their_path(path: str, *, is_test: bool) -> None:
+    assert is_test_path(path) is is_test
