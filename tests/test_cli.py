@@ -15,7 +15,7 @@ from typer._click import Command
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from atlas_retry.cli.app import app
+from atlas_retry.cli.app import application
 from atlas_retry.cli.help import EXAMPLES, GROUPS
 from tests.projects import CALC, FIXED, UNITTEST, Project, git, make_project
 
@@ -315,7 +315,7 @@ def commands(group: TyperGroup, above: str = "") -> dict[str, Command]:
 
 
 def test_every_command_is_in_a_group_and_has_an_example_that_it_understands() -> None:
-    top = get_command(app)
+    top = get_command(application())
     assert isinstance(top, TyperGroup)
     assert set(top.commands) == {name for names in GROUPS.values() for name in names}
     known = commands(top)

@@ -1,23 +1,13 @@
 """The command line's shape: which commands there are and how one is called."""
 
+import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from atlas_retry import __version__
-from atlas_retry.cli import (
-    checks,
-    configuration,
-    history,
-    hooks,
-    judging,
-    learnings,
-    resuming,
-    runs,
-    setup,
-    workspaces,
-)
 from atlas_retry.cli.help import GroupedCommands, add_examples
 
 
@@ -25,16 +15,21 @@ def _leave(code: object, **_: object) -> None:
     raise typer.Exit(code if isinstance(code, int) else 0)
 
 
-app = typer.Typer(
-    name="atlas",
-    cls=GroupedCommands,
-    help="Make a project's checks pass.",
-    no_args_is_help=True,
-    rich_markup_mode=None,  # start-up: rich would be imported for every --help
-    pretty_exceptions_enable=False,
-    result_callback=_leave,
-    context_settings={"help_option_names": ["-h", "--help"]},
+MODULES = (
+    "checks",
+    "judging",
+    "runs",
+    "history",
+    "resuming",
+    "learnings",
+    "workspaces",
+    "hooks",
+    "setup",
+    "configuration",
 )
+"""Of this package, in the order of `--help`; each adds its commands."""
+CHECKS = frozenset({"validate", "format", "lint", "test"})
+"""What is called most is built alone: start-up."""
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callback
@@ -43,7 +38,6 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callb
         raise typer.Exit
 
 
-@app.callback()
 def _top(
     *,
     version: Annotated[
@@ -53,26 +47,31 @@ def _top(
     """Make a project's checks pass."""
 
 
-for _commands in (
-    checks,
-    judging,
-    runs,
-    history,
-    resuming,
-    learnings,
-    workspaces,
-    hooks,
-    setup,
-    configuration,
-):
-    _commands.add_to(app)
-add_examples(app)
+def application(modules: Sequence[str] = MODULES) -> typer.Typer:
+    """The command line with the commands of these modules."""
+    app = typer.Typer(
+        name="atlas",
+        cls=GroupedCommands,
+        help="Make a project's checks pass.",
+        no_args_is_help=True,
+        rich_markup_mode=None,  # start-up: rich would be imported for every --help
+        pretty_exceptions_enable=False,
+        result_callback=_leave,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_top)
+    for name in modules:
+        import_module(f"atlas_retry.cli.{name}").add_to(app)
+    add_examples(app)
+    return app
 
 
 def run_command(arguments: Sequence[str] | None) -> int:
     """Run one command line; its exit code. Typer itself tells usage errors, and exits with 2."""
+    told = list(sys.argv[1:] if arguments is None else arguments)
+    app = application(("checks",) if told[:1] and told[0] in CHECKS else MODULES)
     try:
-        app(args=list(arguments) if arguments is not None else None, prog_name="atlas")
+        app(args=told, prog_name="atlas")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0
