@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from atlas_retry.prompt import compose
-from atlas_retry.prompt.project import is_test_path
+from atlas_retry.prompt.project import Project, is_test_path
 from tests.briefs import brief_of, failed
 
 RUST: Mapping[str, str] = {
@@ -62,6 +62,38 @@ def test_a_condensed_panic_keeps_its_message_and_drops_the_frames_of_the_languag
     text = compose(brief_of(failed("cargo test", log), files=RUST)).text
     assert "too small" in text
     assert "/rustc/" not in text
+
+
+VITEST: Mapping[str, str] = {
+    "src/index.ts": (
+        "export function upper(): '';\nexport function upper(text: string): string;\n"
+        "export function upper(text?: string) {\n"
+        "  return shout(text ?? '');\n}\n"
+        "function shout(text: string) {\n  return text.toLowerCase();\n}\n"
+        "export function lower(text: string) {\n  return text;\n}\n"
+    ),
+    "test/upper.test.ts": (
+        'import { expect, test, describe } from "vitest";\nimport { upper } from "../src";\n'
+        'describe("upper", () => {\n  test("a word", () => {\n'
+        '    expect(upper("a")).toBe("A");\n  });\n});\n'
+    ),
+}
+VITEST_LOG = """\
+ FAIL  test/upper.test.ts > upper > a word
+AssertionError: expected 'a' to be 'A' // Object.is equality
+ \u276f test/upper.test.ts:5:24
+"""
+
+
+def test_a_test_that_is_named_like_a_function_leads_to_the_function_that_is_written_out() -> None:
+    prompt = compose(brief_of(failed("vitest run", VITEST_LOG), files=VITEST))
+    code = [entry for entry in prompt.ranking if "failing test" not in entry]
+    assert {entry.split()[0] for entry in code[:2]} == {"src/index.ts:3", "src/index.ts:6"}
+
+
+def test_a_java_test_sees_the_package_that_it_tests() -> None:
+    paths = ("a/src/test/java/p/BoxTest.java", "a/src/main/java/p/Box.java")
+    assert Project(lambda _: b"", lambda: paths).siblings(paths[0]) == [paths[1]]
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,9 @@ class Graph:
         here = [
             Spot(path, scope)
             for scope in self.project.definitions(path)
-            if scope.name == name and (scope.depth == 0 or scope.kind is not ScopeKind.VARIABLE)
+            if scope.name == name
+            and scope.kind is not ScopeKind.TEST
+            and (scope.depth == 0 or scope.kind is not ScopeKind.VARIABLE)
         ]
         if here:
             return [spot for spot in here if not _is_method(spot)] or here[:1]
@@ -235,7 +237,7 @@ class Graph:
     def _find_exported(self, path: str, name: str, depth: int) -> Spot | None:
         """A name of a module, followed through what the module itself imports."""
         for scope in self.project.definitions(path):
-            if scope.depth == 0 and scope.name == name:
+            if scope.depth == 0 and scope.name == name and scope.kind is not ScopeKind.TEST:
                 return Spot(path, scope)
         if depth == 0:
             return None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 
-from atlas_retry.syntax import Import, Scope, definitions, imports, language_of
+from atlas_retry.syntax import Import, Scope, ScopeKind, definitions, imports, language_of
 
 MAX_READS = 4_000
 """Files read for one prompt, whatever the size of the tree."""
@@ -80,17 +80,23 @@ class Project:
 
     def _definitions(self, path: str) -> tuple[Scope, ...]:
         source = self.source(path)
-        return definitions(path, source) if source is not None else ()
+        found = definitions(path, source) if source is not None else ()
+        return _written(found) if language_of(path) in _SCRIPTS else found
 
     def _imports(self, path: str) -> tuple[Import, ...]:
         source = self.source(path)
         return imports(path, source) if source is not None else ()
 
     def siblings(self, path: str) -> list[str]:
-        """Files of the same folder and language: one package in Go, Java and C."""
+        """Files of the same folder and language: one package in Go, Java and C.
+
+        Java's tests are of the package that they test, in a tree of their own.
+        """
         language = language_of(path)
-        folder = self._by_folder.get(posixpath.dirname(path), [])
-        return [other for other in folder if language_of(other) == language and other != path]
+        folder = posixpath.dirname(path)
+        folders = dict.fromkeys((folder, folder.replace("src/test/", "src/main/", 1)))
+        files = [file for one in folders for file in self._by_folder.get(one, ())]
+        return [other for other in files if language_of(other) == language and other != path]
 
     def neighbours(self, path: str) -> Iterator[str]:
         """The files that one sees: by its imports, and by its folder where that is a package."""
@@ -203,6 +209,16 @@ def _shared(path: str, other: str) -> int:
 def is_test_path(path: str) -> bool:
     """Whether a file holds tests or what belongs to them, by its path alone."""
     return _TEST_PATH.search(path) is not None
+
+
+def _written(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """Without the declarations of overloads: of one name, the function that is written out."""
+    longest = {s.qualified_name: s for s in sorted(scopes, key=lambda scope: scope.lines)}
+    return tuple(
+        scope
+        for scope in scopes
+        if scope.kind is not ScopeKind.FUNCTION or longest[scope.qualified_name] is scope
+    )
 
 
 def module_of(path: str) -> str:
