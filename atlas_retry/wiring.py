@@ -29,6 +29,7 @@ from atlas_retry.purse import Purse
 from atlas_retry.redaction import clean, redact, secret_values
 from atlas_retry.settings import GuardMode, attempts_allowed
 from atlas_retry.site import Site, failing_gates, plan, remember
+from atlas_retry.trace import traced
 from atlas_retry.triage import against_baseline
 
 
@@ -217,7 +218,11 @@ def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRe
     """The next attempt's request; its prompt is written where a person can read it."""
     settings = journey.site.settings
     scratch = journey.folder.scratch(number)
-    prompt = compose(brief_of(journey, progress, number))
+    brief = brief_of(journey, progress, number)
+    if settings.context.trace:
+        executed = traced(progress.latest, settings.gates, plan(journey.site, scratch))
+        brief = replace(brief, trace=executed)
+    prompt = compose(brief)
     prompt_file = scratch / "prompt.md"
     prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
     session_id, session_cost_usd = _conversation(journey, progress, number)

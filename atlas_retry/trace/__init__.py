@@ -1,0 +1,110 @@
+"""Runs failing Python tests once more to see what they execute and the passing ones do not.
+
+Writes to its scratch folder only; a trace that cannot be had is an empty one.
+"""
+
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import sqrt
+from pathlib import Path
+
+import msgspec
+
+from atlas_retry.gate_plan import Plan, command_of
+from atlas_retry.model import Frame, Gate, Kind, Validation
+from atlas_retry.process import run
+from atlas_retry.prompt import Traced
+
+PLUGIN = "atlas_tracing"
+TIMEOUT_S = 120.0
+MAX_TRACED = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one process of a traced run saw."""
+
+    failed: int
+    passed: int
+    lines: tuple[tuple[str, int, str, int, int, int], ...]
+    """Path, first line of the function, its name, line, failing and passing tests that ran it."""
+
+
+def traced(failed: Validation, gates: Iterable[Gate], plan: Plan) -> tuple[Traced, ...]:
+    """The functions that failing tests ran, most suspect first; empty where none could be traced.
+
+    `plan.logs` is the scratch folder. Raises Interrupted.
+    """
+    by_name = {gate.name: gate for gate in gates}
+    found: list[Seen] = []
+    for number, result in enumerate(failed.failures):
+        tests = tuple(d.test_id for d in result.diagnostics if d.test_id and ".py::" in d.test_id)
+        gate = by_name.get(result.name)
+        if result.kind is Kind.TEST and tests and gate:
+            found += _seen(gate, tests, plan, f"trace-{number}")
+    return ranked(found)
+
+
+def _seen(gate: Gate, tests: tuple[str, ...], plan: Plan, name: str) -> list[Seen]:
+    """What the gate's own command shows of these tests and of their neighbours."""
+    folder = plan.logs / name
+    asked = folder / "asked.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(__file__).with_name(f"{PLUGIN}.py"), folder)
+        asked.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": tests}))
+        command = command_of(gate, gate.run, plan, name)
+        run(
+            replace(
+                command,
+                env=_environment(command.env, asked),
+                timeout_s=min(TIMEOUT_S, gate.timeout_s or TIMEOUT_S),
+                keep_daemons=False,
+            )
+        )
+        told = sorted(folder.glob("seen-*.json"))
+        return [msgspec.json.decode(one.read_bytes(), type=Seen) for one in told]
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def _environment(env: Mapping[str, str], asked: Path) -> dict[str, str]:
+    """The gate's own, with the plugin in it and everything that pytest writes beside it."""
+    folder = asked.parent
+    added = f"-p {PLUGIN} -o cache_dir={shlex.quote(str(folder / 'cache'))}"
+    paths = [str(folder), env.get("PYTHONPATH", "")]
+    return {
+        **env,
+        "ATLAS_TRACE": str(asked),
+        "COVERAGE_FILE": str(folder / "coverage"),
+        "PYTEST_ADDOPTS": f"{env.get('PYTEST_ADDOPTS', '')} {added}".strip(),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": ":".join(filter(None, paths)),
+    }
+
+
+def ranked(seen: Iterable[Seen]) -> tuple[Traced, ...]:
+    """Ochiai's figure of each function's most suspect line; the functions of equal ones in order.
+
+    Source: Abreu, Zoeteweij, van Gemund, "On the accuracy of spectrum-based fault localization",
+    2007.
+    """
+    failing, passing = Counter[tuple[str, int, str, int]](), Counter[tuple[str, int, str, int]]()
+    failed = 0
+    for one in seen:
+        failed += one.failed
+        for path, first, name, line, bad, good in one.lines:
+            failing[path, first, name, line] += bad
+            passing[path, first, name, line] += good
+    best: dict[tuple[str, int, str], float] = {}
+    for place, bad in failing.items():
+        figure = bad / sqrt(failed * (bad + passing[place]))
+        best[place[:3]] = max(best.get(place[:3], 0.0), figure)
+    order = sorted(best.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(
+        Traced(frame=Frame(path=path, line=first, function=name), suspicion=figure)
+        for (path, first, name), figure in order[:MAX_TRACED]
+    )

@@ -1,0 +1,137 @@
+"""A real pytest project whose fault no reading of the source leads to."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.diagnostics import ToolOutput, diagnose
+from atlas_retry.gate_plan import Plan
+from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
+from atlas_retry.process import Command, run
+from atlas_retry.prompt import Brief, Traced, compose
+from atlas_retry.trace import Seen, ranked, traced
+
+PROJECT: Mapping[str, str] = {
+    "shop/__init__.py": "",
+    "shop/rules.py": (
+        "RULES = {}\n\n\n"
+        "def rule(key):\n    def keep(function):\n        RULES[key] = function\n"
+        "        return function\n    return keep\n\n\n"
+        "@rule('a')\ndef plain(value):\n    return value\n\n\n"
+        "@rule('b')\ndef halved(value):\n    return value // 3\n\n\n"
+        "@rule('c')\ndef doubled(value):\n    return value * 2\n"
+    ),
+    "shop/engine.py": (
+        "import importlib\n\n\n"
+        "def price(key, value):\n"
+        "    rules = importlib.import_module('shop.' + 'selur'[::-1]).RULES\n"
+        "    return rules[key](value)\n"
+    ),
+    "test_shop.py": (
+        "from shop.engine import price\n\n\n"
+        "def test_a():\n    assert price('a', 4) == 4\n\n\n"
+        "def test_b():\n    assert price('b', 4) == 2\n\n\n"
+        "def test_c():\n    assert price('c', 4) == 8\n"
+    ),
+}
+GATE = Gate(name="test", kind=Kind.TEST, run=f"{sys.executable} -m pytest -q")
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    for path, text in PROJECT.items():
+        file = tmp_path / "work" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    environ = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return Plan(root=tmp_path / "work", logs=tmp_path / "logs", environ=environ)
+
+
+def _failed(gate: Gate, plan: Plan) -> Validation:
+    ended = run(
+        Command(
+            argv=("/bin/sh", "-c", f"{gate.run} -p no:cacheprovider"),
+            cwd=plan.root,
+            env=plan.environ,
+            timeout_s=60,
+        )
+    )
+    told = ToolOutput(
+        command=gate.run,
+        kind=gate.kind,
+        exit_code=ended.exit_code,
+        stdout=ended.stdout.text,
+        stderr=ended.stderr.text,
+    )
+    result = GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.run,
+        status=Status.FAILED,
+        success=False,
+        exit_code=ended.exit_code,
+        stdout=told.stdout,
+        diagnostics=diagnose(told).diagnostics,
+    )
+    return Validation(results=(result,))
+
+
+def _files(root: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in root.rglob("*") if file.is_file()}
+
+
+def test_a_trace_names_the_function_that_no_reading_leads_to(plan: Plan) -> None:
+    validation = _failed(GATE, plan)
+    brief = Brief(
+        validation=validation,
+        read=lambda path: (plan.root / path).read_bytes() if (plan.root / path).is_file() else None,
+        paths=lambda: tuple(PROJECT),
+    )
+    found = traced(validation, (GATE,), plan)
+    assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
+    assert "halved" not in compose(brief).text
+    assert "return value // 3" in compose(replace(brief, trace=found)).text
+
+
+def test_a_trace_writes_nothing_into_the_workspace(plan: Plan) -> None:
+    validation = _failed(GATE, plan)
+    (plan.root / "pytest.ini").write_text("[pytest]\naddopts = --junitxml=out.xml -x\n")
+    before = _files(plan.root)
+    assert traced(validation, (GATE,), plan)
+    assert _files(plan.root) == before
+
+
+@pytest.mark.parametrize(
+    "command", ["exit 1", "/nonexistent/python -m pytest", "sleep 60 # too long"]
+)
+def test_a_trace_that_cannot_be_had_is_empty(plan: Plan, command: str) -> None:
+    gate = replace(GATE, run=command, timeout_s=0.5)
+    assert traced(_failed(GATE, plan), (gate,), plan) == ()
+
+
+def test_failures_of_other_tools_are_not_run_again(plan: Plan) -> None:
+    gate = replace(GATE, run="touch ran", kind=Kind.LINT)
+    result = GateResult(
+        name="test", kind=Kind.LINT, command="", status=Status.FAILED, success=False
+    )
+    assert traced(Validation(results=(result,)), (gate,), plan) == ()
+    assert not (plan.root / "ran").exists()
+
+
+def test_the_workers_of_a_distributed_run_are_counted_together() -> None:
+    first = Seen(failed=1, passed=0, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 1, 0)))
+    second = Seen(failed=1, passed=3, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 0, 3)))
+    found = [(one.frame.function, round(one.suspicion, 2)) for one in ranked([first, second])]
+    assert found == [("f", 1.0), ("g", 0.35)]
+
+
+def test_nothing_seen_is_nothing_traced() -> None:
+    assert ranked([Seen(failed=0, passed=4, lines=())]) == tuple[Traced, ...]()
