@@ -1,14 +1,17 @@
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atlas_retry.excerpt import Mark, excerpt, marked, passage_at
-from atlas_retry.model import Attempt, Diagnostic, Frame, GateResult, Kind, Region, Status
+from atlas_retry.model import Attempt, Diagnostic, Frame, Gate, GateResult, Kind, Region, Status
 from atlas_retry.prompt import compose
-from tests.briefs import PROJECT, PYTEST_LOG, brief_of
+from atlas_retry.settings import PromptSettings
+from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
 
 TEXT = st.text(max_size=400)
+FENCED_FROM_CHARS = 500
 PATHS = st.sampled_from([*PROJECT, "gone.py", "a/b.go", "", "\udcff.py"])
 LINES = st.integers(min_value=-3, max_value=60)
 DIAGNOSTICS = st.builds(
@@ -69,6 +72,35 @@ def test_no_prompt_is_over_its_budget_or_unencodable(
     text = compose(brief).text
     assert len(text) <= budget
     text.encode("utf-8")
+    opened = text.count("<data-c0ffee>\n")
+    assert opened == text.count("\n</data-c0ffee>")
+    assert opened or budget < FENCED_FROM_CHARS
+
+
+MANY_WORDS = replace(
+    brief_of(failed("pytest -q " + "tests/test_cart.py " * 40, PYTEST_LOG)),
+    protected=tuple(f"protected/{n}/**" for n in range(80)),
+    gates=tuple(Gate(name=f"g{n}", kind=Kind.LINT, run=f"tool-{n} --check") for n in range(40)),
+    learnings=tuple(f"learning {n} " + "word " * 30 for n in range(20)),
+    settings=PromptSettings(preamble="We use tabs. " * 200),
+    history=(Attempt(number=1, agent="x", summary="tried " * 99, error="no " * 99),),
+    attempt=2,
+)
+
+
+@pytest.mark.parametrize("budget", [500, 700, 1_000, 1_500, 2_500, 6_000])
+def test_the_assertion_survives_in_any_budget_from_500(budget: int) -> None:
+    text = compose(replace(MANY_WORDS, budget_chars=budget)).text
+    assert "E       assert 1 == 2" in text
+    assert len(text) <= budget
+
+
+def test_what_was_left_out_and_where_the_whole_output_is_are_told_to_the_agent() -> None:
+    log = "".join(f"src/shop/cart.py:{n}:1: E{n} broken {n} thing\n" for n in range(1, 301))
+    prompt = compose(replace(brief_of(failed("mytool", log, Kind.LINT)), budget_chars=3_000))
+    assert any("more errors" in told for told in prompt.left_out)
+    assert f"Left out: {', '.join(prompt.left_out)}." in prompt.text
+    assert "Full output: /state/logs/1" in prompt.text
 
 
 @RELAXED

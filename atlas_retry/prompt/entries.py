@@ -17,6 +17,7 @@ MAX_FIRST_LINE_CHARS = 300
 MAX_RAW_CHARS = 4 << 20
 """Of a stream in which nothing was recognised; its ends."""
 MAX_SUMMARY_CHARS = 300
+MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
 MAX_PLACES = 12
 MAX_ENTRIES = 60
 WHOLE_SHARE = 0.5
@@ -78,7 +79,7 @@ def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
 
 
 def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
-    heading = headline(result)
+    heading = headline(result, max(MIN_COMMAND_CHARS, min(room // 4, MAX_COMMAND_CHARS)))
     summary = harmless_output(quoting.redact(_summary(result)))
     fixed = len(heading) + len(summary) + 2
     body = _body(result, max(0, room - fixed), quoting)
@@ -86,14 +87,18 @@ def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
     return Quoted(text=text, left_out=body.left_out)
 
 
-def headline(result: GateResult) -> str:
+def headline(result: GateResult, command_chars: int) -> str:
     """`### lint failed: the command (exit code 1)`; a timeout says its reason."""
     said = result.status.value.replace("_", " ")
     ended = f" (exit code {result.exit_code})" if result.exit_code is not None else ""
     error = result.error or ""
     reason = f"\n{error}" if error and not error.startswith("exit code") else ""
-    command = elided(result.command or "(no command)", 400).replace("\n", " ")
+    command = _shortened(" ".join((result.command or "(no command)").split()), command_chars)
     return harmless_output(f"### {result.name} {said}: {command}{ended}{reason}")
+
+
+def _shortened(line: str, limit: int) -> str:
+    return line if len(line) <= limit else f"{line[: limit // 2]} ... {line[-limit // 2 :]}"
 
 
 def _summary(result: GateResult) -> str:
