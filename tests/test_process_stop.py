@@ -252,7 +252,7 @@ def test_a_second_signal_ends_what_runs_no_command() -> None:
 
 
 def test_handlers_are_put_back() -> None:
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR1)
     before = [signal.getsignal(number) for number in numbers]
     with handle_signals():
         assert [signal.getsignal(number) for number in numbers] != before
@@ -260,7 +260,11 @@ def test_handlers_are_put_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("signum", "code"),
+    [
+        *((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)),
+        *((signal.SIGQUIT, 131), (signal.SIGALRM, 142), (signal.SIGVTALRM, 154)),
+    ],
 )
 def test_a_signal_to_us_leaves_nothing_running(signum: int, code: int) -> None:
     number = token()
@@ -308,6 +312,18 @@ def test_the_second_interrupt_does_not_wait() -> None:
         driver.send_signal(signal.SIGINT)
         assert finish(driver, within_s=5)[0] == 130
     assert alive(number) == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])
+def test_a_signal_that_says_nothing_changes_nothing(signum: int) -> None:
+    number = f"0.3{token()}"
+    with start_python(DRIVER, "0.2", f"sleep {number}; kill -{signum} $$; exit 6") as driver:
+        until(lambda: len(alive(number)) >= 3)
+        driver.send_signal(signum)
+        exit_code, out = finish(driver)
+    # to the commands themselves it means what it always does
+    ended = "exited 6" if signum == signal.SIGWINCH else f"signalled {-signum}"
+    assert (exit_code, out.splitlines()[1]) == (0, ended)
 
 
 def test_an_ignored_signal_stays_ignored() -> None:

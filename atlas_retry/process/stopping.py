@@ -15,6 +15,13 @@ from atlas_retry.errors import Interrupted
 from atlas_retry.process import family
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_UNHEARD = (
+    *(signal.SIGQUIT, signal.SIGXCPU),
+    *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
+)
+"""Would kill us on the spot; timers outlive an exec, so a caller may have set one as a deadline."""
+MEANINGLESS = (signal.SIGUSR1, signal.SIGUSR2)
+"""Would kill us as well, and say nothing that we know of."""
 
 
 class _Request:
@@ -98,25 +105,29 @@ def _forget() -> None:
 def handle_signals() -> Iterator[None]:
     """Within, INT, TERM and HUP become requests to stop; Ctrl-Z halts the commands as well.
 
-    Signals that were ignored on entry (nohup) stay ignored. A second one kills what is running, or
-    raises Interrupted where nothing is. For the main thread only (ValueError elsewhere). Requests
-    made before entry or left over on exit are forgotten.
+    Where the caller has no handler of its own, `ENDING_UNHEARD` are such requests too, and USR1 and
+    USR2 do nothing. Signals that were ignored on entry (nohup) stay ignored. A second request kills
+    what is running, or raises Interrupted where nothing is. For the main thread only (ValueError
+    elsewhere). Requests made before entry or left over on exit are forgotten.
     """
     _forget()
-    earlier = {number: signal.getsignal(number) for number in (*ENDING, signal.SIGTSTP)}
+    unheard = dict.fromkeys(ENDING_UNHEARD, _on_ending) | dict.fromkeys(MEANINGLESS, _on_nothing)
+    unheard[signal.SIGTSTP] = _on_halt
+    earlier = {number: signal.getsignal(number) for number in (*ENDING, *unheard)}
     for number in ENDING:
         if earlier[number] is not signal.SIG_IGN:
             signal.signal(number, _on_ending)
-    if earlier[signal.SIGTSTP] is signal.SIG_DFL:
-        signal.signal(signal.SIGTSTP, _on_halt)
+    for number, handler in unheard.items():
+        if earlier[number] is signal.SIG_DFL:
+            signal.signal(number, handler)
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # inherited; the kernel would throw every exit status away
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         yield
     finally:
-        for number, handler in earlier.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number, before in earlier.items():
+            signal.signal(number, signal.SIG_DFL if before is None else before)
         _forget()
 
 
@@ -125,6 +136,10 @@ def _on_ending(signum: int, _: FrameType | None) -> None:
     request_stop(signum)
     if again and not family.leaders():
         raise Interrupted(signum)
+
+
+def _on_nothing(_signum: int, _frame: FrameType | None) -> None:
+    """Not SIG_IGN, which the commands would inherit."""
 
 
 def _on_halt(signum: int, _: FrameType | None) -> None:
