@@ -7,10 +7,10 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 from typer._click import Command
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -22,8 +22,7 @@ from tests.projects import CALC, FIXED, UNITTEST, Project, git, make_project
 LIMIT_S = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     code: int
     out: str
     err: str
@@ -61,6 +60,16 @@ def test_the_exit_code_is_the_same_in_every_form(
 ) -> None:
     gates(project, line)
     assert atlas(project, "validate", *form).code == code
+
+
+def test_nothing_is_imported_from_the_workspace(project: Project) -> None:
+    gates(project, "exit 1")
+    named = ("typer", "msgspec", "yaml", "rich", "json", "sqlite3", "tomllib", "shutil", "IPython")
+    for name in named:
+        (project.root / f"{name}.py").write_text(f"open('{name}-was-imported', 'w')\n")
+    for arguments in (("validate", "--json"), ("retry", "."), ("log",), ("config", "show")):
+        atlas(project, *arguments)
+    assert list(project.root.glob("*-was-imported")) == []
 
 
 def test_json_is_one_document_alone_on_stdout(project: Project) -> None:
