@@ -88,9 +88,11 @@ def _verb(arguments: Sequence[str]) -> str:
 
 
 def _error(verb: str, status: int | None, stderr: str) -> GitError:
-    said = [line.removeprefix("fatal: ") for line in stderr.splitlines() if line.strip()]
+    said = [line for line in stderr.splitlines() if line.strip()]
     remedy = next((line.strip() for line in said if "--add safe.directory" in line), None)
-    first = said[0] if said else f"exit code {status}"
+    # a wrapper may speak before git does
+    own = [line for line in said if line.startswith(("fatal: ", "error: "))]
+    first = (own or said or [f"exit code {status}"])[0].removeprefix("fatal: ")
     return GitError(f"git {verb} failed: {first}", status=status, remedy=remedy)
 
 
@@ -114,20 +116,31 @@ def split(output: bytes) -> list[str]:
 
 @cache
 def check_version(path: str | None) -> None:
-    """Raise WorkspaceError unless a git that is new enough is on `path` (the PATH to search)."""
+    """Raise WorkspaceError unless a git that is new enough is on `path` (the PATH to search).
+
+    One that says more than git does (a wrapper with a banner) is refused: what it prints is read.
+    """
     env = {"LC_ALL": "C"} | ({"PATH": path} if path is not None else {})
     try:
         out = os.fsdecode(git("--version", cwd=Path("/"), env=env))
     except GitError as error:
-        import shutil  # noqa: PLC0415 - start-up
-
-        remedy = None if shutil.which("git", path=path) else "install git"
+        remedy = None if _program(path) else "install git"
         raise WorkspaceError(error.message, remedy=remedy) from error
-    found = re.search(r"git version (\d+)\.(\d+)", out)
-    version = (int(found[1]), int(found[2])) if found else (0, 0)
-    if version < MINIMUM:
-        wanted = ".".join(map(str, MINIMUM))
+    wanted = ".".join(map(str, MINIMUM))
+    found = re.fullmatch(r"git version (\d+)\.(\d+).*\n", out)
+    if not found:
         raise WorkspaceError(
-            f"git {wanted} or newer is needed, and this is {out.strip()!r}",
+            f"{_program(path)} is not git alone: asked for its version it says {out.strip()!r}",
+            remedy=f"put git {wanted} or newer itself first on PATH",
+        )
+    if (int(found[1]), int(found[2])) < MINIMUM:
+        raise WorkspaceError(
+            f"git {wanted} or newer is needed, and {_program(path)} is {out.strip()!r}",
             remedy="install a newer git",
         )
+
+
+def _program(path: str | None) -> str | None:
+    import shutil  # noqa: PLC0415 - start-up
+
+    return shutil.which("git", path=path)

@@ -1,0 +1,75 @@
+"""Faults of the machine as a person meets them: a process, its streams and its exit code."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from tests.projects import FIXED, Project, make_project
+
+LIMIT_S = 60.0
+
+
+class Ended(Struct, frozen=True):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def atlas(project: Project, *arguments: str, cwd: Path | None = None, **variables: str) -> Ended:
+    done = subprocess.run(
+        (sys.executable, "-m", "atlas_retry", *arguments),
+        cwd=cwd or project.root,
+        env=project.environ | variables,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def gates(project: Project, *lines: str) -> None:
+    project.configure(validation={"lint": list(lines)})
+
+
+def wrapped_git(folder: Path, before: str) -> str:
+    """A PATH on which `git` says something before git does."""
+    real = shutil.which("git")
+    folder.mkdir()
+    wrapper = folder / "git"
+    wrapper.write_text(f'#!/bin/sh\n{before}\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_a_git_that_says_more_than_git_is_named(project: Project, tmp_path: Path) -> None:
+    path = wrapped_git(tmp_path / "bin", "echo 'corporate git, version 9'")
+    ended = atlas(project, "retry", ".", "--ai-fix", PATH=path)
+    assert ended.code == 3
+    assert f"{tmp_path}/bin/git is not git alone" in ended.err
+    assert "corporate git" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_what_a_wrapper_of_git_says_on_stderr_hides_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    path = wrapped_git(tmp_path / "bin", "echo 'error is logged' >&2")
+    project.attempt(1, {"calc.py": FIXED})
+    assert atlas(project, "retry", ".", "--ai-fix", PATH=path).code == 0
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(project.root / ".atlas", elsewhere / ".atlas")
+    ended = atlas(project, "retry", str(elsewhere), PATH=path)
+    assert ended.code == 3
+    assert "is not under git" in ended.err
