@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.reports import REPORTS, Subject
 
 Destination = tuple[str, Path]
@@ -12,27 +12,51 @@ Destination = tuple[str, Path]
 
 
 def destination(option: str) -> Destination:
-    """What `FORMAT=PATH` names. Raises UsageError that lists the formats."""
+    """What `FORMAT=PATH` names.
+
+    Raises UsageError that lists the formats, or says why no file can be there: before anything has
+    run, for then nothing is lost by it.
+    """
     name, _, path = option.partition("=")
     formats = ", ".join(REPORTS)
     if name not in REPORTS:
         raise UsageError(f"--report {option}: unknown format; use one of {formats}")
     if not path:
         raise UsageError(f"--report {option}: no path; write --report {name}=PATH")
+    if why := _why_no_file(Path(path).absolute()):
+        raise UsageError(f"--report {option}: {why}")
     return name, Path(path)
+
+
+def _why_no_file(path: Path) -> str | None:
+    if path.is_dir():
+        return f"{path} is a folder"
+    if path.exists():
+        return None if os.access(path, os.W_OK) else f"{path} cannot be written"
+    above = next(folder for folder in path.parents if os.path.lexists(folder))
+    if not above.is_dir():
+        return f"{above} is no folder"
+    return None if os.access(above, os.W_OK | os.X_OK) else f"{above} cannot be written"
 
 
 def write_reports(subject: Subject, destinations: Iterable[Destination]) -> tuple[Path, ...]:
     """Write every report and return the files. A reader sees the old file or the new, never half.
 
-    Missing folders are made. Raises UsageError naming the first file that cannot be written.
+    Missing folders are made. Raises AtlasError naming the files that could not be written, once all
+    others are.
     """
     rendered = [(path, REPORTS[name](subject)) for name, path in destinations]
+    faults = []
     for path, text in rendered:
         try:
             _write(path, text.encode())
         except OSError as error:
-            raise UsageError(f"cannot write the report {path}: {error.strerror}") from error
+            faults.append(f"{path} ({error.strerror})")
+    if faults:
+        raise AtlasError(
+            f"a report cannot be written: {', '.join(faults)}",
+            remedy="make room there, or name another place; what it would have said stands above",
+        )
     return tuple(path for path, _ in rendered)
 
 

@@ -73,3 +73,26 @@ def test_what_a_wrapper_of_git_says_on_stderr_hides_nothing(
     ended = atlas(project, "retry", str(elsewhere), PATH=path)
     assert ended.code == 3
     assert "is not under git" in ended.err
+
+
+def test_a_report_for_which_there_is_no_room_is_told_and_nothing_is_clean(project: Project) -> None:
+    gates(project, "true")
+    ended = atlas(project, "validate", "--report", "json=/dev/full")
+    assert ended.code == 3
+    assert "clean: 1 of 1 gates passed" in ended.out
+    assert "a report cannot be written: /dev/full (No space left on device)" in ended.err
+
+
+def test_a_report_that_can_be_nowhere_is_refused_before_a_gate_runs(project: Project) -> None:
+    gates(project, "touch ran")
+    ended = atlas(project, "validate", "--report", "json=calc.py/report.json")
+    assert (ended.code, ended.out) == (2, "")
+    assert not (project.root / "ran").exists()
+
+
+def test_a_step_summary_that_nobody_asked_us_for_changes_no_exit_code(project: Project) -> None:
+    gates(project, "exit 1")
+    full = "/dev/full"
+    ended = atlas(project, "validate", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=full)
+    assert ended.code == 1
+    assert "no step summary in /dev/full: No space left on device" in ended.err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.report_files import destination, write_reports
 from atlas_retry.reports import REPORTS
 from tests.reports.samples import SUBJECTS
@@ -54,12 +54,19 @@ def test_standard_output_is_a_file_too() -> None:
     assert write_reports(RED, [("json", Path(os.devnull))])
 
 
-@pytest.mark.parametrize("blocked", ["file/report.json", "."])
-def test_what_cannot_be_written_is_named(tmp_path: Path, blocked: str) -> None:
+@pytest.mark.parametrize("blocked", ["file/report.json", "file/no/report.json", "."])
+def test_where_no_file_can_be_is_refused_before_anything_runs(tmp_path: Path, blocked: str) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UsageError, match="cannot write the report"):
-        write_reports(RED, [("json", tmp_path / blocked)])
-    assert names_in(tmp_path) == ["file"]
+    with pytest.raises(UsageError, match=r"is a folder|is no folder"):
+        destination(f"json={tmp_path / blocked}")
+
+
+def test_what_cannot_be_written_is_named_and_costs_no_other_report(tmp_path: Path) -> None:
+    wanted = [("json", Path("/dev/full")), ("html", tmp_path / "report.html")]
+    with pytest.raises(AtlasError, match="/dev/full") as caught:
+        write_reports(RED, wanted)
+    assert caught.value.exit_code == 3
+    assert names_in(tmp_path) == ["report.html"]
 
 
 ENDLESS = """

@@ -102,5 +102,8 @@ def _tell_github(subject: "Subject", *, to_stderr: bool) -> None:
 
     print(REPORTS["github"](subject), end="", file=sys.stderr if to_stderr else sys.stdout)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(REPORTS["markdown"](subject))
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(REPORTS["markdown"](subject))
+        except OSError as error:  # nobody asked us for it: the verdict is the same without
+            print(f"warning: no step summary in {summary}: {error.strerror}", file=sys.stderr)
