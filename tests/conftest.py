@@ -1,12 +1,23 @@
 """What every test gets: no home but its own, and an environment made from nothing."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 Write = Callable[..., Path]
+
+
+def pytest_configure() -> None:
+    """A shell's background job ignores SIGINT, and one under `nohup` SIGHUP, as its children would.
+
+    A handler that does nothing is as good for us and is not inherited.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture
