@@ -4,8 +4,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry import (
     agents,
@@ -35,8 +37,7 @@ from atlas_retry.reports.handoff import handoff
 from atlas_retry.site import Site, open_site
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """What a command line asks of every workspace."""
 
     ai_fix: bool = False
@@ -50,8 +51,7 @@ class Asked:
     record: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(Struct, frozen=True, kw_only=True):
     """A run that has ended, and where."""
 
     site: Site | None
@@ -80,8 +80,7 @@ class Finished:
         return of_run(self.outcome, patches=patches, prompts=prompts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(Struct, frozen=True, kw_only=True):
     """What became of a batch."""
 
     finished: tuple[Finished, ...]
@@ -121,8 +120,7 @@ def run_one(site: Site, asked: Asked, emit: Emit, purse: Purse | None = None) ->
         return run_locked(site, asked, emit, purse=purse)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoingOn:
+class GoingOn(Struct, frozen=True, kw_only=True):
     """A run that was cut off and goes on."""
 
     run_id: str

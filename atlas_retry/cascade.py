@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import Outcome

@@ -5,9 +5,10 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
+
+from msgspec import Struct, field
 
 from atlas_retry.events import (
     AgentActivity,
@@ -50,8 +51,7 @@ def is_live(stream: TextIO, environ: Mapping[str, str], *, plain: bool = False) 
     return stream.isatty() and not refused and not any(environ.get(n) for n in ("CI", "NO_COLOR"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Printer:
+class Printer(Struct, frozen=True, kw_only=True):
     """Append-only lines without control codes."""
 
     stream: TextIO
@@ -74,8 +74,7 @@ class Printer:
             print(text, file=self.stream, flush=True)
 
 
-@dataclass(slots=True, kw_only=True)
-class JobLog:
+class JobLog(Struct, kw_only=True):
     """Lines in the log of a GitHub job: none of them a command to the runner, each gate a group.
 
     What tools print may look like a command (`::error::`, `::add-mask::`): between our own ones the
@@ -123,16 +122,14 @@ class JobLog:
         print(text, file=self.stream, flush=True)
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Struct):
     """One gate under way, as the live view shows it."""
 
     started_s: float
     last_line: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class LiveScreen:
+class LiveScreen(Struct, kw_only=True):
     """Lines above, what is running now below; started with the first event."""
 
     stream: TextIO

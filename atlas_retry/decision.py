@@ -1,7 +1,8 @@
 """When a run ends and as what: every stop rule in one pure function, and the order of attempts."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import (
@@ -19,8 +20,7 @@ from atlas_retry.settings import attempts_allowed
 MAX_REJECTIONS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """What a run may spend, and on what."""
 
     budget: Budget
@@ -31,8 +31,7 @@ class Limits:
     attempts_configured: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
+class Elsewhere(Struct, frozen=True, kw_only=True):
     """What the runs that share this one's budget have come to, this one left out."""
 
     cost_usd: float = 0.0
@@ -43,8 +42,7 @@ class Elsewhere:
     """What the next attempt of this run may cost; None = unlimited."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """Everything a run has come to so far."""
 
     baseline: Validation
@@ -86,8 +84,7 @@ def _cost_usd(attempt: Attempt) -> float:
     return (attempt.cost_usd or 0.0) + attempt.reviews_usd + reviews
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class End(Struct, frozen=True, kw_only=True):
     """Why a run is over."""
 
     verdict: Verdict

@@ -1,6 +1,6 @@
 """Keep secrets out of what an agent says: its words are logged, kept and shown. Asks nobody."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from atlas_retry.events import AgentActivity, AnswerRetried, Emit, Event, TransportRetried
 from atlas_retry.model import Agent, AgentReply, AgentRequest

@@ -1,7 +1,8 @@
 """What the loop is given: a run to make, and what it may do to the world. Does nothing itself."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.decision import Limits, Progress
 from atlas_retry.events import Emit
@@ -17,8 +18,7 @@ from atlas_retry.model import (
 from atlas_retry.settings import OnExhausted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Taken(Struct, frozen=True, kw_only=True):
     """A snapshot, as the loop sees it."""
 
     id: str
@@ -28,8 +28,7 @@ class Taken:
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class Judgement(Struct, frozen=True, kw_only=True):
     """What the guard says of an attempt's changes."""
 
     violations: tuple[Violation, ...] = ()
@@ -39,8 +38,7 @@ class Judgement:
     """False: violations are told, nothing is put back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
+class Effects(Struct, frozen=True, kw_only=True):
     """What a run does to the world, each a callable, so that the loop itself is plain."""
 
     snapshot: Callable[[str], Taken]
@@ -66,8 +64,7 @@ class Effects:
     emit: Emit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """What a run is about."""
 
     run_id: str

@@ -10,8 +10,9 @@ Interrupted                 ended by a signal; not an error of anybody
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
+
+from msgspec import Struct
 
 
 class AtlasError(Exception):
@@ -31,8 +32,7 @@ class UsageError(AtlasError):
     exit_code: ClassVar[int] = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where in a configuration: a file with 1-based line and column, or another source's name."""
 
     source: str

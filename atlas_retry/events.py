@@ -1,9 +1,11 @@
 """What happens, as frozen values; observers are callables that take one. Nothing prints here."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import ClassVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.model import (
     AgentReply,
@@ -24,8 +26,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """What an event belongs to; filled in by the emitter, not by who reports."""
 
     workspace: str | None = None
@@ -37,8 +38,7 @@ class Scope:
     """Kind of the first gate that blocked in the latest validation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """Something that happened. `message` is one line for a person."""
 
     kind: ClassVar[str] = "event"
@@ -90,8 +90,7 @@ def following(emit: Emit, scope: Scope) -> Emit:
     return stamped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice(Event):
+class Notice(Event, frozen=True, kw_only=True):
     """Anything a person should read that has no event of its own."""
 
     kind: ClassVar[str] = "notice"
@@ -102,8 +101,7 @@ class Notice(Event):
         return self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationStarted(Event):
+class ValidationStarted(Event, frozen=True, kw_only=True):
     """All gates are about to run."""
 
     kind: ClassVar[str] = "validation_started"
@@ -114,8 +112,7 @@ class ValidationStarted(Event):
         return f"running {len(self.gates)} gates"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateStarted(Event):
+class GateStarted(Event, frozen=True, kw_only=True):
     """A command of a gate runs now."""
 
     kind: ClassVar[str] = "gate_started"
@@ -127,8 +124,7 @@ class GateStarted(Event):
         return f"{self.gate}: {self.command}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateProgress(Event):
+class GateProgress(Event, frozen=True, kw_only=True):
     """A sign of life; not stored."""
 
     kind: ClassVar[str] = "gate_progress"
@@ -137,8 +133,7 @@ class GateProgress(Event):
     elapsed_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateFinished(Event):
+class GateFinished(Event, frozen=True, kw_only=True):
     """The last word on one gate in this validation."""
 
     kind: ClassVar[str] = "gate_finished"
@@ -150,8 +145,7 @@ class GateFinished(Event):
         return f"{self.result.name} {self.result.status} ({self.result.duration_ms} ms){tail}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationFinished(Event):
+class ValidationFinished(Event, frozen=True, kw_only=True):
     """Every gate that can run has run."""
 
     kind: ClassVar[str] = "validation_finished"
@@ -163,8 +157,7 @@ class ValidationFinished(Event):
         return f"{passed} of {len(self.validation.results)} gates passed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixerFinished(Event):
+class FixerFinished(Event, frozen=True, kw_only=True):
     """A gate's own `fix` command ended."""
 
     kind: ClassVar[str] = "fixer_finished"
@@ -179,8 +172,7 @@ class FixerFinished(Event):
         return f"fixer of {self.gate} changed {files}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted(Event):
+class RunStarted(Event, frozen=True, kw_only=True):
     """A snapshot holds what is there; nothing has been changed yet."""
 
     kind: ClassVar[str] = "run_started"
@@ -194,8 +186,7 @@ class RunStarted(Event):
         return f"run in {self.workspace.root}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptStarted(Event):
+class AttemptStarted(Event, frozen=True, kw_only=True):
     """Emitted before any money is spent; an observer that raises stops the attempt."""
 
     kind: ClassVar[str] = "attempt_started"
@@ -214,8 +205,7 @@ class AttemptStarted(Event):
         return f"attempt {self.number}{of}: {self.agent} {self.model or ''}".rstrip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentActivity(Event):
+class AgentActivity(Event, frozen=True, kw_only=True):
     """What the agent is doing: which tool, which file."""
 
     kind: ClassVar[str] = "agent_activity"
@@ -228,8 +218,7 @@ class AgentActivity(Event):
         return self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportRetried(Event):
+class TransportRetried(Event, frozen=True, kw_only=True):
     """The agent repeats a request by itself; `[RETRY n] ...`. Never counts as an attempt."""
 
     kind: ClassVar[str] = "transport_retried"
@@ -241,8 +230,7 @@ class TransportRetried(Event):
         return f"[RETRY {self.number}] {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentReplied(Event):
+class AgentReplied(Event, frozen=True, kw_only=True):
     """The agent's turn is over, and paid; nothing has been judged yet."""
 
     kind: ClassVar[str] = "agent_replied"
@@ -254,8 +242,7 @@ class AgentReplied(Event):
         return f"attempt {self.number}: the agent's turn is over ({self.reply.status})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRetried(Event):
+class AnswerRetried(Event, frozen=True, kw_only=True):
     """A part of an agent's answer cannot be used and is asked for again, up to a limit."""
 
     kind: ClassVar[str] = "answer_retried"
@@ -268,8 +255,7 @@ class AnswerRetried(Event):
         return f"[RETRY {self.number}] {self.reason}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ViolationsFound(Event):
+class ViolationsFound(Event, frozen=True, kw_only=True):
     """The guard refused changes of an attempt, and they were put back."""
 
     kind: ClassVar[str] = "violations_found"
@@ -282,8 +268,7 @@ class ViolationsFound(Event):
         return f"{len(self.violations)} violations: {first.rule} in {first.path}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptFinished(Event):
+class AttemptFinished(Event, frozen=True, kw_only=True):
     """Emitted after the validation that follows the agent's turn."""
 
     kind: ClassVar[str] = "attempt_finished"
@@ -306,8 +291,7 @@ def _attempt_message(attempt: Attempt, max_attempts: int | None) -> str:
     return f"{validation.failed_step} failed (attempt {attempt.number}{of})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFinished(Event):
+class RunFinished(Event, frozen=True, kw_only=True):
     """The run has ended; nothing follows."""
 
     kind: ClassVar[str] = "run_finished"
@@ -319,8 +303,7 @@ class RunFinished(Event):
         return f"{self.outcome.verdict}{tail}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceFinished(Event):
+class WorkspaceFinished(Event, frozen=True, kw_only=True):
     """One of several workspaces has ended, as the `number`-th of `total`."""
 
     kind: ClassVar[str] = "workspace_finished"

@@ -1,9 +1,10 @@
 """How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from atlas_retry.gate_results import Reading
 from atlas_retry.model import Gate, GateResult, Validation
@@ -33,8 +34,7 @@ GIT_LOCAL = frozenset(
 """Set while git runs a hook; a test that makes a repository of its own would write into ours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class Watched(Struct, frozen=True, kw_only=True):
     """How a validation sees that files changed; None where there is no git to ask."""
 
     take: Callable[[], str]
@@ -43,8 +43,7 @@ class Watched:
     """The paths that differ between two ids."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """How to run gates in one workspace."""
 
     root: Path

@@ -1,9 +1,11 @@
 """What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status
 from atlas_retry.process import Completed, Ended
@@ -18,8 +20,7 @@ CANNOT_EXECUTE, NOT_FOUND = 126, 127
 """Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """What reading a gate's end needs beside the gate."""
 
     root: Path

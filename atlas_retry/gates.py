@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import groupby
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.events import (
     Emit,
@@ -128,8 +130,7 @@ def _run_one(gate: Gate, log_name: str, plan: Plan, emit: Emit) -> GateResult:
     return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """One shell line of a gate, to be run."""
 
     gate: Gate
@@ -165,8 +166,7 @@ def _decides(gate: Gate, plan: Plan) -> bool:
     return gate.required and not (plan.flake_reruns and gate.kind is Kind.TEST)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Watch:
+class _Watch(Struct, kw_only=True):
     """Turns what happens to commands into events, and their ends into results."""
 
     jobs: Sequence[Job]

@@ -7,9 +7,9 @@ drew, but a terminal that has become narrower has wrapped them: its rest would s
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from msgspec import Struct, field
 from rich.control import Control
 from rich.segment import ControlType
 from rich.text import Text
@@ -23,8 +23,7 @@ NO_SIZE = (80, 24)
 ERASE_BELOW = "\x1b[J"
 
 
-@dataclass(slots=True, kw_only=True)
-class LiveRegion:
+class LiveRegion(Struct, kw_only=True):
     """Draws the rows that `render` makes for a width, ten times a second until it is closed.
 
     Everything goes out in one write, so nothing flickers.

@@ -4,7 +4,8 @@ Everything it touches comes in as `Effects`; it starts no process, reads no file
 """
 
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.decision import End, Progress, best, compared, decide
 from atlas_retry.effects import Effects, Run, Taken

@@ -3,9 +3,11 @@
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry import batch, config, process, state, unfinished, workspace
 from atlas_retry.batch import Asked, Done, Finished
@@ -140,8 +142,7 @@ def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSe
         return BatchSettings()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Course:
+class _Course(Struct, kw_only=True):
     """How a batch goes: who has ended, and whether more may start."""
 
     settings: BatchSettings
@@ -167,8 +168,7 @@ class _Course:
             self.cascade = now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Crew:
+class _Crew(Struct, frozen=True, kw_only=True):
     """What every run of a batch is given."""
 
     asked: Asked

@@ -6,9 +6,10 @@ the workspace unless the field says otherwise; bytes that are not UTF-8 are surr
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class Kind(StrEnum):
@@ -65,8 +66,7 @@ class Verdict(StrEnum):
         return self in (Verdict.CLEAN, Verdict.FIXED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportFile:
+class ReportFile(Struct, frozen=True, kw_only=True):
     """A machine-readable file that a gate writes beside its output."""
 
     format: str
@@ -74,8 +74,7 @@ class ReportFile:
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(Struct, frozen=True, kw_only=True):
     """One configured command that must exit 0."""
 
     name: str
@@ -106,8 +105,7 @@ class Gate:
     """Globs that limit what a review gate reads; empty = the whole diff."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class Region(Struct, frozen=True, kw_only=True):
     """1-based, end inclusive (SARIF 2.1.0 §3.30); None = not told by the tool."""
 
     start_line: int
@@ -116,8 +114,7 @@ class Region:
     end_column: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(Struct, frozen=True, kw_only=True):
     """One level of a traceback, outermost first."""
 
     path: str
@@ -125,8 +122,7 @@ class Frame:
     function: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True, kw_only=True):
     """One complaint of one tool; fields named as in SARIF 2.1.0."""
 
     tool: str
@@ -149,8 +145,7 @@ class Diagnostic:
     """It is there at `triage.baseline` too, without the change."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateResult:
+class GateResult(Struct, frozen=True, kw_only=True):
     """What one run of one gate did. `stdout` and `stderr` keep head and tail, cut in the middle."""
 
     name: str
@@ -188,8 +183,7 @@ class GateResult:
         return self.required and not self.success
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
+class Validation(Struct, frozen=True, kw_only=True):
     """One run of all gates."""
 
     results: tuple[GateResult, ...] = ()
@@ -232,8 +226,7 @@ def _fingerprints_of(result: GateResult) -> Iterable[str]:
     return told or [f"{result.name}:{result.status}"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """Of a run. None = unlimited, 0 = none at all."""
 
     attempts: int | None = 3
@@ -251,8 +244,7 @@ class ChangeStatus(StrEnum):
     """Only the mode or the type of the entry."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """One path that differs between two snapshots."""
 
     path: str
@@ -265,8 +257,7 @@ class Change:
     new_mode: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class Violation(Struct, frozen=True, kw_only=True):
     """One thing that an attempt may not do."""
 
     rule: str
@@ -295,8 +286,7 @@ class Tree(Protocol):
         """As in `Change.old_mode`; None where there is nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
+class Tokens(Struct, frozen=True, kw_only=True):
     """Usage as the Messages API counts it."""
 
     input: int = 0
@@ -323,8 +313,7 @@ class ReplyStatus(StrEnum):
     """No CLI, no key, not logged in, overloaded for too long: never counts as an attempt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRequest:
+class AgentRequest(Struct, frozen=True, kw_only=True):
     """What an agent is asked. Its edits go into the workspace, not into the reply."""
 
     prompt: str
@@ -356,8 +345,7 @@ class AgentRequest:
     its answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentReply:
+class AgentReply(Struct, frozen=True, kw_only=True):
     """What came back. Every figure is of this turn alone."""
 
     status: ReplyStatus
@@ -385,8 +373,7 @@ class AgentReply:
 Agent = Callable[[AgentRequest], AgentReply]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """One agent turn and the validation after it."""
 
     number: int
@@ -424,8 +411,7 @@ class Attempt:
     validation: Validation | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceFacts:
+class WorkspaceFacts(Struct, frozen=True, kw_only=True):
     """Where a validation ran, for reports."""
 
     name: str
@@ -434,8 +420,7 @@ class WorkspaceFacts:
     dirty: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """One run, ended."""
 
     run_id: str

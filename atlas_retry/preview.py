@@ -2,8 +2,9 @@
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from atlas_retry import config, gates, workspace
 from atlas_retry.model import Gate, Validation

@@ -1,8 +1,9 @@
 """A failure that another runner recorded, made as good as one of our own. Runs nothing."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.gate_results import Reading, with_diagnostics

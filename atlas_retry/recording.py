@@ -2,10 +2,11 @@
 
 import os
 import shutil
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import workspace
 from atlas_retry.agents.scripted import DELETE, FILES, PROMPT, REPLY, reviews_file
@@ -31,8 +32,7 @@ def open_folder(folder: Path, root: Path) -> Path:
     return folder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorder:
+class Recorder(Struct, frozen=True, kw_only=True):
     """An agent that asks another one and keeps what came of it."""
 
     agent: Agent

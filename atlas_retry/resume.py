@@ -4,9 +4,11 @@ Refuses where the workspace has moved on since.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import batch, history, process, state, workspace
 from atlas_retry.decision import Progress
@@ -19,8 +21,7 @@ from atlas_retry.site import Site
 MAX_SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
+class _Scene(Struct, frozen=True, kw_only=True):
     """A run that was cut off, and the workspace as it is now."""
 
     git: workspace.Workspace

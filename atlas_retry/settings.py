@@ -1,8 +1,9 @@
 """What a configuration says, as values with their defaults. Reading one is `config.py`'s work."""
 
 import sys
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from atlas_retry.model import Budget, Gate, Kind, Session
 
@@ -34,8 +35,7 @@ class OnCascade(StrEnum):
     ALERT = "alert"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrySettings:
+class RetrySettings(Struct, frozen=True, kw_only=True):
     """The `retry` section."""
 
     ai_retry_enabled: bool = True
@@ -49,8 +49,7 @@ class RetrySettings:
     on_failure: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSettings:
+class AgentSettings(Struct, frozen=True, kw_only=True):
     """The `agent` section."""
 
     backend: str = "claude-code"
@@ -66,8 +65,7 @@ class AgentSettings:
     extra_args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextSettings:
+class ContextSettings(Struct, frozen=True, kw_only=True):
     """The `context` section."""
 
     max_chars: int = 16_000
@@ -75,8 +73,7 @@ class ContextSettings:
     trace: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptSettings:
+class PromptSettings(Struct, frozen=True, kw_only=True):
     """The `prompt` section: the user's own words, added to every prompt."""
 
     preamble: str = ""
@@ -84,8 +81,7 @@ class PromptSettings:
     """Kind or name of a gate, and what to say when it failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardSettings:
+class GuardSettings(Struct, frozen=True, kw_only=True):
     """The `guard` section."""
 
     mode: GuardMode = GuardMode.BLOCK
@@ -93,8 +89,7 @@ class GuardSettings:
     allow: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CascadeSettings:
+class CascadeSettings(Struct, frozen=True, kw_only=True):
     """The `batch.cascade_detection` section."""
 
     enabled: bool = True
@@ -103,16 +98,14 @@ class CascadeSettings:
     on_cascade: OnCascade = OnCascade.PAUSE_AND_ALERT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSettings:
+class BatchSettings(Struct, frozen=True, kw_only=True):
     """The `batch` section."""
 
     jobs: int = 2
     cascade: CascadeSettings = field(default_factory=CascadeSettings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """A whole configuration, checked."""
 
     gates: tuple[Gate, ...]

@@ -1,6 +1,6 @@
 """What an agent's turn comes to: guard and gates, until what passed is what is there."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from atlas_retry.decision import Progress
 from atlas_retry.effects import Effects, Judgement, Taken

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry import config, state
 from atlas_retry.errors import UsageError
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 KEPT_VALIDATION_LOGS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True, dict=True):
     """One workspace with its configuration."""
 
     root: Path

@@ -1,8 +1,9 @@
 """Which failures are there without the change: what fails now, run on a revision before it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from atlas_retry import gates, workspace
 from atlas_retry.events import Emit, Notice

@@ -3,10 +3,12 @@
 import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry import gates, judge, review, state, workspace
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
@@ -33,8 +35,7 @@ from atlas_retry.trace import traced
 from atlas_retry.triage import against_baseline
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFolder:
+class RunFolder(Struct, frozen=True, kw_only=True):
     """Where a run keeps its prompts, logs and transcripts, in the state directory."""
 
     path: Path
@@ -75,8 +76,7 @@ def limits(site: Site, *, with_agent: bool, attempts_flag: int | None) -> Limits
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Journey:
+class Journey(Struct, frozen=True, kw_only=True):
     """One run's surroundings: the site, its folder, its git, who is asked and who listens."""
 
     site: Site

@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from msgspec import Struct, field
 
 from tests.projects import CALC, TEST, git
 from tests.repositories import entries, git_bytes
@@ -43,8 +43,7 @@ FORMAT = "printf x >> formatted.txt; [ $(wc -c < formatted.txt) -gt 1 ] || exit 
 PYTEST_FREE = f"{sys.executable} -S -m unittest -q"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crash:
+class Crash(Struct, frozen=True, kw_only=True):
     """A project that holds every kind of a user's work, with a state directory of its own."""
 
     root: Path
@@ -153,8 +152,7 @@ def _configuration(agent: Path, ledger: Path) -> dict[str, object]:
     }
 
 
-@dataclass(slots=True, kw_only=True)
-class Tally:
+class Tally(Struct, kw_only=True):
     """What many moments came to."""
 
     moments: int = 0

@@ -9,13 +9,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import cast
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+
+class Block(Struct, frozen=True, kw_only=True):
     """One content block: text, or a tool call when `tool` is set."""
 
     text: str = ""
@@ -25,8 +25,7 @@ class Block:
     """The call's arguments as they are streamed, JSON or not; None: `input`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """One turn of the model."""
 
     blocks: tuple[Block, ...]
@@ -40,8 +39,7 @@ class Answer:
     """Say nothing more after the first block, but keep the connection."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(Struct, frozen=True, kw_only=True):
     """An HTTP error as the API words it."""
 
     status: int
@@ -50,21 +48,18 @@ class Failure:
     headers: tuple[tuple[str, str], ...] = (("x-should-retry", "false"),)
 
 
-@dataclass(frozen=True, slots=True)
-class Hang:
+class Hang(Struct, frozen=True):
     """Accept the request and never answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """Close the connection without a word."""
 
 
 Reply = Answer | Failure | Hang | Drop
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """One request, as it came."""
 
     method: str

@@ -3,10 +3,10 @@
 import json
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from msgspec import Struct
 
 from atlas_retry import batch
 from atlas_retry.events import Event
@@ -40,8 +40,7 @@ def git(root: Path, *arguments: str, environ: Mapping[str, str]) -> str:
     ).stdout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """A project with a bug, its script, and what happened."""
 
     root: Path

@@ -4,8 +4,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from atlas_retry.workspace import Workspace, open_workspace
 
@@ -115,8 +116,7 @@ def git_bytes(git_dir: Path) -> dict[str, bytes]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A kind of repository; `make` builds it below a folder and returns the work tree."""
 
     name: str

@@ -5,12 +5,12 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec import Struct
 
 from tests.projects import FIXED, Project, git, make_project
 
@@ -33,8 +33,7 @@ def project(tmp_path: Path, environ: dict[str, str]) -> Project:
     return make_project(tmp_path, environ)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     code: int
     log: str
     outputs: dict[str, str]

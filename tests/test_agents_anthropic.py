@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, field
 
 from atlas_retry import process
 from atlas_retry.agents import anthropic, check
@@ -53,8 +53,7 @@ def submit(*files: Mapping[str, object], diagnosis: str = "a minus for a plus") 
     return call("submit_fix", success=True, diagnosis=diagnosis, files=list(files))
 
 
-@dataclass(kw_only=True)
-class Bench:
+class Bench(Struct, kw_only=True, dict=True):
     """A workspace, a server, and an agent between them."""
 
     root: Path

@@ -13,10 +13,11 @@ import sys
 import textwrap
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.agents import claude_code
 from atlas_retry.agents.models import MODELS, cost_usd
@@ -71,8 +72,7 @@ def cli(request: pytest.FixtureRequest, fake: str) -> str:
     return fake if request.param == "fake" else real()
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(Struct, frozen=True):
     """A workspace with a bug, a clean home, and what was seen."""
 
     root: Path
@@ -108,7 +108,7 @@ class Desk:
             timeout_s=60.0,
             idle_timeout_s=30.0,
         )
-        return replace(asked, **fields)  # type: ignore[arg-type]
+        return replace(asked, **fields)
 
     def ask(
         self,

@@ -3,10 +3,10 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, one_line

@@ -3,10 +3,10 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from tests.messages_server import Failure, Recorded, Step, call, serving
 from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, git, make_project
@@ -23,8 +23,7 @@ def project(tmp_path: Path, environ: dict[str, str]) -> Project:
     return made
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     code: int
     run: dict[str, object]
     stderr: str

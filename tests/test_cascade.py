@@ -1,8 +1,7 @@
 """When many failures are one: over finished outcomes, by shared fingerprints."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.cascade import detect
 from atlas_retry.model import (

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from tests.messages_server import Failure, Hang, MessagesServer, Step, call, edit, say, serving
 from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, git, make_project
@@ -47,8 +47,7 @@ def claude(folder: Path) -> str:
     return str(program)
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     code: int
     run: dict[str, object]
     stderr: str

@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.decision import End, Limits, Progress, best, compared, decide
 from atlas_retry.model import (

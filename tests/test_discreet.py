@@ -1,9 +1,9 @@
 """What an agent says is kept without the secrets in it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from atlas_retry.discreet import discreet_agent, discreet_emit
 from atlas_retry.events import AgentActivity, AnswerRetried, Event, TransportRetried
@@ -19,8 +19,7 @@ def project(tmp_path: Path, environ: dict[str, str]) -> Project:
     return make_project(tmp_path, environ)
 
 
-@dataclass(frozen=True, slots=True)
-class Talker:
+class Talker(Struct, frozen=True):
     reply: AgentReply
 
     def __call__(self, _: AgentRequest) -> AgentReply:

@@ -1,9 +1,9 @@
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.events import Event, GateFinished, GateStarted
 from atlas_retry.fixers import run_fixers

@@ -3,11 +3,11 @@
 import re
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.history import connect, learning, notebook, overview, reading, statistics, writing

@@ -2,10 +2,10 @@
 
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from atlas_retry.history import archive, path_of, reading
 from tests.crashes import PACKAGE, undo_after_kills
@@ -13,8 +13,7 @@ from tests.projects import CALC, FIXED, WORSE, Project, git, make_project
 from tests.repositories import entries, git_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class After:
+class After(Struct, frozen=True, kw_only=True):
     """A project after a run that made two attempts, the second one green."""
 
     project: Project

@@ -2,10 +2,10 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Event, TransportRetried, ViolationsFound

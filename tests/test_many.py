@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import Struct
 
 from atlas_retry import many, unfinished
 from atlas_retry.batch import Asked, Done
@@ -26,8 +26,7 @@ GATE = "grep -q good state.txt || { echo 'state.txt:1:1: S001 it is bad'; exit 1
 V = Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Yard:
+class Yard(Struct, frozen=True):
     """A folder of small repositories, each with one file and one gate."""
 
     folder: Path

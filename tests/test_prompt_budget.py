@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from atlas_retry.excerpt import Mark, excerpt, marked, passage_at
 from atlas_retry.model import Attempt, Diagnostic, Frame, Gate, GateResult, Kind, Region, Status

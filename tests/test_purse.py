@@ -1,9 +1,9 @@
 """One budget for several runs: never more than it, however many attempts are under way."""
 
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.decision import Limits, Progress, decide
 from atlas_retry.model import (

@@ -1,9 +1,9 @@
 """Runs that start from a failure which another runner recorded."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry import batch
 from atlas_retry.model import Status, Validation, Verdict

@@ -1,9 +1,9 @@
 """`--record` keeps a run so that the scripted agent replays it; the hand-off says how to go on."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry import batch
 from atlas_retry.errors import UsageError

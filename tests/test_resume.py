@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 from atlas_retry.history import RunRow, State, archive, reading
 from atlas_retry.model import Verdict
@@ -25,8 +25,7 @@ SIGNAL_ONCE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True):
     """A project whose agent, or gate, ends atlas in the middle of a run."""
 
     project: Project

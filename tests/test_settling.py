@@ -1,10 +1,11 @@
 """A green is about what is there: what moves while gates run is judged, and looked at again."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.decision import Limits, Progress
 from atlas_retry.effects import Effects, Judgement, Run, Taken
@@ -73,8 +74,7 @@ def test_a_green_of_files_that_somebody_changed_meanwhile_is_looked_at_again(
     assert not outcome.verdict.is_green
 
 
-@dataclass(slots=True, kw_only=True)
-class World:
+class World(Struct, kw_only=True):
     """A workspace of one number, what was done to it, and what gates and guard say in turn."""
 
     validations: list[Validation]

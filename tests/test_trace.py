@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gate_plan import Plan

@@ -6,10 +6,10 @@ json` and `claude --output-format json`; text that is no JSON is left alone.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from atlas_retry.model import Tokens
 
@@ -96,8 +96,7 @@ class _Said(msgspec.Struct, rename={"session": "sessionID"}):
         yield from (count.told for count in counts if count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     """What a CLI says of its own turn."""
 
     words: str

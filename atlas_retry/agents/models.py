@@ -4,15 +4,14 @@ Source: what Claude Code 2.1.330 resolves its aliases to and charges to its own 
 the table against the installed CLI.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from atlas_retry.model import Tokens
 
 MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(Struct, frozen=True, kw_only=True):
     """USD per million tokens."""
 
     input: float
@@ -21,8 +20,7 @@ class Price:
     cache_read: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class Model(Struct, frozen=True, kw_only=True):
     """One model of the Messages API."""
 
     id: str

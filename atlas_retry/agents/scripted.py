@@ -17,12 +17,12 @@ A directory without numbered folders is a patch series: attempt N applies the Nt
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from atlas_retry import process
 from atlas_retry.agents.answers import last_lines

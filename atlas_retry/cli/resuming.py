@@ -2,11 +2,11 @@
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 from atlas_retry.cli import options
 from atlas_retry.errors import AtlasError

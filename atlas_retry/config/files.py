@@ -3,8 +3,9 @@
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from atlas_retry.errors import ConfigError, Place
 
@@ -21,8 +22,7 @@ validation:
   test: ["pytest -q"]"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class File(Struct, frozen=True, kw_only=True):
     """One file of the configuration, as bytes."""
 
     path: str
@@ -30,8 +30,7 @@ class File:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """What makes up a configuration, and where its commands run."""
 
     project: File

@@ -1,7 +1,8 @@
 """One source's values with their places, and laying one over another. Knows no file format."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atlas_retry.errors import ConfigError, Place
 
@@ -27,8 +28,7 @@ SAME = {
 """Other spellings, and the key that each of them means."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(Struct, frozen=True, kw_only=True):
     """What one source says, or several laid over each other."""
 
     values: Tree = field(default_factory=dict)

@@ -1,9 +1,10 @@
 """What is wrong with a configuration: its place, what was expected, the nearest key. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from atlas_retry.config.layers import SAME, Layer, Path, dotted
 from atlas_retry.errors import ConfigError, Place

@@ -1,7 +1,8 @@
 """From a checked configuration to `Settings`, and what only the whole of it can show. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.config.gate_keys import (
     Check,
@@ -32,8 +33,7 @@ MANY_ATTEMPTS = 5
 WRITERS = (Kind.FORMAT, Kind.PRE_COMMIT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True, kw_only=True):
     """What a configuration cannot say itself."""
 
     processors: int
@@ -108,8 +108,7 @@ def _batch(said: Batch) -> BatchSettings:
 # --- gates -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Struct, frozen=True):
     """One gate as written."""
 
     path: Path

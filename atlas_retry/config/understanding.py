@@ -1,9 +1,10 @@
 """From the bytes of all sources to checked settings: the slow way, with pydantic and YAML."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from atlas_retry.config import document, environment, translation
@@ -17,8 +18,7 @@ from atlas_retry.redaction import redact
 from atlas_retry.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Understood:
+class Understood(Struct, frozen=True, kw_only=True):
     """A configuration without a fault."""
 
     settings: Settings

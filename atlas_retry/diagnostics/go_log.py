@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.table import region_of
@@ -24,8 +25,7 @@ _JSON = '"Action":"output"'
 _HOSTS = ("github.com/", "gitlab.com/", "bitbucket.org/", "codeberg.org/")
 
 
-@dataclass(slots=True)
-class _Test:
+class _Test(Struct):
     """What one test has said so far; lines are numbers of the log."""
 
     name: str

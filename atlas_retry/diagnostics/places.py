@@ -1,7 +1,8 @@
 """Makes paths that a tool printed relative to the workspace. Looks at no file."""
 
 import posixpath
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import inside, place_of

@@ -3,7 +3,8 @@
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
 from atlas_retry.diagnostics.table import region_of

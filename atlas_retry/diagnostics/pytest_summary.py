@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # https://docs.pytest.org/en/stable/how-to/output.html#producing-a-detailed-summary-report
 _HEADING = re.compile(r"^={2,} short test summary info ={2,}$")
@@ -18,8 +19,7 @@ _SHOWN = 25
 """More lines of the summary than that are told apart by their diagnostics."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A line of the short test summary."""
 
     number: int

@@ -3,7 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics.environment import blame
 from atlas_retry.diagnostics.places import settled

@@ -1,17 +1,16 @@
 """Formats that a gate can name for the file it writes. Recognises nothing by itself."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.diagnostics import reports_json
 from atlas_retry.diagnostics.reports_junit import junit
 from atlas_retry.model import Diagnostic
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What a report file says."""
 
     diagnostics: tuple[Diagnostic, ...]

@@ -5,8 +5,9 @@ https://github.com/testmoapp/junitxml describes what runners put into it.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from xml.etree.ElementTree import Element
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks, traceback
 from atlas_retry.diagnostics.pytest_failure import explain

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level, Region
@@ -21,8 +22,7 @@ LEVELS: Mapping[str, Level] = {
 """Words and letters for severities; anything else is an error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """A tool whose complaints are lines.
 
     Groups of the patterns: path, line, column, end_line, end_column, rule, level, message, test;
@@ -57,8 +57,7 @@ class Row:
     """The tool counts columns from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Compiled:
+class _Compiled(Struct, frozen=True):
     row: Row
     pattern: re.Pattern[str]
     heading: re.Pattern[str] | None

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
 from atlas_retry.diagnostics.values import Found, Log, Parser, Reading

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, Kind
 
@@ -16,8 +17,7 @@ THRESHOLD_RULE = "fail-under"
 """Rule of the complaint that too little is covered or too low a score reached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutput:
+class ToolOutput(Struct, frozen=True, kw_only=True):
     """What one command left behind, cleaned of control sequences by the caller."""
 
     command: str
@@ -40,8 +40,7 @@ class ToolOutput:
     """Top-level modules of the project: one that is missing is no fault of the environment."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Findings(Struct, frozen=True, kw_only=True):
     """What the output says."""
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -58,8 +57,7 @@ class Findings:
     """The tool's own closing lines, never to be cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(Struct, frozen=True):
     """The lines of one output and how they came to be."""
 
     lines: tuple[str, ...]
@@ -93,8 +91,7 @@ class Log:
         return Log(lines, "\n".join(lines), command, self.exit_code)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A diagnostic and the lines it was read from, 0-based and inclusive."""
 
     diagnostic: Diagnostic
@@ -102,8 +99,7 @@ class Found:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """Lines that another tool wrote, 0-based and inclusive."""
 
     command: str
@@ -113,8 +109,7 @@ class Section:
     """Stands for the section when nothing in it can be read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """What one parser made of a log."""
 
     found: tuple[Found, ...] = ()
@@ -126,8 +121,7 @@ class Reading:
     threshold: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parser:
+class Parser(Struct, frozen=True, kw_only=True):
     """Reads the output of one tool. Never raises; what it does not know it leaves alone."""
 
     name: str
@@ -139,7 +133,7 @@ class Parser:
     """The output is the tool's when any of these is in it."""
     divides: bool = False
     """Runs other tools: its reading has sections."""
-    read: Callable[[Log], Reading] = field(repr=False)
+    read: Callable[[Log], Reading]
 
     def recognises(self, log: Log) -> bool:
         return self.starts(log) or any(mark in log.text for mark in self.marks)

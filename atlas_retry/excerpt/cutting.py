@@ -2,7 +2,8 @@
 
 import re
 import textwrap
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.excerpt.places import Passage, shortened
 from atlas_retry.syntax import comment_of, documentation
@@ -17,8 +18,7 @@ MIN_TOLD = 4
 _WORD_CHAR = re.compile(r"\w")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True, kw_only=True):
     """A passage as text; `omitted_lines` of it were left out."""
 
     passage: Passage

@@ -2,7 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import fingerprint
 from atlas_retry.model import Diagnostic
@@ -16,16 +18,14 @@ PLAIN_LINES = 6
 MAX_NOTE_CHARS = 160
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, frozen=True, kw_only=True):
     """What is said at one line, 1-based."""
 
     line: int
     note: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class Passage(Struct, frozen=True, kw_only=True):
     """Lines of one file that belong together, 1-based and inclusive."""
 
     path: str

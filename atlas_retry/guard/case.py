@@ -1,15 +1,15 @@
 """What the guard looks at and what it answers with: values only, no rule."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from atlas_retry.guard.globs import Globs
 from atlas_retry.model import Gate, GateResult, GitFacts, Kind, Tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideChange:
+class OutsideChange(Struct, frozen=True, kw_only=True):
     """One file that changed in a place outside the workspace."""
 
     place: str
@@ -18,8 +18,7 @@ class OutsideChange:
     """POSIX, relative to the place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(Struct, frozen=True, kw_only=True):
     """An executable that a gate resolves to, sealed at the start and looked up again."""
 
     name: str
@@ -30,8 +29,7 @@ class Tool:
     """Where the name leads now; empty when it leads nowhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class Case(Struct, frozen=True, kw_only=True):
     """One change to be judged: two trees, what is beside them, and what the user allows."""
 
     before: Tree
@@ -55,8 +53,7 @@ class Case:
     """Processes that the change left running on the workspace, described for a person."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class Delta(Struct, frozen=True, kw_only=True):
     """One path that differs. Modes as in `model.Change`; None where there is nothing."""
 
     path: str
@@ -87,8 +84,7 @@ class Delta:
         return (self.after or b"").decode("utf-8", "surrogateescape")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scene:
+class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """A case with its differences read; what several rules need is worked out once."""
 
     case: Case
@@ -149,8 +145,7 @@ def _is_text(delta: Delta) -> bool:
     return b"\0" not in (delta.before or b"")[:8192] and b"\0" not in (delta.after or b"")[:8192]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """What a rule saw."""
 
     path: str
@@ -164,8 +159,7 @@ class Finding:
 Check = Callable[[Scene], Iterable[Finding]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Struct, frozen=True, kw_only=True):
     """One row of `RULES`."""
 
     name: str

@@ -1,20 +1,20 @@
 """Globs as `.gitignore` understands them, for `allow`, `protect` and ignore files."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from functools import cached_property
 
+from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Globs:
+class Globs(Struct, frozen=True, dict=True):
     """A list of patterns; the last one that matches decides, `!` takes back."""
 
     patterns: tuple[str, ...]
-    _spec: GitIgnoreSpec = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_spec", GitIgnoreSpec.from_lines(self.patterns))
+    @cached_property
+    def _spec(self) -> GitIgnoreSpec:
+        return GitIgnoreSpec.from_lines(self.patterns)
 
     def match(self, path: str) -> bool:
         return self._spec.match_file(path)

@@ -2,7 +2,9 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
 from atlas_retry.guard.words import words
@@ -68,8 +70,7 @@ def names_in(*nodes: ast.AST | None) -> frozenset[str]:
     return frozenset(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """What the reading of an assertion has to know of its file."""
 
     truths: frozenset[str] = frozenset()

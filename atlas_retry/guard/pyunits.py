@@ -2,7 +2,9 @@
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.guard import pychecks, pymarks, pyrows
 from atlas_retry.guard.fresh import tree_of
@@ -18,8 +20,7 @@ _ENVIRONMENT = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _File(Struct, frozen=True, kw_only=True):
     path: str
     aliases: frozenset[str]
     """Names that stand for something that skips."""

@@ -1,15 +1,15 @@
 """The tests of the files that changed, before and after. Compares nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.guard import collection, places, pyunits, treeunits
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.units import HELPER, Suite, Unit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suites:
+class Suites(Struct, frozen=True, kw_only=True):
     """The tests of the files that changed, as they were and as they are."""
 
     old: dict[tuple[str, str], Unit]

@@ -1,8 +1,9 @@
 """The language-neutral picture of tests: what is run, what it asserts, with which values."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -15,8 +16,7 @@ HELPER = "helper "
 """What the name of a unit begins with that is no test but asserts for tests."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """One assertion, in a spelling of its own so that style does not matter."""
 
     text: str
@@ -34,8 +34,7 @@ class Check:
     """Canonical text of the expected side alone, if there is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(Struct, frozen=True, kw_only=True):
     """One test that a runner would run."""
 
     path: str
@@ -69,8 +68,7 @@ class Unit:
         return len(self.checks) + len(self.rows) + len(self.own)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suite:
+class Suite(Struct, frozen=True, kw_only=True):
     """The tests of one file."""
 
     path: str
@@ -84,8 +82,7 @@ class Suite:
     """What switches the whole file off."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """A test function as a language spells it."""
 
     name: str

@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.history.documents import read

@@ -1,7 +1,8 @@
 """What each event writes into the journal. Opens nothing and decides nothing."""
 
 import sqlite3
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.events import (
     AgentReplied,

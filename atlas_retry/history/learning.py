@@ -6,7 +6,8 @@ Records stay within their repository: one project's words never reach another's 
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.events import now
 from atlas_retry.history.documents import read, text_of
@@ -18,8 +19,7 @@ MAX_LINES, MAX_CHARS, MAX_KEYS = 3, 240, 400
 _MADE_OF_A_RULE = "rule:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class Tried(Struct, frozen=True, kw_only=True):
     """What one attempt did, and how that went."""
 
     number: int
@@ -31,8 +31,7 @@ class Tried:
     """None: everything passed after it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(Struct, frozen=True, kw_only=True):
     """What one run teaches."""
 
     run_id: str
@@ -50,8 +49,7 @@ class Record:
     escalation_required: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Struct, frozen=True, kw_only=True):
     """A record as the journal holds it."""
 
     id: str

@@ -2,11 +2,11 @@
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry import workspace
 from atlas_retry.errors import WorkspaceError
@@ -21,8 +21,7 @@ from atlas_retry.wording import printable
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """One workspace, by its newest run."""
 
     run: RunRow
@@ -41,8 +40,7 @@ class Standing:
         return "interrupted" if self.was_cut_off else state_of(self.run)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A workspace that has had no run."""
 
     name: str

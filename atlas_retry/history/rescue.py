@@ -4,9 +4,10 @@ Whatever goes is held first. What somebody edited since the run is told and stay
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from atlas_retry import process, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
@@ -19,8 +20,7 @@ AFTERMATH_S = 4.0
 """So long what a killed run had started may still have written, until the watchdog ended it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutBack:
+class PutBack(Struct, frozen=True, kw_only=True):
     """What was done to a workspace."""
 
     changed: tuple[str, ...] = ()

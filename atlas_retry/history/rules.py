@@ -1,13 +1,13 @@
 """Which rules the complaints of two validations belong to, and what became of them. Pure."""
 
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, Validation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(Struct, frozen=True, kw_only=True):
     """What became of the complaints of one rule."""
 
     fixed: int

@@ -2,11 +2,11 @@
 
 import re
 import sqlite3
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.errors import UsageError
 
@@ -15,8 +15,7 @@ _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(Struct, frozen=True, kw_only=True):
     """How often something that failed was fixed."""
 
     name: str
@@ -29,8 +28,7 @@ class Rate:
         return self.fixed / self.failed if self.failed else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class Turns(Struct, frozen=True, kw_only=True):
     """Attempts of one number, or of one agent and model."""
 
     name: str
@@ -49,8 +47,7 @@ class Turns:
         return self.fixed / self.failed if self.failed else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateTimes:
+class GateTimes(Struct, frozen=True, kw_only=True):
     """How long a gate takes, and how often it was flaky."""
 
     name: str
@@ -60,16 +57,14 @@ class GateTimes:
     max_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdicts:
+class Verdicts(Struct, frozen=True, kw_only=True):
     """How many runs ended so."""
 
     name: str
     runs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistics:
+class Statistics(Struct, frozen=True, kw_only=True):
     """All of it, of the runs since a time."""
 
     since: str

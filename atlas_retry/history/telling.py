@@ -1,10 +1,10 @@
 """Runs, timelines and what was put back, as text and JSON. Looks nothing up but the event log."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.history.rescue import HELD, PutBack
 from atlas_retry.history.values import RunRow, Transition
@@ -24,8 +24,7 @@ class Line(msgspec.Struct, frozen=True):
     attempt: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One line of a timeline."""
 
     at: str

@@ -1,15 +1,15 @@
 """What the journal holds of a run, as values. Reads and writes nothing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atlas_retry.history.states import State
 from atlas_retry.model import AgentReply, Attempt, Validation, Verdict
 from atlas_retry.settings import OnExhausted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """What a person asked of a run: enough to ask the same again."""
 
     ai_fix: bool = False
@@ -20,8 +20,7 @@ class Order:
     on_exhausted: OnExhausted = OnExhausted.BEST
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Struct, frozen=True, kw_only=True):
     """What the journal is told of a run before its first event."""
 
     run_id: str
@@ -34,8 +33,7 @@ class Opening:
     """Failures that take the place of a baseline validation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
+class RunRow(Struct, frozen=True, kw_only=True):
     """One run, as a list shows it."""
 
     id: str
@@ -73,8 +71,7 @@ class RunRow:
         return self.verdict is None and self.state not in (State.ABANDONED, State.UNDONE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAttempt:
+class OpenAttempt(Struct, frozen=True, kw_only=True):
     """An attempt that was started and never finished."""
 
     number: int
@@ -85,8 +82,7 @@ class OpenAttempt:
     """The agent's turn, when it had come to its end: it is paid."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remains:
+class Remains(Struct, frozen=True, kw_only=True):
     """What a run had come to when it was cut off."""
 
     order: Order
@@ -96,8 +92,7 @@ class Remains:
     open_attempt: OpenAttempt | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(Struct, frozen=True, kw_only=True):
     """One step of a run from state to state."""
 
     at: str

@@ -5,10 +5,10 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from atlas_retry import gates, process, state, wiring
 from atlas_retry.agents.environment import nested

@@ -5,9 +5,9 @@ Source: code.claude.com/docs/en/hooks, "Stop", and what the CLI 2.1 was seen to 
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.model import GateResult, Status, Validation
 
@@ -46,8 +46,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     by_gate: Mapping[str, int] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """How often a turn's end is blocked."""
 
     run: int

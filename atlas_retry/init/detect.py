@@ -1,7 +1,8 @@
 """From a project's files to the gates it seems to use. Pure: whether they can start is told in."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.init import compiled, hooks, javascript, python, scripting, tasks
 from atlas_retry.init.project import Files, Project

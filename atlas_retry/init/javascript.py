@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.init.project import Project, table
 from atlas_retry.init.values import Need, Proposed, Slot
@@ -33,8 +34,7 @@ TIMEOUTS = {Slot.TEST: "10m", Slot.BUILD: "10m"}
 NO_TEST = "no test specified"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manager:
+class Manager(Struct, frozen=True, kw_only=True):
     """How one package manager runs scripts and installed programs."""
 
     name: str
@@ -85,8 +85,7 @@ def propose(project: Project) -> Iterator[Proposed]:
     yield from node.build(typed=Slot.TYPES in {*slots, *(tool.slot for tool in tools)})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(Struct, frozen=True, kw_only=True):
     """One package.json and what runs it."""
 
     project: Project

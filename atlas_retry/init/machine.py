@@ -3,9 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.init.values import Need, Proposed
 
@@ -17,8 +19,7 @@ SKIPPED = {
 ENVIRONMENTS = (".venv", "venv")
 
 
-@dataclass(frozen=True)
-class Folder:
+class Folder(Struct, frozen=True, dict=True):
     """A project on disk, as far down as manifests and workflows lie; links are not followed."""
 
     root: Path
@@ -49,8 +50,7 @@ class Folder:
             return None
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True, dict=True):
     """What can be started from a project's folder."""
 
     root: Path

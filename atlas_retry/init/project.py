@@ -5,10 +5,11 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatch, translate
 from functools import cached_property
 from typing import Protocol
+
+from msgspec import Struct
 
 Table = Mapping[str, object]
 MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "Pipfile")
@@ -47,8 +48,7 @@ def strings(value: object) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(Struct, frozen=True, dict=True):
     """The files under one folder of a tree. What cannot be parsed counts as empty."""
 
     files: Files

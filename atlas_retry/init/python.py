@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.init.dependencies import EXTRA, GROUP, Where, dependencies
 from atlas_retry.init.project import Project, dig, table
@@ -13,8 +15,7 @@ TEST_TIMEOUT = "10m"
 TEST_FILES = ("tests/*.py", "test/*.py", "*/test_*.py", "test_*.py", "*/tests/*.py", "*_test.py")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
+class Tool(Struct, frozen=True, kw_only=True):
     """One tool: where it is configured and how it is called."""
 
     name: str
@@ -104,8 +105,7 @@ TOOLS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runner:
+class Runner(Struct, frozen=True, kw_only=True):
     """How the project starts a program in its environment."""
 
     prefix: str

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.init.project import Project, Table, strings, table
 from atlas_retry.init.values import Need, Proposed, Slot
@@ -18,8 +19,7 @@ def propose(project: Project) -> Iterator[Proposed]:
         yield from _ruby(project)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhpTool:
+class PhpTool(Struct, frozen=True, kw_only=True):
     """One tool: its package, its program and what configures it."""
 
     slot: Slot

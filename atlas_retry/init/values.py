@@ -1,7 +1,8 @@
 """What detection speaks in: needs, proposals, tasks. It looks at nothing."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from atlas_retry.model import Kind
 
@@ -31,8 +32,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(Struct, frozen=True, kw_only=True):
     """Something that must be there before a command can start."""
 
     program: str | None = None
@@ -43,8 +43,7 @@ class Need:
     """How to get it, for a person."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class Proposed(Struct, frozen=True, kw_only=True):
     """One gate that the project seems to use, and why."""
 
     slot: Slot
@@ -72,16 +71,14 @@ class Proposed:
     """Already run by the project's hooks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """A proposal, and why it cannot start here, if so."""
 
     proposed: Proposed
     obstacle: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(Struct, frozen=True, kw_only=True):
     """What `atlas init` would write."""
 
     text: str

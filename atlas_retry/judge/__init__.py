@@ -4,8 +4,10 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, findings, inspect, places, separable
@@ -29,8 +31,7 @@ from atlas_retry.workspace import (
 __all__ = ["Asked", "Replay", "Seal", "judge_attempt", "judge_change", "seal"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """What `atlas guard` was asked."""
 
     workspace: Path

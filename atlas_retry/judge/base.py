@@ -1,8 +1,9 @@
 """The configuration that a change is judged by: that of its base, never the changed one."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from atlas_retry import config
 from atlas_retry.judge import Asked

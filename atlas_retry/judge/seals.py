@@ -4,8 +4,9 @@ import hashlib
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from atlas_retry.guard import OutsideChange, Tool, protected_globs
 from atlas_retry.judge import folders
@@ -37,8 +38,7 @@ _OF_PARENTS = (
 _MAX_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seal:
+class Seal(Struct, frozen=True, kw_only=True):
     """The state of everything that decides, before an agent could touch it."""
 
     root: Path

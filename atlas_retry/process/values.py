@@ -1,10 +1,11 @@
 """What a command is and how it ended. Starts nothing."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 GRACE_S = 3.0
 MAX_OUTPUT_BYTES = 1 << 30
@@ -26,8 +27,7 @@ class Ended(StrEnum):
     """It could not be run at all; `Completed.error` says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """One process to start, in a session of its own."""
 
     argv: tuple[str, ...]
@@ -48,8 +48,7 @@ class Command:
     """Of both streams together; it is stopped there, and no log file grows beyond."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class Output(Struct, frozen=True, kw_only=True):
     """One stream, decoded as UTF-8 with replacement, cut in the middle when it is long."""
 
     head: str = ""
@@ -66,8 +65,7 @@ class Output:
         return f"{self.head}\n... {self.omitted_bytes} bytes omitted ...\n{self.tail}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
+class Completed(Struct, frozen=True, kw_only=True):
     """A command that has ended, and everything it started with it."""
 
     command: Command
@@ -85,8 +83,7 @@ class Completed:
     """One sentence for a person; None when it exited by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Captured:
+class Captured(Struct, frozen=True, kw_only=True):
     """A short command that has ended, with all that it printed."""
 
     exit_code: int | None

@@ -2,8 +2,9 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from atlas_retry.prompt.graph import Spot
 
@@ -19,8 +20,7 @@ class Form(StrEnum):
     INSTANCE = "instance"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A class or function as an object, or an instance of a class."""
 
     spot: Spot
@@ -32,8 +32,7 @@ NOTHING: Values = frozenset()
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
-class Assigned:
+class Assigned(Struct, frozen=True):
     """Something that gives a name its classes."""
 
     expr: ast.expr

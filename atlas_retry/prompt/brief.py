@@ -1,7 +1,8 @@
 """What a prompt is made of and what comes out. Values only."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atlas_retry.model import Attempt, Frame, Gate, Validation
 from atlas_retry.settings import PromptSettings
@@ -18,8 +19,7 @@ def _no_paths() -> tuple[str, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traced:
+class Traced(Struct, frozen=True, kw_only=True):
     """A function that failing tests ran."""
 
     frame: Frame
@@ -28,8 +28,7 @@ class Traced:
     """1: all failing tests ran a line of it, and no passing one did."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brief:
+class Brief(Struct, frozen=True, kw_only=True):
     """Everything that a prompt may speak of. Composing it reads files, and only through `read`."""
 
     validation: Validation
@@ -58,8 +57,7 @@ class Brief:
     redact: Callable[[str], str] = _as_it_is
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(Struct, frozen=True, kw_only=True):
     """The text that is sent, never longer than the budget."""
 
     text: str

@@ -1,7 +1,9 @@
 """Gathers the code that failures may be about, from tests and from complaints. Fills no budget."""
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.excerpt import Mark, Passage, marked, note_of, passage_at
 from atlas_retry.model import Diagnostic, GateResult, Kind
@@ -22,8 +24,7 @@ MAX_IMPORT_LINES = 40
 MAX_CLASS_LINES = 25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Struct, frozen=True, kw_only=True):
     """A passage that may go into the prompt; `score` is 1 for the likeliest of its kind."""
 
     passage: Passage

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.excerpt import Excerpt, Passage, excerpt
 from atlas_retry.prompt.candidates import Candidate
@@ -23,8 +24,7 @@ MANY_CHARS = 8_000
 MAX_ELSEWHERE = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cutting:
+class Cutting(Struct, frozen=True, kw_only=True):
     """What is cut, how much of it and what is done to every cut."""
 
     project: Project
@@ -36,8 +36,7 @@ class Cutting:
     """Little room: less documentation and indentation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Struct, frozen=True, kw_only=True):
     """One passage in the prompt."""
 
     candidate: Candidate

@@ -1,7 +1,9 @@
 """Composes the prompt: stable text first, volatile text last, never over the budget. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.model import GateResult
 from atlas_retry.prompt import wording
@@ -26,8 +28,7 @@ ELSEWHERE_SHARE, MAX_ELSEWHERE_CHARS = 0.06, 500
 TOLD_LEFT_OUT_CHARS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
+class _Parts(Struct, frozen=True, kw_only=True):
     """The sections of a prompt in their order; an empty one takes no line."""
 
     opening: str

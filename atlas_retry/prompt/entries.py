@@ -3,7 +3,8 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.prompt.complaints import family, gravity
@@ -32,8 +33,7 @@ _SUMMARY = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quoting:
+class Quoting(Struct, frozen=True, kw_only=True):
     """How much may be quoted, and what is done to every quotation."""
 
     room: int
@@ -44,16 +44,14 @@ class Quoting:
     """The attempt that these errors came after."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quoted:
+class Quoted(Struct, frozen=True, kw_only=True):
     """The text of one part and what it does not say."""
 
     text: str
     left_out: tuple[str, ...] = field(default=())
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One cause: its clearest complaint and the others like it."""
 
     shown: Diagnostic

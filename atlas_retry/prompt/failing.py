@@ -3,7 +3,8 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.prompt.graph import Graph, Spot
@@ -22,8 +23,7 @@ _SETUP = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailingTest:
+class FailingTest(Struct, frozen=True, kw_only=True):
     """One failed test, found in the source."""
 
     diagnostic: Diagnostic

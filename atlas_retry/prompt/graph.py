@@ -3,8 +3,9 @@
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+
+from msgspec import Struct
 
 from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project, module_of
 from atlas_retry.syntax import Import, Scope, ScopeKind, Use, language_of, uses
@@ -19,16 +20,14 @@ _CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "constructor", "new", "
 _SELF = frozenset({"self", "cls", "this", "super()", "$this", "Self", "self.__class__", "super"})
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """One definition in one file."""
 
     path: str
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """Something that a definition uses; one of `targets`, equally likely."""
 
     line: int

@@ -8,7 +8,8 @@ rounded. Fitted without the projects that are asked about, they have the fault a
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, passing
@@ -29,8 +30,7 @@ from atlas_retry.prompt.words import (
 from atlas_retry.syntax import ScopeKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suspect:
+class Suspect(Struct, frozen=True, kw_only=True):
     """A definition, how likely it is at fault, and why it is thought so."""
 
     spot: Spot
@@ -41,8 +41,7 @@ class Suspect:
     """Lines of it that a traceback names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """What speaks for a definition; each figure grows with the likelihood or falls with it."""
 
     reach: float
@@ -108,8 +107,7 @@ FRAME_FADE = 0.75
 Framed = dict[Spot, tuple[tuple[int, ...], float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scene:
+class _Scene(Struct, frozen=True, kw_only=True):
     """All that the evidence is taken from."""
 
     graph: Graph
@@ -256,7 +254,8 @@ def _is_kin(spot: Spot, other: Spot) -> bool:
 
 def _rating(gathered: Evidence) -> float:
     return sum(
-        float(getattr(gathered, name) * getattr(WEIGHTS, name)) for name in Evidence.__slots__
+        float(getattr(gathered, name) * getattr(WEIGHTS, name))
+        for name in Evidence.__struct_fields__
     )
 
 

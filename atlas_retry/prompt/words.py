@@ -5,7 +5,8 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Graph, Spot
@@ -18,8 +19,7 @@ _TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
 MIN_BODY_WORDS = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class Topic(Struct, frozen=True, kw_only=True):
     """What the failing tests speak of."""
 
     asked: dict[str, float]

@@ -5,9 +5,9 @@ not UTF-8 (a lone surrogate in Python) is written as the six characters `\udcNN`
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry import __version__
 from atlas_retry.model import (
@@ -102,8 +102,7 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema",
     handoff_path: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cascade:
+class Cascade(Struct, frozen=True, kw_only=True):
     """Whether one cause made many workspaces fail, and what was done about it."""
 
     cascade_detected: bool = False

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Level, Status, Validation, Verdict
 from atlas_retry.reports.subject import Subject

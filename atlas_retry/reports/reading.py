@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation, WorkspaceFacts
@@ -40,8 +40,7 @@ FOREIGN_KEYS = {"command", "kind", "exit_code", "stdout", "stderr", "name", "req
 """What is read of another runner's result; the same word may mean anything else there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """What a report told."""
 
     validation: Validation

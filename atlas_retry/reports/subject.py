@@ -1,13 +1,13 @@
 """What a report tells, as one value for every format; it formats nothing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atlas_retry.model import Outcome, Validation, WorkspaceFacts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """A validation or a whole run, and where it ran."""
 
     told: Validation | Outcome

@@ -3,8 +3,10 @@
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import state
 from atlas_retry.events import now
@@ -15,8 +17,7 @@ from atlas_retry.review import opinion
 from atlas_retry.workspace import directory_tree
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(Struct, frozen=True, kw_only=True):
     """Where a validation's reviews are made."""
 
     root: Path

@@ -1,16 +1,16 @@
 """The languages that atlas reads, one row each: a grammar wheel and its queries. Parses nothing."""
 
 import importlib
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Query
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grammar:
+class Grammar(Struct, frozen=True, kw_only=True):
     """How one language is recognised and what in its tree is a definition or an import."""
 
     name: str

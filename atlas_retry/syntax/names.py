@@ -1,9 +1,10 @@
 """The names that a stretch of source uses, and which of them it calls. Resolves nothing."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from atlas_retry.syntax.languages import load, query
 from atlas_retry.syntax.parsing import language_of, parse
@@ -58,8 +59,7 @@ _TOKENS = "token_tree"
 _CALLEE_FIELDS = ("function", "constructor", "type", "macro", "method", "name")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
+class Use(Struct, frozen=True, kw_only=True):
     """One mention of a name."""
 
     name: str

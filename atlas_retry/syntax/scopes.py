@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.syntax.languages import BY_NAME, query
 from atlas_retry.syntax.parsing import language_of, parse
@@ -24,8 +26,7 @@ class ScopeKind(StrEnum):
     VARIABLE = "variable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """One definition. Lines are 1-based and inclusive; decorators and attributes belong to it."""
 
     kind: ScopeKind

@@ -7,11 +7,12 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.gate_plan import Plan, command_of
 from atlas_retry.model import Frame, Gate, Kind, Validation
@@ -23,8 +24,7 @@ TIMEOUT_S = 120.0
 MAX_TRACED = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """What one process of a traced run saw."""
 
     failed: int

@@ -1,6 +1,6 @@
 """What differs between two snapshots; looks at no work tree."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.workspace.discovery import Workspace
@@ -15,8 +15,7 @@ _Lines = tuple[int | None, int | None]
 """Added and removed; None for a binary file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
+class _Side(Struct, frozen=True, kw_only=True):
     """One line of `diff-tree --raw`: what became of a path in `work` or in `ignored`."""
 
     old_mode: str

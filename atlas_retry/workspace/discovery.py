@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
@@ -25,8 +26,7 @@ class NotARepositoryError(WorkspaceError):
     """The folder is under no git at all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class Workspace(Struct, frozen=True, kw_only=True):
     """A work tree under git, and where atlas keeps what it remembers of it."""
 
     root: Path

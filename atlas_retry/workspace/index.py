@@ -4,8 +4,9 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
@@ -22,8 +23,7 @@ _FLAGS = {0x8000: "assume-unchanged", 0x40000000: "skip-worktree", 0x20000000: "
 """Source: CE_VALID and its like in git's read-cache.h."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class Staged(Struct, frozen=True, kw_only=True):
     """What an index says, without what it remembers of the work tree's files."""
 
     digest: str
@@ -50,8 +50,7 @@ def staged(root: Path, env: Mapping[str, str]) -> Staged:
     return Staged(digest=digest.hexdigest(), flags=flags, submodules=tuple(submodules))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutBack:
+class PutBack(Struct, frozen=True, kw_only=True):
     """What became of the index."""
 
     changed: bool = False

@@ -6,7 +6,8 @@ rename or one removal.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
@@ -24,8 +25,7 @@ _RULES = ".gitignore"
 _ROUNDS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(Struct, frozen=True, kw_only=True):
     """What a restore did."""
 
     changed: tuple[str, ...] = ()
@@ -36,8 +36,7 @@ class Restored:
     """Snapshot of what was there; as any other it lasts when it is kept."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Goal:
+class _Goal(Struct, frozen=True, kw_only=True):
     """What should be there in the end."""
 
     target: State
@@ -58,8 +57,7 @@ class _Goal:
         return is_free and self.is_meant(path) and self.edited.isdisjoint(_above(path))
 
 
-@dataclass(slots=True, kw_only=True)
-class _Progress:
+class _Progress(Struct, kw_only=True):
     changed: set[str] = field(default_factory=set)
     problems: dict[str, str] = field(default_factory=dict)
 

@@ -4,8 +4,9 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 TEMPORARY = ".atlas-restore.tmp"
 """Name of a file that a restore is writing; never part of a snapshot."""
@@ -37,8 +38,7 @@ Listing = Callable[[str], Collection[str]]
 a nested repository is `name/` or, where it is a submodule, `name`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """A file or link that a snapshot should hold."""
 
     path: str
@@ -46,8 +46,7 @@ class Found:
     ignored: bool
 
 
-@dataclass(slots=True, kw_only=True)
-class Scan:
+class Scan(Struct, kw_only=True):
     """What a walk has found so far."""
 
     files: list[Found] = field(default_factory=list)
@@ -60,8 +59,7 @@ class Scan:
     """Of a restore that was killed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Folder:
+class _Folder(Struct, frozen=True, kw_only=True):
     prefix: str
     """`` or `a/b/`."""
     ignored: bool = False

@@ -3,9 +3,9 @@
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
@@ -25,8 +25,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     index_mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Struct, frozen=True, kw_only=True):
     """A work tree, its index and git's own small files at one time."""
 
     work: Mapping[str, Entry]

@@ -9,10 +9,10 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.workspace.scan import Found, why
 
@@ -25,8 +25,7 @@ _COARSE_NS, _FINE_NS = 2_000_000_000, 100_000_000
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """What a snapshot holds of one file or link."""
 
     mode: str

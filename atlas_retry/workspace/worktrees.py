@@ -6,8 +6,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.state import folder, key_of
@@ -26,8 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _BRANCH = "refs/heads/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worktree:
+class Worktree(Struct, frozen=True, kw_only=True):
     """A named workspace of a repository."""
 
     name: str

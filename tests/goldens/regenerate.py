@@ -7,10 +7,10 @@ here has to be read before it is committed.
 
 import difflib
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import fields
 
 from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
 from atlas_retry.model import Diagnostic, Kind, Region

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pytest
+from msgspec import Struct
 
 from atlas_retry.init.detect import choose, detect
 from atlas_retry.init.values import Choice, Proposed, Slot
@@ -106,8 +106,7 @@ def package(scripts: Mapping[str, str], *packages: str, **more: str) -> str:
     return json.dumps({"scripts": scripts, "devDependencies": dict.fromkeys(packages, "*"), **more})
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Struct, frozen=True, dict=True):
     files: Mapping[str, str]
 
     def paths(self) -> list[str]:

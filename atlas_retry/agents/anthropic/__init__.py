@@ -6,10 +6,12 @@ checked, and written only when all of them check.
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.agents import models
 from atlas_retry.agents.anthropic import faults, wire
@@ -62,8 +64,7 @@ def check(_: AgentSettings, environ: Mapping[str, str]) -> str | None:
     return nested(environ) or lack
 
 
-@dataclass(slots=True, kw_only=True)
-class _Caller:
+class _Caller(Struct, kw_only=True):
     settings: AgentSettings
     emit: Emit
     environ: Mapping[str, str]

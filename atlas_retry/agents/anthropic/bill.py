@@ -1,6 +1,6 @@
 """What an attempt uses and what it may cost. Asks nobody."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from atlas_retry.agents import models
 from atlas_retry.model import Tokens
@@ -10,8 +10,7 @@ class StoppedError(Exception):
     """The model came to no answer; an attempt like any other."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Bill:
+class Bill(Struct, kw_only=True):
     """What an attempt has used."""
 
     model: str

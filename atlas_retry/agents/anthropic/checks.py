@@ -5,9 +5,10 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from atlas_retry.agents.anthropic.texts import NEW, Text, read_text, written
 from atlas_retry.agents.anthropic.wire import Edit, File
@@ -46,8 +47,7 @@ class CheckError(Exception):
     """Why a file is not written; the message is for the model and the log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class Write(Struct, frozen=True, kw_only=True):
     """What is to be done to one path: new content, or None for its end."""
 
     path: str

@@ -4,10 +4,11 @@ Source of the codes: https://platform.claude.com/docs/en/api/errors.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+from msgspec import Struct
 
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, Turn
@@ -63,8 +64,7 @@ _NEVER: Final = frozenset({"enforced_spend_limit_reached"})
 """Codes of a 429 that no waiting mends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """Why there is no answer."""
 
     error: str
@@ -73,8 +73,7 @@ class Fault:
     retry_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(Struct, frozen=True, kw_only=True):
     """An error as the API tells it."""
 
     status: int

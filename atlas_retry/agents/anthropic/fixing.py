@@ -1,10 +1,10 @@
 """From the model's answer to what is to be written: each file checked, bad ones asked for again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.agents.answers import MAX_REASON_CHARS, one_line
 from atlas_retry.agents.anthropic.bill import StoppedError
@@ -19,16 +19,14 @@ MAX_FILES: Final = 200
 MAX_FAULT_CHARS: Final = 600
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fix:
+class Fix(Struct, frozen=True, kw_only=True):
     """An answer that can be written."""
 
     diagnosis: str
     writes: tuple[Write, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class Fixing:
+class Fixing(Struct, kw_only=True):
     """Takes one answer, and better versions of those of its files that do not check."""
 
     talk: Talk

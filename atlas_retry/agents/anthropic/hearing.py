@@ -1,9 +1,9 @@
 """Puts the events of a stream together to one message. Pure; strict where the API is."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import Struct, field
 
 from atlas_retry.agents.anthropic.wire import Block, Call, Turn
 from atlas_retry.model import Tokens
@@ -55,8 +55,7 @@ class Event(msgspec.Struct):
     usage: _Usage | None = None
 
 
-@dataclass(slots=True)
-class _Growing:
+class _Growing(Struct):
     """A block of which more comes."""
 
     opened: Block
@@ -83,8 +82,7 @@ def _object(arguments: bytes) -> Block:
         return {}
 
 
-@dataclass(slots=True)
-class Hearing:
+class Hearing(Struct):
     """A message that is being told. `feed` it every event, then read `turn`."""
 
     is_whole: bool = False

@@ -1,10 +1,10 @@
 """What the model may look at: files that git does not ignore, but no secrets. Writes nothing."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
 from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret
@@ -40,8 +40,7 @@ class _Search(msgspec.Struct):
     glob: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looker:
+class Looker(Struct, frozen=True, kw_only=True):
     """Looks at one work tree."""
 
     tree: Tree

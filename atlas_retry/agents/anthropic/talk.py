@@ -1,8 +1,10 @@
 """One conversation with the model: looks first, then an answer. Judges no file."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.agents.answers import gave_up, one_line
 from atlas_retry.agents.anthropic.bill import Bill, StoppedError
@@ -21,8 +23,7 @@ class GaveUpError(Exception):
     """The model says that it cannot be done; the message is its reason."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Talk:
+class Talk(Struct, kw_only=True):
     """A conversation. Marks what the API may cache: the rules, the task, and all up to now."""
 
     question: Question

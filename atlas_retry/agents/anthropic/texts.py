@@ -5,9 +5,10 @@ import io
 import re
 import tokenize
 from collections import Counter
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
+
+from msgspec import Struct
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -19,8 +20,7 @@ _MARKS: Final = (
 _ENDING: Final = re.compile(r"\r\n|\n|\r")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Struct, frozen=True, kw_only=True):
     """A text file: what it says, and how that is written."""
 
     lines: tuple[str, ...]

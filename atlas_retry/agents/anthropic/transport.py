@@ -9,12 +9,12 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 import msgspec
+from msgspec import Struct, field
 
 from atlas_retry import process
 from atlas_retry.agents.anthropic import faults
@@ -33,8 +33,7 @@ CONNECT_S: Final = 30.0
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Patience(Struct, frozen=True, kw_only=True):
     """How long one request is repeated."""
 
     tries: int = 3
@@ -62,8 +61,7 @@ class TooLateError(Exception):
     """The time of the attempt is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """Where the API is and who asks: from the environment alone, never from a file."""
 
     key: str | None
@@ -85,8 +83,7 @@ def access(environ: Mapping[str, str]) -> Access:
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class Line:
+class Line(Struct, kw_only=True):
     """A connection to the API for one attempt; a context manager."""
 
     access: Access

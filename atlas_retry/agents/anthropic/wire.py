@@ -7,10 +7,10 @@ have to go back unchanged.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.model import Tokens
 
@@ -25,8 +25,7 @@ LONG_FILE_LINES: Final = 40
 """From here on an edit costs fewer tokens than the file: measured, see docs/agents.md."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """One request, without the key."""
 
     model: str
@@ -36,8 +35,7 @@ class Question:
     effort: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """The model calls a tool."""
 
     id: str
@@ -46,8 +44,7 @@ class Call:
     """JSON as it came; cut or broken, if that is how it came."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """One whole message of the model."""
 
     blocks: tuple[Block, ...]

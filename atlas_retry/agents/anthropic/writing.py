@@ -3,9 +3,11 @@
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.agents.anthropic.checks import CheckError, Write
 from atlas_retry.workspace import place
@@ -42,8 +44,7 @@ def _mode(path: Path) -> int | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Before:
+class _Before(Struct, frozen=True, kw_only=True):
     """What was at a path."""
 
     path: str

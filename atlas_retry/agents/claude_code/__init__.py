@@ -3,8 +3,10 @@
 import functools
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import process
 from atlas_retry.agents.claude_code import binary, invocation
@@ -54,8 +56,7 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
     return f"{lack.error}: {lack.remedy}" if lack else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Caller:
+class _Caller(Struct, frozen=True, kw_only=True):
     settings: AgentSettings
     emit: Emit
     env: Mapping[str, str]

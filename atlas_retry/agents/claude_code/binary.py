@@ -5,11 +5,11 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry import process
 from atlas_retry.agents.answers import last_lines
@@ -25,16 +25,14 @@ INSTALL: Final = (
 LOG_IN: Final = "run `claude` and type /login, or set ANTHROPIC_API_KEY"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lack:
+class Lack(Struct, frozen=True, kw_only=True):
     """Why the CLI cannot be used, and the next thing to type."""
 
     error: str
     remedy: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cli:
+class Cli(Struct, frozen=True, kw_only=True):
     """A program that says it is Claude Code."""
 
     path: str

@@ -17,10 +17,10 @@ Measured on 2.1.330 (and the reason of every flag below):
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from atlas_retry.agents.environment import agent_environment
 from atlas_retry.model import AgentRequest, Session
@@ -43,16 +43,14 @@ _DEFAULTS: Final = {MAX_RETRIES: RETRIES}
 _SPECIAL_IN_RULES: Final = re.compile(r"([\\*?\[\]()!])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permissions:
+class Permissions(Struct, frozen=True, kw_only=True):
     """The `permissions` section of Claude Code's settings."""
 
     deny: tuple[str, ...]
     allow: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CliSettings:
+class CliSettings(Struct, frozen=True, kw_only=True):
     """What is handed over with `--settings`.
 
     The CLI drops a schema-invalid part in silence, a deny list included: these types are the

@@ -1,8 +1,9 @@
 """From what Claude Code said and how it ended to an AgentReply. Pure."""
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
@@ -45,8 +46,7 @@ _REMEDY_BY_TEXT: Final = (
 _STATUS_IN_TEXT: Final = re.compile(r"API Error: (\d{3})\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """Why the turn is not DONE."""
 
     status: ReplyStatus

@@ -7,10 +7,10 @@ between them, more than one `result` may come and the last counts.
 import json
 import posixpath
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.claude_code import wire
@@ -26,8 +26,7 @@ _REFUSED_LOGIN: Final = frozenset({401, 403})
 _Wire = TypeVar("_Wire")
 
 
-@dataclass(slots=True)
-class Lines:
+class Lines(Struct):
     """Puts chunks together to lines, in time linear in their size."""
 
     _pending: list[bytes] = field(default_factory=list)
@@ -84,8 +83,7 @@ def _decode_leniently(document: bytes, wanted: type[_Wire]) -> _Wire | None:
         return None
 
 
-@dataclass(slots=True)
-class Transcript:
+class Transcript(Struct):
     """What a run of the CLI has said so far. `feed` it bytes, `finish` it, then read it."""
 
     root: str

@@ -5,15 +5,15 @@ Source: git-diff(1), "Generating patch text with -p".
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
 _CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """One line of a hunk; `mark` is a blank, `+`, `-`, or a backslash for git's own remark."""
 
     mark: str
@@ -22,16 +22,14 @@ class Line:
     new: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hunk:
+class Hunk(Struct, frozen=True, kw_only=True):
     """Changed lines with what surrounds them."""
 
     title: str
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileDiff:
+class FileDiff(Struct, frozen=True, kw_only=True):
     """What happened to one file."""
 
     path: str

@@ -1,8 +1,9 @@
 """Where a run's time went, as one strip: gates, agent, gates ...; nothing about results."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from atlas_retry.model import Outcome, Validation
 from atlas_retry.reports.page.elements import Node, tag
@@ -10,8 +11,7 @@ from atlas_retry.reports.phrases import fraction
 from atlas_retry.units import seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phase:
+class Phase(Struct, frozen=True, kw_only=True):
     """One stretch of a run."""
 
     label: str
