@@ -17,6 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(GARBAGE_AFTER)
     streams.settle()
     code = _exit_code(arguments)
+    gc.freeze()  # Python ends by collecting all there is, three times: a tenth of a short command
     sys.exit(BROKEN if streams.no_room() and code == 0 else code)
 
 
