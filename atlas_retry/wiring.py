@@ -1,6 +1,5 @@
 """Put the parts of a run together: git, gates, prompt, agent, guard. Decides nothing."""
 
-import secrets
 import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import count
@@ -11,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry import gates, judge, review, state, workspace
+from atlas_retry.briefing import traced_brief
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
 from atlas_retry.effects import Effects, Judgement, Run, Taken
 from atlas_retry.events import Emit, Notice
@@ -28,10 +28,9 @@ from atlas_retry.model import (
 )
 from atlas_retry.prompt import Brief, compose
 from atlas_retry.purse import Purse
-from atlas_retry.redaction import clean, redact, secret_values
+from atlas_retry.redaction import redact, secret_values
 from atlas_retry.settings import GuardMode, attempts_allowed
 from atlas_retry.site import Site, failing_gates, plan, remember
-from atlas_retry.trace import traced
 from atlas_retry.triage import against_baseline
 
 
@@ -218,11 +217,7 @@ def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRe
     """The next attempt's request; its prompt is written where a person can read it."""
     settings = journey.site.settings
     scratch = journey.folder.scratch(number)
-    brief = brief_of(journey, progress, number)
-    if settings.context.trace:
-        executed = traced(progress.latest, settings.gates, plan(journey.site, scratch))
-        brief = replace(brief, trace=executed)
-    prompt = compose(brief)
+    prompt = compose(_brief(journey, progress, number))
     prompt_file = scratch / "prompt.md"
     prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
     session_id, session_cost_usd = _conversation(journey, progress, number)
@@ -275,26 +270,14 @@ def _conversation(journey: Journey, progress: Progress, number: int) -> tuple[st
     return last.session_id, sum(same)
 
 
-def brief_of(journey: Journey, progress: Progress, number: int) -> Brief:
-    """What the next prompt is made of."""
-    settings = journey.site.settings
-    tree = workspace.directory_tree(journey.site.root)
-    hidden = secret_values(journey.site.environ)
-    return Brief(
-        validation=progress.latest,
-        read=tree.read,
-        paths=tree.paths,
-        gates=settings.gates,
+def _brief(journey: Journey, progress: Progress, number: int) -> Brief:
+    first = traced_brief(journey.site, progress.latest, journey.folder.scratch(number))
+    return replace(
+        first,
         attempt=number,
         max_attempts=journey.run.limits.budget.attempts,
         history=progress.attempts,
-        protected=journey.seal.protected,
         learnings=journey.learnings(progress.latest),
-        settings=settings.prompt,
-        budget_chars=settings.context.max_chars,
-        error_chars=settings.context.max_chars_per_error,
-        marker=secrets.token_hex(4),
-        redact=lambda text: redact(clean(text), hidden),
     )
 
 

@@ -59,9 +59,9 @@ def recorded(to: sqlite3.Connection, what: Outcome, repository: str = "/reposito
 def recalled(
     to: sqlite3.Connection, about: Validation, repository: str = "/repository"
 ) -> tuple[str, ...]:
-    keys = learning.keys_of(about)
-    query, *values = learning.recalling(repository, keys)
-    return learning.lines(to.execute(query, values).fetchall(), keys)
+    return learning.recalled(
+        lambda query, *values: to.execute(query, values).fetchall(), repository, about
+    )
 
 
 @pytest.fixture

@@ -57,9 +57,7 @@ class Journal:
 
     def recall(self, failed: Validation) -> tuple[str, ...]:
         """What earlier runs of the repository teach about these failures: few, short lines."""
-        wanted = learning.keys_of(failed)
-        rows = self._read(*learning.recalling(self.opening.repository, wanted)) if wanted else []
-        return learning.lines(rows, wanted)
+        return learning.recalled(self._read, self.opening.repository, failed)
 
     def learn(self, outcome: Outcome) -> str | None:
         """Record what a run teaches; the record's id where the run did not end green."""

@@ -5,7 +5,7 @@ Records stay within their repository: one project's words never reach another's 
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -133,12 +133,17 @@ def keys_of(failed: Validation) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for pair in found for key in pair))[:MAX_KEYS]
 
 
-def recalling(repository: str, keys: Sequence[str]) -> tuple[str, ...]:
-    """The query, with its values, for records of this repository that have one of these keys.
+Query = Callable[[str, str, str], Sequence[Sequence[object]]]
+"""Hands SQL and its two values to the journal; the rows."""
+
+
+def recalled(query: Query, repository: str, failed: Validation) -> tuple[str, ...]:
+    """What earlier runs of this repository teach about these failures: few, short lines.
 
     What matches by fingerprint comes first, then what somebody has annotated, then the newest.
     """
-    return (_RECALL, repository, json.dumps(keys))
+    wanted = keys_of(failed)
+    return _lines(query(_RECALL, repository, json.dumps(wanted)), wanted) if wanted else ()
 
 
 _RECALL = (
@@ -160,7 +165,7 @@ def kept_of(row: Sequence[object]) -> Kept:
     )
 
 
-def lines(rows: Sequence[Sequence[object]], keys: Sequence[str]) -> tuple[str, ...]:
+def _lines(rows: Sequence[Sequence[object]], keys: Sequence[str]) -> tuple[str, ...]:
     """What a prompt says of these records: at most three lines, none said twice."""
     told = (_line(kept_of(row), frozenset(keys)) for row in rows)
     return tuple(dict.fromkeys(line for line in told if line))[:MAX_LINES]

@@ -14,7 +14,7 @@ from atlas_retry.guard import Case, findings, inspect, places, separable
 from atlas_retry.guard.inspection import violation
 from atlas_retry.judge import folders, seals
 from atlas_retry.judge.replay import Replay, is_sealed, replay
-from atlas_retry.judge.seals import Seal
+from atlas_retry.judge.seals import Seal, protected
 from atlas_retry.model import Gate, GateResult, Tree, Violation
 from atlas_retry.settings import Settings
 from atlas_retry.workspace import (
@@ -28,7 +28,7 @@ from atlas_retry.workspace import (
     tree,
 )
 
-__all__ = ["Asked", "Replay", "Seal", "judge_attempt", "judge_change", "seal"]
+__all__ = ["Asked", "Replay", "Seal", "judge_attempt", "judge_change", "protected", "seal"]
 
 
 class Asked(Struct, frozen=True, kw_only=True):

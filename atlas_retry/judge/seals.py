@@ -61,22 +61,30 @@ class Seal(Struct, frozen=True, kw_only=True):
 
 def seal(root: Path, settings: Settings, environ: Mapping[str, str]) -> Seal:
     """Take the state of everything that decides what passes."""
-    inside = (Path(source) for source in settings.sources)
-    sources = tuple(p.relative_to(root).as_posix() for p in inside if p.is_relative_to(root))
-    guard = settings.guard
     return Seal(
         root=root,
         gates=settings.gates,
-        protect=guard.protect,
-        allow=guard.allow,
-        sources=sources,
-        protected=protected_globs(guard.protect, guard.allow, sources),
+        protect=settings.guard.protect,
+        allow=settings.guard.allow,
+        sources=_sources(root, settings),
+        protected=protected(root, settings),
         facts=git_facts(root, environ=environ),
         tools=_resolved(settings.gates, root, environ),
         watched=_watched(root, environ),
         executed=folders.held(root),
         environ=environ,
     )
+
+
+def protected(root: Path, settings: Settings) -> tuple[str, ...]:
+    """Globs that an agent is told not to edit."""
+    guard = settings.guard
+    return protected_globs(guard.protect, guard.allow, _sources(root, settings))
+
+
+def _sources(root: Path, settings: Settings) -> tuple[str, ...]:
+    inside = (Path(source) for source in settings.sources)
+    return tuple(p.relative_to(root).as_posix() for p in inside if p.is_relative_to(root))
 
 
 def moved_tools(taken: Seal) -> tuple[Tool, ...]:
