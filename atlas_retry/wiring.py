@@ -9,8 +9,12 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+<<<<<<< Updated upstream
 from atlas_retry import gates, judge, review, state, workspace
 from atlas_retry.briefing import traced_brief
+=======
+from atlas_retry import agents, gates, judge, review, state, workspace
+>>>>>>> Stashed changes
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
 from atlas_retry.effects import Effects, Judgement, Run, Taken
 from atlas_retry.events import Emit, Notice
@@ -107,6 +111,7 @@ def effects(journey: Journey) -> Effects:
             journey.emit,
         ),
         request=lambda progress, number: _request(journey, progress, number),
+        lack=lambda: _lack(journey),
         ask=lambda request: _ask(journey, request),
         judge=lambda before, after, failed: _judgement(journey, before, after, failed),
         learn=journey.learn,
@@ -124,6 +129,11 @@ def _account(journey: Journey, progress: Progress) -> Progress:
         return told
     allowed = journey.run.limits.budget.cost_usd
     return replace(told, elsewhere=journey.purse.draw(str(journey.site.root), told, allowed))
+
+
+def _lack(journey: Journey) -> AgentReply | None:
+    lack = agents.check(journey.site.settings.agent, journey.site.environ)
+    return lack.reply if lack else None
 
 
 def _ask(journey: Journey, request: AgentRequest) -> AgentReply:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from atlas_retry.events import (
     AgentActivity,
+    AgentReplied,
     AnswerRetried,
     AttemptFinished,
     AttemptStarted,
@@ -25,6 +26,7 @@ from atlas_retry.model import (
     GateResult,
     Level,
     Outcome,
+    ReplyStatus,
     Status,
     Validation,
     Verdict,
@@ -84,7 +86,7 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
             yield f"  {event.message}", "warn"
         case ViolationsFound():
             yield from _violations(event)
-        case AttemptFinished() | WorkspaceFinished():
+        case AttemptFinished() | WorkspaceFinished() | AgentReplied():
             yield from _ended(event)
         case _:
             return
@@ -140,7 +142,11 @@ def _violations(event: ViolationsFound) -> Iterator[Line]:
         yield f"    {printable(place)}: {violation.rule}: {violation.detail}", "warn"
 
 
-def _ended(event: AttemptFinished | WorkspaceFinished) -> Iterator[Line]:
+def _ended(event: AttemptFinished | WorkspaceFinished | AgentReplied) -> Iterator[Line]:
+    if isinstance(event, AgentReplied):
+        if event.reply.status is ReplyStatus.UNAVAILABLE:
+            yield f"  the agent could not be had: this was not attempt {event.number}", "warn"
+        return
     if isinstance(event, WorkspaceFinished):
         style = "good" if event.outcome.verdict.is_green else "bad"
         yield f"{headline(event.outcome)} [{event.number} of {event.total}]", style

@@ -256,7 +256,8 @@ def test_without_a_key_nothing_is_asked(root: Path) -> None:
         assert (reply.status, len(b.server.requests)) == (ReplyStatus.UNAVAILABLE, 0)
     lack = check(AgentSettings(backend="anthropic"), {})
     assert lack
-    assert "ANTHROPIC_API_KEY is not set: export" in lack
+    assert lack.error == "ANTHROPIC_API_KEY is not set"
+    assert (lack.remedy or "").startswith("export")
     assert anthropic.check(AgentSettings(), {"ANTHROPIC_API_KEY": "k"}) is None
 
 

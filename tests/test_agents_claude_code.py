@@ -442,7 +442,7 @@ def test_whether_anybody_is_logged_in_is_known_before_anything_is_asked(
         del environ["ANTHROPIC_API_KEY"]
     lack = claude_code.check(AgentSettings(path=cli), environ)
     assert (lack is None) is usable
-    assert usable or "/login" in (lack or "")
+    assert usable or "/login" in ((lack and lack.remedy) or "")
 
 
 def test_no_cli_is_told_with_how_to_get_one(desk: Desk) -> None:

@@ -232,7 +232,9 @@ def test_a_dotted_path_names_an_agent_of_ones_own(root: Path) -> None:
 def test_an_agent_that_cannot_be_found_is_named(backend: str, said: str) -> None:
     with pytest.raises(AgentError, match=said):
         agents.resolve(backend)
-    assert said in (agents.check(AgentSettings(backend=backend), ENVIRON) or "")
+    lack = agents.check(AgentSettings(backend=backend), ENVIRON)
+    assert lack
+    assert said in lack.error
 
 
 @pytest.mark.parametrize(
@@ -245,4 +247,5 @@ def test_an_agent_that_cannot_be_found_is_named(backend: str, said: str) -> None
 )
 def test_no_agent_is_started_inside_an_agent(settings: AgentSettings) -> None:
     refusal = agents.check(settings, ENVIRON | {"ATLAS_INSIDE_AGENT": "1"})
-    assert "started by an agent" in (refusal or "")
+    assert refusal
+    assert "started by an agent" in refusal.error

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from tests.projects import FIXED, Project, make_project
+from tests.projects import CALC, FIXED, Project, make_project
 
 LIMIT_S = 60.0
 
@@ -41,6 +41,31 @@ def atlas(project: Project, *arguments: str, cwd: Path | None = None, **variable
 
 def gates(project: Project, *lines: str) -> None:
     project.configure(validation={"lint": list(lines)})
+
+
+def test_no_attempt_is_spoken_of_where_no_agent_can_be_had(project: Project) -> None:
+    project.configure(agent={"backend": "claude-code", "path": "/nonexistent/claude"})
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 3
+    assert "attempt 1" not in ended.out
+    assert "no program at /nonexistent/claude" in ended.out
+    assert "0 attempts" in atlas(project, "log").out
+
+
+def test_an_agent_that_is_lost_once_it_was_asked_has_made_no_attempt(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED}, status="unavailable", error="529 for too long")
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 3
+    assert "the agent could not be had: this was not attempt 1" in ended.out
+    assert "0 attempts" in atlas(project, "log").out
+
+
+def test_an_agent_that_runs_atlas_gets_no_agent_of_its_own(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED})
+    ended = atlas(project, "retry", ".", "--ai-fix", ATLAS_INSIDE_AGENT="1")
+    assert ended.code == 3
+    assert "started by an agent that atlas runs" in ended.out
+    assert (project.root / "calc.py").read_text() == CALC
 
 
 def wrapped_git(folder: Path, before: str) -> str:

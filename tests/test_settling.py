@@ -96,6 +96,7 @@ class World(Struct, kw_only=True):
                 AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number),
                 "/s/prompt.md",
             ),
+            lack=lambda: None,
             ask=lambda _: self.ask(reply or AgentReply(status=ReplyStatus.DONE)),
             judge=self.judge,
             learn=lambda _: None,

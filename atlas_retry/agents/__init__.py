@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from atlas_retry.agents import anthropic, claude_code, command, scripted
+from atlas_retry.agents.lack import Lack
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent
@@ -16,8 +17,8 @@ from atlas_retry.settings import AgentSettings
 
 Factory = Callable[[AgentSettings, Emit, Mapping[str, str]], Agent]
 """Makes an agent from the `agent` section, an observer and the caller's environment."""
-Check = Callable[[AgentSettings, Mapping[str, str]], str | None]
-"""Why the agent cannot be had, with the remedy; None when it can. Spends nothing."""
+Check = Callable[[AgentSettings, Mapping[str, str]], Lack | None]
+"""Why the agent cannot be had; None when it can. Spends nothing."""
 
 AGENTS: Final[dict[str, Factory]] = {
     "claude-code": claude_code.claude_code,
@@ -59,8 +60,8 @@ def resolve(backend: str) -> Factory:
     return cast("Factory", factory)
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
-    """Why the configured agent cannot be had, with the remedy; None when it can.
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+    """Why the configured agent cannot be had; None when it can.
 
     Asked before anything is done that an unavailable agent would make pointless.
     """
@@ -70,5 +71,5 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
     try:
         resolve(settings.backend)
     except AgentError as error:
-        return f"{error.message}: {error.remedy}"
+        return Lack(error=error.message, remedy=error.remedy)
     return None

@@ -11,6 +11,7 @@ from atlas_retry import process
 from atlas_retry.agents.answers import gave_up, last_lines
 from atlas_retry.agents.command_output import read
 from atlas_retry.agents.environment import agent_environment, nested
+from atlas_retry.agents.lack import Lack
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.process import Completed, Ended
@@ -21,8 +22,10 @@ _CANNOT_RUN: Final = frozenset({126, 127})
 """POSIX shell: found but not executable, not found."""
 MAX_SUMMARY_CHARS: Final = 4000
 
-_NO_COMMAND: Final = "agent.command says no command"
-_SAY_ONE: Final = 'agent: {backend: command, command: "codex exec - < {prompt_file}"}'
+_NO_COMMAND: Final = Lack(
+    error="agent.command says no command",
+    remedy='agent: {backend: command, command: "codex exec - < {prompt_file}"}',
+)
 
 
 def command(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
@@ -34,14 +37,14 @@ def command(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> 
     return partial(_ask, settings.command, emit, agent_environment(environ))
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     """Why the command cannot be run, as far as that shows without running it."""
-    return nested(environ) or (None if settings.command else f"{_NO_COMMAND}: {_SAY_ONE}")
+    return nested(environ) or (None if settings.command else _NO_COMMAND)
 
 
 def _ask(line: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
     if not line:
-        return AgentReply(status=ReplyStatus.UNAVAILABLE, error=_NO_COMMAND, remedy=_SAY_ONE)
+        return _NO_COMMAND.reply
     prompt_file = Path(request.scratch) / "prompt.md"
     prompt = request.prompt.encode("utf-8", "replace")
     prompt_file.write_bytes(prompt)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from atlas_retry.agents.lack import Lack
+
 INSIDE_AGENT = "ATLAS_INSIDE_AGENT"
 """Set for everything an agent starts: `atlas retry` refuses to start another agent in there."""
 
@@ -39,8 +41,11 @@ def agent_environment(
     return {**(defaults or {}), **kept, **(forced or {}), INSIDE_AGENT: "1"}
 
 
-def nested(environ: Mapping[str, str]) -> str | None:
+def nested(environ: Mapping[str, str]) -> Lack | None:
     """Why no agent may be started from here; None when it may."""
-    if environ.get(INSIDE_AGENT):
-        return "atlas was started by an agent that atlas runs; an agent may validate, not retry"
-    return None
+    if not environ.get(INSIDE_AGENT):
+        return None
+    return Lack(
+        error="atlas was started by an agent that atlas runs; an agent may validate, not retry",
+        remedy="atlas validate",
+    )

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from atlas_retry import process
 from atlas_retry.agents.answers import last_lines
 from atlas_retry.agents.environment import agent_environment, nested
+from atlas_retry.agents.lack import Lack
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings
@@ -34,6 +35,10 @@ from atlas_retry.settings import AgentSettings
 FILES, DELETE, REPLY, PROMPT = "files", "delete", "reply.json", "prompt.md"
 _PATCHES: Final = frozenset({".diff", ".patch"})
 _APPLY_S: Final = 60.0
+_NO_PATH: Final = Lack(
+    error="agent.path says no directory to replay",
+    remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
+)
 
 
 class ScriptError(Exception):
@@ -45,27 +50,24 @@ def scripted(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) ->
     return partial(_ask, settings.path, emit, agent_environment(environ))
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     """Why there is nothing to replay."""
     return nested(environ) or _lack(settings.path)
 
 
-def _lack(path: str | None) -> str | None:
+def _lack(path: str | None) -> Lack | None:
     if not path:
-        return "agent.path says no directory to replay"
+        return _NO_PATH
     if not _steps(Path(path)):
-        return f"{path} holds no attempt: neither 1/ nor a .diff or .patch file"
+        error = f"{path} holds no attempt: neither 1/ nor a .diff or .patch file"
+        return Lack(error=error, remedy=_NO_PATH.remedy)
     return None
 
 
 def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
     lack = _lack(path)
-    if path is None or lack:
-        return AgentReply(
-            status=ReplyStatus.UNAVAILABLE,
-            error=lack,
-            remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
-        )
+    if path is None or lack is not None:
+        return (lack or _NO_PATH).reply
     if request.schema is not None:
         return _reviewed(reviews_file(Path(path), request))
     steps = _steps(Path(path))

@@ -235,10 +235,12 @@ def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at
     """The outputs go: what a stopped run needs to go on, an ended one does not."""
     run_id = opening.run_id
     to.execute("DELETE FROM outputs WHERE run = ?", (run_id,))
+    # begun, but the agent could not be had: no attempt
+    to.execute("DELETE FROM attempts WHERE run = ? AND ended_at IS NULL", (run_id,))
     final = None if outcome.verdict.is_green else text_of(outcome.final)
     to.execute(
         "UPDATE runs SET verdict = ?, reason = ?, ended_at = ?, duration_ms = ?, cost_usd = ?,"
-        " left_behind = ?, learning = ?, final = ? WHERE id = ?",
+        " left_behind = ?, learning = ?, final = ?, attempts = ? WHERE id = ?",
         (
             outcome.verdict,
             _storable(outcome.final_error) if outcome.final_error else None,
@@ -248,6 +250,7 @@ def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at
             left_behind(outcome, opening.order.on_exhausted),
             outcome.learning_record_id,
             final,
+            len(outcome.attempts),
             run_id,
         ),
     )

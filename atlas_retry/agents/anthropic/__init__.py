@@ -31,6 +31,7 @@ from atlas_retry.agents.anthropic.transport import (
 )
 from atlas_retry.agents.anthropic.writing import source_of, write_all
 from atlas_retry.agents.environment import nested
+from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.notes import project_notes
 from atlas_retry.events import AgentActivity, Emit, Notice
 from atlas_retry.model import (
@@ -47,7 +48,7 @@ from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace import directory_tree
 
 DEFAULT_MODEL: Final = "sonnet"
-_NO_KEY: Final = "ANTHROPIC_API_KEY is not set"
+_NO_KEY: Final = Lack(error="ANTHROPIC_API_KEY is not set", remedy=faults.KEY)
 _USUAL: Final = Patience()
 
 
@@ -58,10 +59,9 @@ def anthropic_api(
     return _Caller(settings=settings, emit=emit, environ=environ, patience=patience)
 
 
-def check(_: AgentSettings, environ: Mapping[str, str]) -> str | None:
+def check(_: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     """Why the API cannot be asked; None when it may answer. No request is made."""
-    lack = f"{_NO_KEY}: {faults.KEY}" if access(environ).is_missing else None
-    return nested(environ) or lack
+    return nested(environ) or (_NO_KEY if access(environ).is_missing else None)
 
 
 class _Caller(Struct, kw_only=True):
@@ -75,7 +75,7 @@ class _Caller(Struct, kw_only=True):
     def __call__(self, request: AgentRequest) -> AgentReply:
         allowed = access(self.environ)
         if allowed.is_missing:
-            return AgentReply(status=ReplyStatus.UNAVAILABLE, error=_NO_KEY, remedy=faults.KEY)
+            return _NO_KEY.reply
         model = models.api_model(request.model or DEFAULT_MODEL)
         bill = Bill(model=model, allowed_usd=request.cost_usd)
         if models.cost_usd(model, Tokens()) is None:

@@ -13,9 +13,10 @@ from atlas_retry.agents.claude_code import binary, invocation
 from atlas_retry.agents.claude_code.reply import SESSION_GONE, login_refused, reply_of
 from atlas_retry.agents.claude_code.stream import Transcript
 from atlas_retry.agents.environment import nested
+from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.notes import project_notes
 from atlas_retry.events import Emit, Notice
-from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Session
 from atlas_retry.settings import AgentSettings
 
 REFUSED_LOGINS = 2
@@ -31,43 +32,40 @@ def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str])
     env = invocation.environment(environ)
 
     @functools.cache
-    def identify(path: str, _mtime_ns: int) -> binary.Cli | binary.Lack:
+    def identify(path: str, _mtime_ns: int) -> binary.Cli | Lack:
         return binary.identify(path, env)
 
-    def find() -> binary.Cli | binary.Lack:
+    def find() -> binary.Cli | Lack:
         path = binary.locate(settings.path, environ)
-        return (
-            path if isinstance(path, binary.Lack) else identify(path, Path(path).stat().st_mtime_ns)
-        )
+        return path if isinstance(path, Lack) else identify(path, Path(path).stat().st_mtime_ns)
 
     is_patient = invocation.MAX_RETRIES in environ
     return _Caller(settings=settings, emit=emit, env=env, find=find, is_patient=is_patient)
 
 
-def check(settings: AgentSettings, environ: Mapping[str, str]) -> str | None:
-    """Why the CLI cannot be used, with the remedy; None when it can. Costs 0.3 s and no request."""
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+    """Why the CLI cannot be used; None when it can. Costs 0.3 s and no request."""
     refusal = nested(environ)
     if refusal:
         return refusal
     env = invocation.environment(environ)
     path = binary.locate(settings.path, environ)
-    cli = path if isinstance(path, binary.Lack) else binary.identify(path, env)
-    lack = cli if isinstance(cli, binary.Lack) else binary.login_lack(cli, env)
-    return f"{lack.error}: {lack.remedy}" if lack else None
+    cli = path if isinstance(path, Lack) else binary.identify(path, env)
+    return cli if isinstance(cli, Lack) else binary.login_lack(cli, env)
 
 
 class _Caller(Struct, frozen=True, kw_only=True):
     settings: AgentSettings
     emit: Emit
     env: Mapping[str, str]
-    find: Callable[[], binary.Cli | binary.Lack]
+    find: Callable[[], binary.Cli | Lack]
     is_patient: bool
     """The user has said how often the CLI shall try: so it does."""
 
     def __call__(self, request: AgentRequest) -> AgentReply:
         cli = self.find()
-        if isinstance(cli, binary.Lack):
-            return AgentReply(status=ReplyStatus.UNAVAILABLE, error=cli.error, remedy=cli.remedy)
+        if isinstance(cli, Lack):
+            return cli.reply
         if cli.warning and request.attempt == 1:
             self.emit(Notice(text=cli.warning, level=Level.WARNING))
         reply = self._ask(cli, request)

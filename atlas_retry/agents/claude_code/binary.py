@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from atlas_retry import process
 from atlas_retry.agents.answers import last_lines
+from atlas_retry.agents.lack import Lack
 
 PROBE_S: Final = 15.0
 OLDEST_MEASURED: Final = (2, 1, 197)
@@ -23,13 +24,6 @@ INSTALL: Final = (
     " or npm install -g @anthropic-ai/claude-code@latest, or say where it is in agent.path"
 )
 LOG_IN: Final = "run `claude` and type /login, or set ANTHROPIC_API_KEY"
-
-
-class Lack(Struct, frozen=True, kw_only=True):
-    """Why the CLI cannot be used, and the next thing to type."""
-
-    error: str
-    remedy: str
 
 
 class Cli(Struct, frozen=True, kw_only=True):
