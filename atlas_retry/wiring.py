@@ -9,12 +9,8 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-<<<<<<< Updated upstream
-from atlas_retry import gates, judge, review, state, workspace
-from atlas_retry.briefing import traced_brief
-=======
 from atlas_retry import agents, gates, judge, review, state, workspace
->>>>>>> Stashed changes
+from atlas_retry.briefing import traced_brief
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
 from atlas_retry.effects import Effects, Judgement, Run, Taken
 from atlas_retry.events import Emit, Notice
