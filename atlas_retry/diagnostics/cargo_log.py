@@ -1,8 +1,9 @@
 """Reads what Rust's test harness prints. What the compiler says is a row."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from atlas_retry.diagnostics.blocks import above, titled
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import inside, place_of, shortened
 from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
@@ -32,23 +33,11 @@ def _read(log: Log) -> Reading:
     results = [(i, m) for i, line in enumerate(lines) if (m := _RESULT.match(line))]
     ran = sum(int(m[1]) + int(m[2]) for _, m in results)
     return Reading(
-        found=tuple(_failure(lines, first, last) for first, last in _blocks(lines)),
+        found=tuple(_failure(lines, first, last) for first, last in titled(lines, _TITLE, _END)),
         summary=tuple(i for i, m in results if m[2] != "0"),
         tests_run=ran if results else None,
         vacuous=bool(results) and ran == 0,
     )
-
-
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    start: int | None = None
-    for number, line in enumerate(lines):
-        title = _TITLE.match(line)
-        if start is not None and (title or _END.match(line)):
-            yield start, number - 1
-            start = None
-        start = number if title else start
-    if start is not None:
-        yield start, len(lines) - 1
 
 
 def _failure(lines: Sequence[str], first: int, last: int) -> Found:
@@ -80,18 +69,14 @@ def _said(body: Sequence[str]) -> tuple[dict[str, str], str]:
         if match:
             old = match.groupdict().get("message")
             place = {name: value for name, value in match.groupdict().items() if name != "message"}
-            return place, old or shortened(list(_until(body[number + 1 :])))
+            return place, old or _printed(body[number + 1 :])
     silent = next((m for line in body if (m := _NOT_PANICKED.match(line))), None)
     place = {"path": silent["path"], "line": silent["line"]} if silent else {}
-    return place, shortened(list(_until(body)))
+    return place, _printed(body)
 
 
-def _until(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        if _STOP.match(line):
-            return
-        if line.strip():
-            yield line
+def _printed(lines: Sequence[str]) -> str:
+    return shortened([line for line in above(lines, _STOP) if line.strip()])
 
 
 def _frames(body: Sequence[str]) -> tuple[Frame, ...]:

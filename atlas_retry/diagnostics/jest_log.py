@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.blocks import above
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
 from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
@@ -89,12 +90,8 @@ def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Found:
 
 def _message(body: Sequence[str]) -> str:
     """What was expected and what came, above the code and the stack."""
-    said: list[str] = []
-    for line in body:
-        if _CODE.match(line) or _STACK.match(line):
-            break
-        said.append(line)
-    return shortened(textwrap.dedent("\n".join(said)).strip().split("\n"))
+    said = textwrap.dedent("\n".join(above(body, _CODE, _STACK)))
+    return shortened(said.strip().split("\n"))
 
 
 JEST = Parser(

@@ -1,9 +1,10 @@
 """Reads what vitest prints: failed tests and suites, counts. Knows no reporter but the default."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.blocks import above, titled
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
 from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
@@ -24,7 +25,7 @@ _NONE = "No test files found"
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    found = tuple(_failure(lines, first, last) for first, last in _blocks(lines))
+    found = tuple(_failure(lines, first, last) for first, last in titled(lines, _TITLE, _RULE))
     counts = [m for line in lines if (m := _TESTS.match(line))]
     ran = sum(int(n) for m in counts for n in _RAN.findall(m["counts"]))
     none = any(line.startswith(_NONE) for line in lines)
@@ -36,25 +37,12 @@ def _read(log: Log) -> Reading:
     )
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """First and last line of each failure."""
-    start: int | None = None
-    for number, line in enumerate(lines):
-        title = _TITLE.match(line)
-        if start is not None and (title or _RULE.match(line)):
-            yield start, number - 1
-            start = None
-        start = number if title else start
-    if start is not None:
-        yield start, len(lines) - 1
-
-
 def _failure(lines: Sequence[str], first: int, last: int) -> Found:
     title = _TITLE.match(lines[first])
     path = title["path"] if title else ""
     names = title["names"] if title else ""
     body = lines[first + 1 : last + 1]
-    message = _message(body)
+    message = shortened("\n".join(above(body, _CODE, _STACK)).strip().split("\n"))
     raised = _RAISED.match(message)
     frames = stacks.javascript(body)
     file = next((m for line in body if (m := _FILE.match(line))), None)
@@ -69,15 +57,6 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Found:
         frames=frames,
     )
     return Found(told, first, last)
-
-
-def _message(body: Sequence[str]) -> str:
-    said: list[str] = []
-    for line in body:
-        if _CODE.match(line) or _STACK.match(line):
-            break
-        said.append(line)
-    return shortened("\n".join(said).strip().split("\n"))
 
 
 VITEST = Parser(
