@@ -61,6 +61,19 @@ def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
     )
 
 
+def skipped(gate: Gate, why: str) -> GateResult:
+    """The result of a gate that was not run, and fails nothing for that."""
+    return GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.run,
+        required=gate.required,
+        status=Status.SKIPPED,
+        success=True,
+        error=why,
+    )
+
+
 def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
     """A result that another runner recorded, read as if its gate had ended just now."""
     if result.diagnostics or result.success:

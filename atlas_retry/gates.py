@@ -19,7 +19,7 @@ from atlas_retry.events import (
     unseen,
 )
 from atlas_retry.gate_plan import Plan, command_of, log_name
-from atlas_retry.gate_results import result_of
+from atlas_retry.gate_results import result_of, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Completed, run_all
 
@@ -71,7 +71,7 @@ def _pass(
     readers_ran = is_stale = False
     for group in _groups(gates):
         if plan.fail_fast and any(result.blocks for result in results):
-            results += [_skipped(gate, "an earlier gate failed") for gate in group]
+            results += [skipped(gate, "an earlier gate failed") for gate in group]
         elif group[0].kind is Kind.REVIEW:
             results.append(_reviewed(group[0], results, plan, emit, is_stale=is_stale))
             readers_ran |= results[-1].status is not Status.SKIPPED
@@ -89,18 +89,6 @@ def _groups(gates: Sequence[Gate]) -> Iterator[tuple[Gate, ...]]:
     for is_alone, group in groupby(gates, key=lambda g: is_writer(g) or g.kind is Kind.REVIEW):
         members = tuple(group)
         yield from ((gate,) for gate in members) if is_alone else (members,)
-
-
-def _skipped(gate: Gate, why: str) -> GateResult:
-    return GateResult(
-        name=gate.name,
-        kind=gate.kind,
-        command=gate.run,
-        required=gate.required,
-        status=Status.SKIPPED,
-        success=True,
-        error=why,
-    )
 
 
 def _run_writer(gate: Gate, position: int, plan: Plan, emit: Emit, *, is_late: bool) -> GateResult:
@@ -156,7 +144,7 @@ def _wave(
         stop_when=lambda ended: ended.exit_code != 0 and ended.command.log_dir in decisive,
     )
     return [
-        watch.results.get(index) or _skipped(job.gate, "an earlier gate failed")
+        watch.results.get(index) or skipped(job.gate, "an earlier gate failed")
         for index, job in enumerate(jobs)
     ]
 
@@ -264,11 +252,11 @@ def _reviewed(
 ) -> GateResult:
     """A review costs money: what the tools refuse, or have yet to see again, is not reviewed."""
     if plan.review is None:
-        result = _skipped(gate, "no agent to review with")
+        result = skipped(gate, "no agent to review with")
     elif is_stale:
-        result = _skipped(gate, "reviewed once the gates before it have seen the files as they are")
+        result = skipped(gate, "reviewed once the gates before it have seen the files as they are")
     elif any(other.blocks for other in earlier):
-        result = _skipped(gate, "reviewed once the gates before it pass")
+        result = skipped(gate, "reviewed once the gates before it pass")
     else:
         emit(GateStarted(gate=gate.name, command="review"))
         result = plan.review(gate)

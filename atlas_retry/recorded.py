@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.gate_results import Reading, with_diagnostics
+from atlas_retry.gate_results import Reading, skipped, with_diagnostics
 from atlas_retry.model import Gate, GateResult, Status, Validation
 from atlas_retry.settings import Settings
 
@@ -43,12 +43,4 @@ def _result_of(gate: Gate, results: Sequence[GateResult]) -> GateResult:
             return replace(
                 result, name=gate.name, kind=gate.kind, required=gate.required, cost_usd=None
             )
-    return GateResult(
-        name=gate.name,
-        kind=gate.kind,
-        command=gate.run,
-        required=gate.required,
-        status=Status.SKIPPED,
-        success=True,
-        error="not in the report",
-    )
+    return skipped(gate, "not in the report")
