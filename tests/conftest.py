@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.workspace import Workspace
+from tests.repositories import opened, repository
+
 Write = Callable[..., Path]
 
 
@@ -40,3 +43,14 @@ def _homeless(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that looks for a home of its own accord, instead of being told, fails."""
     monkeypatch.setenv("HOME", "/nonexistent")
     monkeypatch.delenv("ATLAS_HOME", raising=False)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with two files and an executable, committed."""
+    return repository(tmp_path / "repo")
+
+
+@pytest.fixture
+def ws(root: Path) -> Workspace:
+    return opened(root)

@@ -45,11 +45,6 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def ws(root: Path) -> Workspace:
-    return opened(root)
-
-
 def told(root: Path) -> GitFacts:
     return git_facts(root, environ={**ENVIRON, "HOME": str(root.parent)})
 

@@ -15,19 +15,8 @@ from tests.repositories import (
     git,
     git_bytes,
     opened,
-    repository,
     write,
 )
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return repository(tmp_path / "repo")
-
-
-@pytest.fixture
-def ws(root: Path) -> Workspace:
-    return opened(root)
 
 
 def index_time(ws: Workspace) -> int | None:

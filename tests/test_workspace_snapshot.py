@@ -31,16 +31,6 @@ from atlas_retry.workspace import (
 from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return repository(tmp_path / "repo")
-
-
-@pytest.fixture
-def ws(root: Path) -> Workspace:
-    return opened(root)
-
-
 def paths(ws: Workspace, taken: Snapshot, *, ignored: bool = False) -> set[str]:
     return set(tree(ws, taken.id, ignored=ignored).paths())
 

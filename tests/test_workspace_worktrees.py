@@ -15,17 +15,7 @@ from atlas_retry.workspace import (
     remove_worktree,
     resolve,
 )
-from tests.repositories import ENVIRON, commit, entries, git, opened, repository, write
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return repository(tmp_path / "repo")
-
-
-@pytest.fixture
-def ws(root: Path) -> Workspace:
-    return opened(root)
+from tests.repositories import ENVIRON, commit, entries, git, opened, write
 
 
 def test_a_workspace_is_made_beside_the_repository_on_its_own_branch(
