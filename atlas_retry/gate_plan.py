@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from atlas_retry.gate_results import Reading
+from atlas_retry.ground import Ground
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
 
@@ -64,6 +65,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     parsers: tuple[tuple[str, str], ...] = ()
     secrets: frozenset[str] = frozenset()
     """Values that never leave in a result."""
+    ground: Ground | None = None
+    """The work tree as it was when the validation began."""
     known_s: Mapping[str, float] = field(default_factory=dict)
     """How long a gate took before, by name."""
 

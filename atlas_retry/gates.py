@@ -20,6 +20,7 @@ from atlas_retry.events import (
 )
 from atlas_retry.gate_plan import Plan, command_of, log_name
 from atlas_retry.gate_results import result_of, skipped
+from atlas_retry.ground import ground, lost
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Completed, run_all
 
@@ -38,6 +39,7 @@ def validate(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validati
     more, and a writer that does it again fails. Raises Interrupted once every child has been ended.
     """
     emit(ValidationStarted(gates=tuple(gates)))
+    plan = replace(plan, ground=ground(plan.root))
     started_at, clock = now(), time.monotonic()
     results, is_stale = _pass(gates, plan, emit)
     if is_stale and not any(result.blocks for result in results):
@@ -175,10 +177,25 @@ class _Watch(Struct, kw_only=True):
         self.emit(GateProgress(gate=name, last_line=last_line, elapsed_s=elapsed_s))
 
     def ended(self, index: int, completed: Completed) -> None:
-        result = result_of(self.jobs[index].gate, completed, self.plan.reading)
+        result = _void(result_of(self.jobs[index].gate, completed, self.plan.reading), self.plan)
         self.results[index] = result
         if self.tell:
             self.tell(result)
+
+
+def _void(result: GateResult, plan: Plan) -> GateResult:
+    """Says nothing, optional or not, where what it was to judge has gone; who did it is unknown."""
+    gone = plan.ground and lost(plan.ground)
+    if not gone or result.status is Status.BROKEN:
+        return result
+    return replace(
+        result,
+        status=Status.FAILED if plan.after_attempt else Status.BROKEN,
+        success=False,
+        required=True,
+        triage="environment",
+        error=gone,
+    )
 
 
 def _run_readers(

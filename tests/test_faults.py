@@ -68,6 +68,29 @@ def test_an_agent_that_runs_atlas_gets_no_agent_of_its_own(project: Project) -> 
     assert (project.root / "calc.py").read_text() == CALC
 
 
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        ("rm -rf ../project", "project was deleted or replaced while it ran"),
+        ("mv ../project ../moved", "project was deleted or replaced while it ran"),
+        ("cp -r . ../copy; rm -rf ../project; mv ../copy ../project", "deleted or replaced"),
+        ("rm -rf .git", ".git was deleted while it ran"),
+        ("rm -rf *", "all files of"),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "retry"])
+def test_gates_that_lose_the_workspace_have_not_passed(
+    command: str, deed: str, said: str, project: Project, tmp_path: Path
+) -> None:
+    deeds = ["sleep 0.3", {"name": "deed", "run": deed, "required": False}]
+    project.configure(validation={"lint": deeds, "jobs": 2})
+    ended = atlas(project, command, str(project.root), cwd=tmp_path)
+    assert ended.code == 3
+    assert said in ended.out
+    assert "clean" not in ended.out
+    assert "Traceback" not in ended.err
+
+
 def wrapped_git(folder: Path, before: str) -> str:
     """A PATH on which `git` says something before git does."""
     real = shutil.which("git")

@@ -28,6 +28,7 @@ OURS = {
     "atlas_retry.gate_plan",
     "atlas_retry.gate_results",
     "atlas_retry.gates",
+    "atlas_retry.ground",
     "atlas_retry.model",
     "atlas_retry.process",
     "atlas_retry.redaction",
