@@ -36,7 +36,7 @@ GIT_LOCAL = frozenset(
 
 
 class Watched(Struct, frozen=True, kw_only=True):
-    """How a validation sees that files changed; None where there is no git to ask."""
+    """How a validation sees that files changed; None where nobody looks."""
 
     take: Callable[[], str]
     """The id of the work tree as it is now."""

@@ -18,7 +18,7 @@ from atlas_retry.redaction import secret_values
 from atlas_retry.settings import Settings
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Workspace
+    from atlas_retry.workspace import PlainFolder, Workspace
 
 KEPT_VALIDATION_LOGS = 10
 
@@ -42,6 +42,13 @@ class Site(Struct, frozen=True, kw_only=True, dict=True):
         from atlas_retry.workspace import open_workspace  # noqa: PLC0415 - start-up
 
         return open_workspace(self.root, self.state, environ=self.environ)
+
+    @cached_property
+    def plain(self) -> "PlainFolder":
+        """What sees changes where there is no git."""
+        from atlas_retry.workspace import PlainFolder  # noqa: PLC0415 - start-up
+
+        return PlainFolder(self.root)
 
     @property
     def facts(self) -> WorkspaceFacts:
@@ -91,7 +98,7 @@ def plan(site: Site, logs: Path) -> Plan:
         logs=logs,
         environ=site.environ,
         jobs=site.settings.jobs,
-        watched=_watched(site) if site.has_git else None,
+        watched=_watched(site),
         parsers=site.settings.parsers,
         secrets=secret_values(site.environ),
         known_s=known_s(site),
@@ -125,6 +132,12 @@ def _durations(site: Site) -> Path:
 
 
 def _watched(site: Site) -> Watched:
+    if not site.has_git:
+        return Watched(
+            take=lambda: site.plain.take(),  # noqa: PLW0108 - start-up: made when it is wanted
+            between=lambda before, after: site.plain.between(before, after),  # noqa: PLW0108
+        )
+
     def take() -> str:
         from atlas_retry.workspace import snapshot  # noqa: PLC0415 - start-up
 

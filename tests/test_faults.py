@@ -144,3 +144,14 @@ def test_a_step_summary_that_nobody_asked_us_for_changes_no_exit_code(project: P
     ended = atlas(project, "validate", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=full)
     assert ended.code == 1
     assert "no step summary in /dev/full: No space left on device" in ended.err
+
+
+@pytest.mark.parametrize(("line", "code"), [("echo x > made.txt", 1), ("mkdir -p .cache/x", 0)])
+def test_without_git_a_writer_that_changes_files_is_seen(
+    line: str, code: int, project: Project
+) -> None:
+    shutil.rmtree(project.root / ".git")
+    project.configure(validation={"format": [f"{line}; touch calc.py; touch .cache/x/y || true"]})
+    ended = atlas(project, "validate", "--check")
+    assert ended.code == code
+    assert ("it changed 1 file: made.txt" in ended.out) is (code == 1)

@@ -8,6 +8,7 @@ from atlas_retry.workspace.changes import changes, patch
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.lock import Holder, holder, lock
+from atlas_retry.workspace.plain import PlainFolder
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restore import Restored, conflicts, restore
 from atlas_retry.workspace.shadow import compact, drop, keep, kept
@@ -34,6 +35,7 @@ __all__ = [
     "Holder",
     "NotARepositoryError",
     "ObjectTree",
+    "PlainFolder",
     "Restored",
     "Snapshot",
     "Workspace",

@@ -13,7 +13,7 @@ TEMPORARY = ".atlas-restore.tmp"
 MAX_FILE_BYTES = 1 << 30
 MAX_IGNORED_FILE_BYTES = 1 << 20
 MAX_IGNORED_BYTES = 64 << 20
-_CACHES = frozenset(
+CACHES = frozenset(
     {
         *("node_modules", "bower_components", ".yarn", ".pnpm-store", "Pods", "DerivedData"),
         *(".venv", "venv", "virtualenv", ".tox", ".nox", ".eggs", ".direnv", "site-packages"),
@@ -22,6 +22,7 @@ _CACHES = frozenset(
         *(".cache", ".next", ".nuxt", ".turbo", ".parcel-cache", ".svelte-kit", ".angular"),
     }
 )
+"""Names of dependency and cache folders: what is in them can be made again."""
 _CACHE_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 """Source: bford.info/cachedir and Python's `venv`."""
 _CACHE = "dependency or cache folder"
@@ -157,7 +158,7 @@ def _enter(
         return
     seen.enter(path)
     ignored = path not in seen.folders
-    cache = above.cache or (f"{path}/" if name in _CACHES else None)
+    cache = above.cache or (f"{path}/" if name in CACHES else None)
     if cache and ignored:
         found.left_out[cache] = _CACHE
     else:
