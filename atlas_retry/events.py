@@ -176,14 +176,14 @@ class RunStarted(Event, frozen=True, kw_only=True):
     """A snapshot holds what is there; nothing has been changed yet."""
 
     kind: ClassVar[str] = "run_started"
-    workspace: WorkspaceFacts
+    facts: WorkspaceFacts
     start_snapshot: str
     left_out: tuple[str, ...] = ()
     """Files that the snapshot does not hold."""
 
     @property
     def message(self) -> str:
-        return f"run in {self.workspace.root}"
+        return f"run in {self.facts.root}"
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ def retry(run: Run, do: Effects) -> Outcome:
 def _begin(run: Run, do: Effects) -> Progress:
     """The baseline, and what the gates' own fixers make of it."""
     start = do.snapshot("start")
-    do.emit(RunStarted(workspace=run.workspace, start_snapshot=start.id, left_out=start.left_out))
+    do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
     baseline = run.recorded or do.validate(None)
     changed = () if baseline.success or baseline.broken else do.fix(baseline)
     settled = do.validate(None) if changed else baseline

@@ -80,7 +80,7 @@ def _events(number: int) -> list[Event]:
         duration_ms=60_000,
     )
     events: list[Event] = [
-        RunStarted(workspace=facts, start_snapshot="s"),
+        RunStarted(facts=facts, start_snapshot="s"),
         ValidationStarted(gates=()),
         ValidationFinished(validation=red),
     ]

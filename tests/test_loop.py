@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry import events
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Event, TransportRetried, ViolationsFound
 from atlas_retry.model import Verdict
@@ -225,12 +226,19 @@ def test_every_event_of_a_run_is_a_line_of_its_log(project: Project) -> None:
     outcome = project.retry()
     log = Path(project.environ["ATLAS_HOME"]) / "runs" / outcome.run_id / "events.jsonl"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {(line["workspace"], line["run"]) for line in lines} == {("project", outcome.run_id)}
     assert lines[0]["event"] == "run_started"
     assert lines[-1]["event"] == "run_finished"
     finished = next(line for line in lines if line["event"] == "attempt_finished")
     assert (finished["attempt"], finished["max_attempts"]) == (1, 3)
     assert finished["failed_step"] == "test"
     assert finished["message"] == "Tests passed on attempt 1"
+
+
+def test_no_event_hides_what_it_belongs_to() -> None:
+    kinds = [kind for kind in vars(events).values() if isinstance(kind, type)]
+    for kind in (kind for kind in kinds if issubclass(kind, Event)):
+        assert not {*kind.__struct_fields__} & {*events.Scope.__struct_fields__}, kind
 
 
 def test_a_gates_own_limit_beats_the_runs(project: Project) -> None:

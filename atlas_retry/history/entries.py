@@ -67,7 +67,7 @@ def told(
 
 
 def _run_started(to: sqlite3.Connection, opening: Opening, event: RunStarted) -> None:
-    where, order = event.workspace, opening.order
+    where, order = event.facts, opening.order
     _give_up_others(to, opening.run_id, where.root)
     to.execute(
         "INSERT INTO runs (id, root, name, repository, head, state, with_agent, started_at,"
