@@ -49,6 +49,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     recorded: Recorded | None = None
     """A failure to start from, instead of a baseline validation."""
     record: Path | None = None
+    force: bool = False
+    """Even while git is in the middle of a merge or the like."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -114,8 +116,15 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
 def run_one(site: Site, asked: Asked, emit: Emit, purse: Purse | None = None) -> Outcome:
     """One run under the workspace's lock, every event of it in its log.
 
-    `purse` is what several runs share.
+    `purse` is what several runs share. Raises WorkspaceError where somebody else has the lock, or
+    git is in the middle of something and nobody forced it.
     """
+    if site.git.in_progress and not asked.force:
+        raise WorkspaceError(
+            f"git is in the middle of {_begun(site)} in {site.root}: what is half done there would "
+            "be taken for the failure",
+            remedy="finish it or give it up (git status says how), or say --force",
+        )
     with workspace.lock(site.git):
         return run_locked(site, asked, emit, purse=purse)
 
@@ -173,6 +182,7 @@ def order_of(asked: Asked) -> history.Order:
         overrides=asked.overrides,
         attempts_flag=asked.attempts_flag,
         allow=asked.allow,
+        force=asked.force,
     )
 
 
@@ -209,9 +219,12 @@ def _name_unfinished(site: Site, journal: history.Journal, told: Emit, run_id: s
 def _name_begun(site: Site, told: Emit) -> None:
     """An agent may take conflict markers for the failure: whoever is in the middle hears of it."""
     if site.git.in_progress:
-        names = " and ".join(site.git.in_progress)
-        text = f"git is in the middle of {names} here: it stays as it is, and so does its state"
+        text = f"git is in the middle of {_begun(site)}: it stays as it is, and so does its state"
         told(Notice(level=Level.WARNING, text=text))
+
+
+def _begun(site: Site) -> str:
+    return " and ".join(site.git.in_progress)
 
 
 def _journey(

@@ -128,6 +128,7 @@ def go_on(
                 overrides=order.overrides,
                 attempts_flag=order.attempts_flag,
                 allow=order.allow,
+                force=order.force,
             )
             done = run(folders, asked, environ, emit)
             finished += done.finished

@@ -75,12 +75,17 @@ class Project(Struct, frozen=True, kw_only=True):
         git(self.root, "commit", "-q", "-m", "start", environ=self.environ)
 
     def retry(
-        self, events: list[Event] | None = None, *, ai_fix: bool = True, **overrides: object
+        self,
+        events: list[Event] | None = None,
+        *,
+        ai_fix: bool = True,
+        force: bool = False,
+        **overrides: object,
     ) -> Outcome:
         """One run in this process, as the command line would start it."""
         told = [] if events is None else events
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
-        asked = batch.Asked(ai_fix=ai_fix, overrides=flags)
+        asked = batch.Asked(ai_fix=ai_fix, overrides=flags, force=force)
         site = batch.site_of(self.root, asked, self.environ)
         return batch.run_one(site, asked, told.append)
 

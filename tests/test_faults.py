@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from tests.projects import CALC, FIXED, Project, make_project
+from tests.projects import CALC, FIXED, Project, git, make_project
 
 LIMIT_S = 60.0
 
@@ -155,3 +155,19 @@ def test_without_git_a_writer_that_changes_files_is_seen(
     ended = atlas(project, "validate", "--check")
     assert ended.code == code
     assert ("it changed 1 file: made.txt" in ended.out) is (code == 1)
+
+
+def test_a_rebase_that_has_stopped_is_named_with_the_way_out(project: Project) -> None:
+    git(project.root, "checkout", "-q", "-b", "side", environ=project.environ)
+    for branch, line in (("side", "# side\n"), ("main", "# main\n")):
+        git(project.root, "checkout", "-q", branch, environ=project.environ)
+        (project.root / "calc.py").write_text(line + CALC)
+        project.commit()
+    with pytest.raises(subprocess.CalledProcessError):
+        git(project.root, "rebase", "side", environ=project.environ)
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert (ended.code, ended.out) == (3, "")
+    assert "git is in the middle of a rebase" in ended.err
+    assert "next: finish it or give it up" in ended.err
+    assert atlas(project, "retry", ".", "--force").code == 1
+    assert "rebase in progress" in git(project.root, "status", environ=project.environ)

@@ -120,12 +120,17 @@ def test_a_key_in_an_agents_words_is_told_to_nobody(project: Project) -> None:
     assert key not in repr(outcome)
 
 
-def test_a_merge_in_progress_is_told_and_left_as_it_is(project: Project) -> None:
+def test_in_the_middle_of_a_merge_nothing_runs_unforced_and_its_state_stays(
+    project: Project,
+) -> None:
     head = git(project.root, "rev-parse", "HEAD", environ=project.environ)
     (project.root / ".git" / "MERGE_HEAD").write_text(head)
     project.attempt(1, {"calc.py": FIXED})
+    with pytest.raises(WorkspaceError, match="in the middle of a merge"):
+        project.retry()
+    assert (project.root / "calc.py").read_text() == CALC
     events: list[Event] = []
-    assert project.retry(events).verdict is Verdict.FIXED
+    assert project.retry(events, force=True).verdict is Verdict.FIXED
     assert any("in the middle of a merge" in event.message for event in events)
     assert (project.root / ".git" / "MERGE_HEAD").read_text() == head
 

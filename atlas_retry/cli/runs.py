@@ -59,6 +59,9 @@ def retry(
     record: Annotated[
         Path | None, typer.Option("--record", metavar="DIR", help="Keep prompts, replies, edits.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Even while git is in the middle of a merge.")
+    ] = False,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -85,6 +88,7 @@ def retry(
         allow=tuple(allow or ()),
         recorded=output.recorded(start_from),
         record=record,
+        force=force,
     )
     level = options.verbosity(quiet, verbose)
     roots = many.find(workspaces or [], Path.cwd(), os.environ, every=every)

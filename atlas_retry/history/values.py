@@ -17,6 +17,7 @@ class Order(Struct, frozen=True, kw_only=True):
     """Configuration keys, dotted, that flags set."""
     attempts_flag: int | None = None
     allow: tuple[str, ...] = ()
+    force: bool = False
     on_exhausted: OnExhausted = OnExhausted.BEST
 
 
