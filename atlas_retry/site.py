@@ -78,17 +78,10 @@ def open_site(
 
 
 def validation_logs(site: Site) -> Path:
-    """A new folder for the output of one validation; the oldest ones go."""
+    """A new folder for the output of one validation; the oldest ones go, see `state.trim`."""
     parent = state.folder(site.state, "validations", state.key_of(site.root))
-    _prune(parent, keep=KEPT_VALIDATION_LOGS - 1)
+    state.trim(parent, keep=KEPT_VALIDATION_LOGS - 1)
     return state.folder(parent, state.new_run_id())
-
-
-def _prune(parent: Path, *, keep: int) -> None:
-    import shutil  # noqa: PLC0415 - start-up
-
-    for old in sorted(parent.iterdir(), reverse=True)[keep:]:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def plan(site: Site, logs: Path) -> Plan:

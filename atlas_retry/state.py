@@ -42,6 +42,25 @@ def folder(*parts: str | Path) -> Path:
     return path
 
 
+MAX_LOG_BYTES = 2 << 30
+"""Of the folders of output that are kept side by side; one command alone may print half of it."""
+
+
+def trim(parent: Path, *, keep: int | None = None) -> None:
+    """Make room for one more folder: the oldest go beyond `keep` or MAX_LOG_BYTES.
+
+    They are named so that names sort by time, or are numbers. The newest one always stays.
+    """
+    import shutil  # noqa: PLC0415 - start-up
+
+    total = 0
+    newest_first = sorted(parent.iterdir(), key=lambda p: (len(p.name), p.name), reverse=True)
+    for at, old in enumerate(newest_first):
+        total += sum(file.lstat().st_size for file in old.rglob("*.log"))
+        if at and (total > MAX_LOG_BYTES or (keep is not None and at >= keep)):
+            shutil.rmtree(old, ignore_errors=True)
+
+
 def key_of(root: Path) -> str:
     """A short name for a work tree that no other has: its folder's name and a hash of its path."""
     digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]

@@ -44,8 +44,10 @@ class RunFolder(Struct, frozen=True, kw_only=True):
         return self.path / "events.jsonl"
 
     def logs(self, number: int) -> Path:
-        """Of the n-th validation; 0 is the baseline."""
-        return state.folder(self.path, "logs", str(number))
+        """Of the n-th validation; 0 is the baseline. The oldest may go, see `state.trim`."""
+        parent = state.folder(self.path, "logs")
+        state.trim(parent)
+        return state.folder(parent, str(number))
 
     def scratch(self, attempt: int) -> Path:
         return state.folder(self.path, "attempts", str(attempt))

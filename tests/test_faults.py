@@ -171,3 +171,29 @@ def test_a_rebase_that_has_stopped_is_named_with_the_way_out(project: Project) -
     assert "next: finish it or give it up" in ended.err
     assert atlas(project, "retry", ".", "--force").code == 1
     assert "rebase in progress" in git(project.root, "status", environ=project.environ)
+
+
+def test_logs_do_not_fill_the_disk_and_the_newest_stay(project: Project) -> None:
+    gates(project, "exit 1")
+    kept = Path(project.environ["ATLAS_HOME"]) / "validations"
+    for _ in range(3):
+        atlas(project, "validate")
+        for log in kept.glob("*/*/*/stdout.log"):
+            os.truncate(log, 1 << 30)  # sparse: it takes no room
+    assert len([*kept.glob("*/*")]) == 3
+    for log in kept.glob("*/*/*/stdout.log"):
+        os.truncate(log, 3 << 29)
+    atlas(project, "validate")
+    assert len([*kept.glob("*/*")]) == 2
+
+
+def test_a_gate_that_never_stops_printing_is_stopped_and_told(project: Project) -> None:
+    gates(project, "yes")
+    ended = atlas(project, "validate")
+    assert ended.code == 1
+    assert "it printed more than 1073741824 bytes and was stopped" in ended.out
+    logs = [*Path(project.environ["ATLAS_HOME"]).rglob("*.log")]
+    kept = sum(log.stat().st_size for log in logs)
+    for log in logs:
+        log.unlink()  # pytest keeps its folders
+    assert 1 << 29 < kept <= 1 << 30
