@@ -26,6 +26,7 @@ from atlas_retry.effects import Run
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
 from atlas_retry.event_log import EventLog
 from atlas_retry.events import Emit, Notice, Scope, fan_out, following
+from atlas_retry.history import archive
 from atlas_retry.loop import retry
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.purse import Purse
@@ -51,6 +52,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     record: Path | None = None
     force: bool = False
     """Even while git is in the middle of a merge or the like."""
+    batch: str | None = None
+    """As in `history.Order`."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -159,7 +162,7 @@ def run_locked(
         _name_begun(site, told)
         told = following(fan_out((journal, told)), Scope(run=run_id))
         journey = _journey(site, asked, journal, told, going_on)
-        journey = replace(journey, purse=purse) if purse else journey
+        journey = replace(journey, purse=purse or purse_of(site.state, asked.batch, but=run_id))
         try:
             outcome = retry(journey.run, wiring.effects(journey))
         except Interrupted:
@@ -183,7 +186,19 @@ def order_of(asked: Asked) -> history.Order:
         attempts_flag=asked.attempts_flag,
         allow=asked.allow,
         force=asked.force,
+        batch=asked.batch,
     )
+
+
+def purse_of(
+    home: Path, batch: str | None, *, but: str = "", runs: int = 1, jobs: int = 1
+) -> Purse:
+    """A purse that knows what the batch has spent before, all its runs but one. StateError."""
+    if batch is None:
+        return Purse(runs=runs, jobs=jobs)
+    with history.reading(home) as connection:
+        spent_usd, dearest_usd = archive.batch_usd(connection, batch, but=but)
+    return Purse(runs=runs, jobs=jobs, spent_usd=spent_usd, dearest_usd=dearest_usd)
 
 
 def _handed_off(outcome: Outcome, folder: wiring.RunFolder) -> Outcome:

@@ -82,12 +82,14 @@ def run(
         return Done(finished=(Finished(site=site, outcome=outcome),))
     settings = _settings(folders[0], asked, environ)
     jobs = min(jobs or settings.jobs, len(folders))
+    purse = batch.purse_of(state.home(environ), asked.batch, runs=len(folders), jobs=jobs)
+    asked = replace(asked, batch=asked.batch or state.new_run_id())
     course = _Course(settings=settings, total=len(folders), emit=_in_turn(emit))
     crew = _Crew(
         asked=asked,
         environ=environ,
         emit=course.emit,
-        purse=Purse(runs=len(folders), jobs=jobs),
+        purse=purse,
         labels=labels(folders),
     )
     queue = iter(folders)
@@ -129,6 +131,7 @@ def go_on(
                 attempts_flag=order.attempts_flag,
                 allow=order.allow,
                 force=order.force,
+                batch=order.batch,
             )
             done = run(folders, asked, environ, emit)
             finished += done.finished

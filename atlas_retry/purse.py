@@ -13,13 +13,17 @@ class Purse:
     once cannot spend more than the budget between them.
     """
 
-    def __init__(self, *, runs: int = 1, jobs: int = 1) -> None:
+    def __init__(
+        self, *, runs: int = 1, jobs: int = 1, spent_usd: float = 0.0, dearest_usd: float = 0.0
+    ) -> None:
+        """`spent_usd` has gone from the same budget before, `dearest_usd` of it in one attempt."""
         self._lock = threading.Lock()
         self._runs = runs
         self._jobs = jobs
+        self._before_usd = spent_usd
         self._spent: dict[str, float] = {}
         self._promised: dict[str, float] = {}
-        self._dearest = 0.0
+        self._dearest = dearest_usd
         self._started_s = time.monotonic()
 
     @property
@@ -35,7 +39,7 @@ class Purse:
         with self._lock:
             self._spent[key] = progress.cost_usd
             self._promised.pop(key, None)
-            told = sum((*self._spent.values(), *self._promised.values()))
+            told = self._told_usd()
             likely = max(self._dearest, progress.dearest_usd)
             promised = None
             if allowed_usd is not None:
@@ -59,7 +63,10 @@ class Purse:
         if allowed_usd is None:
             return None
         with self._lock:
-            return max(allowed_usd - sum((*self._spent.values(), *self._promised.values())), 0.0)
+            return max(allowed_usd - self._told_usd(), 0.0)
+
+    def _told_usd(self) -> float:
+        return self._before_usd + sum((*self._spent.values(), *self._promised.values()))
 
     def leave(self, key: str) -> None:
         """This run has ended, however it ended."""

@@ -60,6 +60,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
         overrides=order.overrides,
         attempts_flag=order.attempts_flag,
         allow=order.allow,
+        batch=order.batch,
     )
     home = state.home(environ)
     git = workspace.open_workspace(Path(run.root), home, environ=environ)

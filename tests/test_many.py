@@ -189,6 +189,19 @@ def test_a_cascade_pauses_the_batch_and_resume_goes_on(yard: Yard) -> None:
     assert yard.waiting() == []
 
 
+@pytest.mark.parametrize("left", ["ef", "e"])
+def test_a_batch_that_goes_on_has_what_is_left_of_its_budget(yard: Yard, left: str) -> None:
+    names = "bcd" + left
+    yard.make(*names, retry={"max_ai_retry_attempts": 1})
+    yard.script("worse", cost_usd=1.0)
+    first = yard.run(*names, ai_fix=True, jobs=1, retry__max_cost_usd=3.5)
+    assert sum(one.outcome.cost_usd for one in first.finished) == 3.0
+    again = yard.atlas("resume", "--all", "--ai-fix", "--json")
+    document = json.loads(again.stdout)
+    runs = document.get("runs", [document])
+    assert [run["cost_usd"] for run in runs] == [0.0] * len(left)
+
+
 def test_what_runs_when_the_batch_pauses_goes_on_to_its_end(yard: Yard) -> None:
     yard.make("slow", gate="sleep 3; true")
     yard.make("b", "c", "d", "e", "f", "g")

@@ -79,6 +79,21 @@ def order_of(connection: sqlite3.Connection, run_id: str) -> Order:
     return read(found[0], Order)
 
 
+def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[float, float]:
+    """What the runs of a batch have cost, all but one, and the dearest of their attempts.
+
+    Of those that were cut off, as far as the agent had told.
+    """
+    spent, dearest = connection.execute(
+        "SELECT total(iif(verdict NOT NULL, runs.cost_usd, told)), max(dearest) FROM runs"
+        " LEFT JOIN (SELECT run, total(coalesce(cost_usd, told_usd)) AS told,"
+        " max(coalesce(cost_usd, told_usd)) AS dearest FROM attempts GROUP BY run) ON run = id"
+        " WHERE json_extract(asked, '$.batch') = ? AND id <> ?",
+        (batch, but),
+    ).fetchone()
+    return spent, dearest or 0.0
+
+
 def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
     """The last validation of a run that did not end green, or of one that was cut off."""
     found = connection.execute(

@@ -18,6 +18,8 @@ class Order(Struct, frozen=True, kw_only=True):
     attempts_flag: int | None = None
     allow: tuple[str, ...] = ()
     force: bool = False
+    batch: str | None = None
+    """The runs that were asked for together have this in common, and one budget."""
     on_exhausted: OnExhausted = OnExhausted.BEST
 
 
