@@ -111,6 +111,7 @@ def _continued_run(scene: _Scene, turn: str | None, alive_s: float, site: Site) 
         run_id=scene.run.id,
         so_far=_progress(scene),
         elapsed_s=elapsed_s,
+        lost_usd=scene.remains.open_attempt.lost_usd if scene.remains.open_attempt else 0.0,
         with_agent=lambda agent: _taking_up(scene, turn, agent),
     )
 

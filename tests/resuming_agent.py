@@ -11,6 +11,17 @@ from atlas_retry.settings import AgentSettings
 from tests.projects import FIXED
 
 
+def dear(_: AgentSettings, emit: Emit, __: Mapping[str, str]) -> Agent:
+    """Without a conversation: it tells what it costs, and is cut off every time."""
+
+    def ask(request: AgentRequest) -> AgentReply:
+        emit(AgentActivity(text="reading", cost_usd=2.0))
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError(request)
+
+    return ask
+
+
 def factory(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
     """`agent.path` names a folder in which it notes what it was asked."""
     notes = Path(settings.path or environ["HOME"])

@@ -117,6 +117,18 @@ def test_a_conversation_goes_on_with_its_edits_in_place(scene: Scene) -> None:
     assert row.cost_usd == 0.5
 
 
+def test_a_turn_that_starts_over_has_been_paid_for_all_the_same(scene: Scene) -> None:
+    scene.project.configure(
+        agent={"backend": "tests.resuming_agent:dear"}, retry={"max_cost_usd": 2.0}
+    )
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    done = scene.atlas("resume", "--ai-fix")
+    assert done.returncode == 1
+    assert "2.00" in done.stdout
+    (row,) = scene.runs()
+    assert row.verdict == Verdict.EXHAUSTED
+
+
 @pytest.mark.parametrize("how", ["edit", "commit", "configuration", "gate"])
 def test_a_workspace_that_has_moved_on_is_refused_with_the_difference(
     scene: Scene, how: str

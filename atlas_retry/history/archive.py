@@ -139,18 +139,19 @@ def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
 def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | None:
     """The attempt of a run that was started and not finished."""
     found = connection.execute(
-        "SELECT number, snapshot, session_id, reply FROM attempts"
+        "SELECT number, snapshot, session_id, reply, told_usd FROM attempts"
         " WHERE run = ? AND ended_at IS NULL",
         (run_id,),
     ).fetchone()
     if found is None:
         return None
-    number, snapshot, session_id, reply = found
+    number, snapshot, session_id, reply, told_usd = found
     return OpenAttempt(
         number=number,
         snapshot=snapshot,
         session_id=session_id,
         reply=read(reply, AgentReply) if reply else None,
+        told_usd=told_usd or 0.0,
     )
 
 

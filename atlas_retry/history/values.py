@@ -83,6 +83,13 @@ class OpenAttempt(Struct, frozen=True, kw_only=True):
     session_id: str | None
     reply: AgentReply | None
     """The agent's turn, when it had come to its end: it is paid."""
+    told_usd: float = 0.0
+    """What the turn had cost, as far as the agent had told."""
+
+    @property
+    def lost_usd(self) -> float:
+        """What is paid and comes to nothing, because the turn has to be begun anew."""
+        return 0.0 if self.reply or self.session_id else self.told_usd
 
 
 class Remains(Struct, frozen=True, kw_only=True):

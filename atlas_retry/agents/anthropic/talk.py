@@ -107,7 +107,8 @@ class Talk(Struct, kw_only=True):
 
     def _shown(self, call: Call) -> Block:
         told = call.arguments.decode("utf-8", "replace")
-        self.emit(AgentActivity(text=one_line(f"{call.name} {told}")))
+        text = one_line(f"{call.name} {told}")
+        self.emit(AgentActivity(text=text, cost_usd=self.bill.cost_usd))
         try:
             return _result(call, self.looker.look(call), is_error=False)
         except LookError as error:
