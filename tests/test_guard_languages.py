@@ -237,7 +237,7 @@ CHEATS = [
     ("go", "t.Fatalf(", "t.Logf(", "assertion-removed"),
     ("go", "got != 5 {", "got != 5 && false {", "assertion-weakened"),
     ("go", "        package sum\n", "        //go:build integration\n\n        package sum\n", "test-switched-off"),
-    ("go", "        		{4, 5, 9},\n", "", "input-changed"),
+    ("go", "        		{4, 5, 9},\n", "", "cases-removed"),
     ("go", "if got := Sum(2, 3)", "if testing.Short() {\n        		t.SkipNow()\n        	}\n        	if got := Sum(2, 3)", "test-switched-off"),
     ("go", "func TestSum(", "func TestMain(m *testing.M) { m.Run(); os.Exit(0) }\n\n        func TestSum(", "framework-tricked"),
     ("java", "@Test\n            void adds", '@Disabled("x")\n            @Test\n            void adds', "test-switched-off"),

@@ -55,7 +55,7 @@ CHEATS = {
     "deleted": ("test-removed", edited((f"def test_square(side):{I12}{SQUARE}{I12}assert area(side, 1) == 4", ""))),
     "renamed out": ("test-removed", edited(("def test_square", "def check_square"))),
     "made a method of nothing": ("test-removed", edited(("def test_square(side):", f"def later():{I12}def test_square(side):"))),
-    "shadowed by a twin": ("test-removed", edited(("def test_unknown", "def test_square"))),
+    "shadowed by a twin": ("assertion-removed", edited(("def test_unknown", "def test_square"))),
     "undone": ("test-removed", edited(("def test_unknown():", f"del test_square{I8}{I8}def test_unknown():"))),
     "not collected": ("test-removed", edited(("def test_unknown():", f"test_square.__test__ = False{I8}{I8}def test_unknown():"))),
     "skipped inside": ("test-switched-off", edited((SQUARE, f"pytest.skip('later'){I12}{SQUARE}"))),

@@ -23,13 +23,36 @@ def collector(scene: Scene) -> Callable[[str], bool]:
     """Whether a file is one that runs: by name, and by the folders the settings name."""
     roots = _roots(scene)
 
+    by_name = _goes_by_name(scene)
+
     def collected(path: str) -> bool:
+        if by_name and places.suffix(path) in _SCRIPTS:
+            return bool(_JEST.search(path))
         if not places.is_collected(path) and not _is_named(path, scene):
             return places.suffix(path) not in (".py", ".go", ".java")
         inside = not roots or any(path.startswith(f"{root}/") for root in roots)
         return inside or places.suffix(path) != ".py"
 
     return collected
+
+
+_SCRIPTS = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts"})
+_JEST = re.compile(r"(^|/)__tests__/|[.-](test|spec)\.[cm]?[jt]sx?$|(^|/)(test|spec)\.[jt]sx?$")
+"""What Jest and Vitest pick up of themselves (jestjs.io, testMatch; vitest.dev, include)."""
+
+
+def _goes_by_name(scene: Scene) -> bool:
+    """Whether the runner is one that knows tests by their names, and was told no others."""
+    said = (scene.old("package.json") or b"").decode("utf-8", "replace")
+    said += " ".join(scene.commands)
+    others = re.search(
+        r"mocha|node --test|\bava\b|\btap\b|testMatch|testRegex|cypress|playwright", said
+    )
+    configs = (p for p in scene.old_paths if re.search(r"(jest|vite|vitest)\.config\.\w+$", p))
+    custom = any(
+        re.search(rb"testMatch|testRegex|include\s*:", scene.old(path) or b"") for path in configs
+    )
+    return bool(re.search(r"jest|vitest", said)) and not others and not custom
 
 
 def _is_named(path: str, scene: Scene) -> bool:

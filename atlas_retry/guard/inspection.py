@@ -14,8 +14,8 @@ _IN_THE_CODE = words(
     "special-cased test-aware errors-swallowed stubbed always-equal feature-removed"
     " early-exit suppression-added type-escape framework-patched git-state outside-workspace"
     " tool-replaced process-left clock-tricked"
-    ""
-    " special-cased-by-digest special-cased-together error-discarded emptied always-agreeing"
+    " special-cased-by-digest special-cased-by-name special-cased-together error-discarded"
+    " emptied always-agreeing"
     " example-changed"
 )
 """Rules whose findings may lie within the very files that hold the repair."""

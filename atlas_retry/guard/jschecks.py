@@ -65,7 +65,15 @@ def _javascript(node: "Node") -> Check | None:
         return None
     if said == "expect":
         return check_of(node, "expect", VOID)
+    if re.search(r"\.(resolves|rejects)\b", said) and not _is_waited_for(node):
+        return check_of(node, matcher, VOID)
     return check_of(node, matcher, _js_strength(matcher, said, text_of(arguments), text_of(node)))
+
+
+def _is_waited_for(node: "Node") -> bool:
+    """Whether a promise is awaited or handed on: else the test ends before it fails."""
+    parent = node.parent
+    return parent is None or parent.type != "expression_statement"
 
 
 def _js_strength(matcher: str, said: str, arguments: str, whole: str) -> int:

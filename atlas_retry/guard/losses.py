@@ -1,13 +1,23 @@
 """What the tests of a tree prove less than before: the comparison behind the rules on tests."""
 
-import builtins
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
 from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.likeness import (
+    expects_another_error,
+    is_reversed,
+    is_tabled,
+    likeness,
+    listed,
+    proves_as_much,
+    shares,
+    weaker,
+)
+from atlas_retry.guard.pyproof import Proof, proofs
 from atlas_retry.guard.suites import Suites, pairs_of, suites_of
 from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit
 
@@ -25,9 +35,6 @@ class Loss(StrEnum):
     INPUTS = "inputs changed"
 
 
-_SHOWN = 3
-
-
 @lru_cache(maxsize=4)
 def losses(scene: Scene) -> tuple[tuple[Loss, Finding], ...]:
     """Everything that the tests of the changed files prove less than before."""
@@ -38,8 +45,25 @@ def losses(scene: Scene) -> tuple[tuple[Loss, Finding], ...]:
         found += _of_file(old, new)
     found += _of_support(pairs, suites)
     for key, unit in suites.old.items():
-        found += _of_unit(unit, _successor(key, unit, suites), suites)
+        lost = [*_of_unit(unit, _successor(key, unit, suites), suites, scene)]
+        found += (
+            lost
+            if not lost or not _is_spoken_for(unit, scene, suites)
+            else [(kind, finding) for kind, finding in lost if kind is Loss.SWITCHED_OFF]
+        )
     return tuple(found)
+
+
+def _is_spoken_for(unit: Unit, scene: Scene, suites: Suites) -> bool:
+    """Whether all that a test claimed is claimed still, in whatever arrangement."""
+    return any(proof.holds(unit) for proof in _proofs(scene, suites))
+
+
+@lru_cache(maxsize=4)
+def _proofs(scene: Scene, suites: Suites) -> tuple[Proof, ...]:
+    live = [unit for unit in suites.new.values() if unit.is_live]
+    paths = sorted({path for path, _ in (*suites.old, *suites.new)})
+    return proofs(scene, suites.old.values(), live, paths)
 
 
 def _of_support(
@@ -50,7 +74,7 @@ def _of_support(
     for old, new in pairs:
         gone = old.inputs - held
         if gone and new.parsed:
-            detail = f"fixtures no longer hand over {_listed(gone)}"
+            detail = f"fixtures no longer hand over {listed(gone)}"
             yield Loss.INPUTS, Finding(path=old.path, line=1, detail=detail, soft=True)
 
 
@@ -58,7 +82,8 @@ def _of_file(old: Suite, new: Suite) -> Iterator[tuple[Loss, Finding]]:
     if old.parsed and not new.parsed:
         detail = "can no longer be parsed, so none of its tests run"
         yield Loss.UNPARSABLE, Finding(path=new.path, detail=detail)
-    for marker in (Counter(new.markers) - Counter(old.markers)).elements():
+    there = bool(old.units) or not new.units
+    for marker in (Counter(new.markers) - Counter(old.markers)).elements() if there else ():
         detail = f"switches the whole file off: {marker}"
         yield Loss.SWITCHED_OFF, Finding(path=new.path, line=1, detail=detail)
 
@@ -83,9 +108,11 @@ def _bare(name: str) -> str:
     return re.split(r"::| > ", name)[-1]
 
 
-def _of_unit(old: Unit, new: Unit | None, suites: Suites) -> Iterator[tuple[Loss, Finding]]:
+def _of_unit(
+    old: Unit, new: Unit | None, suites: Suites, scene: Scene
+) -> Iterator[tuple[Loss, Finding]]:
     if new is None:
-        if old.is_live and not _taken_over(old, suites.growing):
+        if not old.is_dead and not _taken_over(old, suites.growing):
             detail = f"test `{old.name}` is gone: deleted, renamed out of collection or moved away"
             yield Loss.REMOVED, Finding(path=old.path, line=old.line, detail=detail)
         return
@@ -94,7 +121,14 @@ def _of_unit(old: Unit, new: Unit | None, suites: Suites) -> Iterator[tuple[Loss
         if _switches_off(marker, suites.deselected):
             detail = f"test `{new.name}` no longer has to pass: {marker}"
             yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
+    if not set(new.markers) - set(old.markers) and (names := _switched(new, suites)):
+        detail = f"test `{new.name}` no longer has to pass: {listed(names)} skips it"
+        yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
     if old.dump and old.dump == new.dump:
+        gone = _proofs(scene, suites)[0].gone(old)
+        if gone:
+            detail = f"what test `{new.name}` stands on changed: no longer {listed(gone)}"
+            yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail, soft=True)
         return
     if new.is_hollow and not old.is_hollow and not old.checks:
         detail = f"test `{new.name}` was emptied"
@@ -102,10 +136,16 @@ def _of_unit(old: Unit, new: Unit | None, suites: Suites) -> Iterator[tuple[Loss
         return
     found = [*_of_checks(old, new, suites.growing), *_of_rows(old, new, suites.growing)]
     yield from found
-    gone = old.inputs - new.literals - suites.beside
+    places = {str(n) for display in new.displays for n in range(len(display) + 1)}
+    gone = old.inputs - new.literals - suites.beside - places
     if gone and not found and not _absorbs(suites.growing, gone, old.names):
-        detail = f"test `{new.name}` no longer tries {_listed(gone)}"
+        detail = f"test `{new.name}` no longer tries {listed(gone)}"
         yield Loss.INPUTS, Finding(path=new.path, line=new.line, detail=detail, soft=True)
+
+
+def _switched(new: Unit, suites: Suites) -> frozenset[str]:
+    """What skips on a test's behalf, and did not before."""
+    return new.names & suites.switching
 
 
 def _lenient(marker: str) -> str:
@@ -132,37 +172,29 @@ def _taken_over(old: Unit, growing: Sequence[Unit]) -> bool:
 def _is_held(check: Check, old: Unit, growing: Sequence[Unit]) -> bool:
     return any(
         check.literals <= unit.own
-        and _shares(check.names, unit.names)
+        and shares(check.names, unit.names)
         and (unit.helpers or any(c.strength >= min(check.strength, 4) for c in unit.checks))
         for unit in growing
         if unit.is_live and unit is not old
     )
 
 
-def _shares(wanted: frozenset[str], there: frozenset[str]) -> bool:
-    """Whether at least one telling name is spoken of there as well."""
-    return not wanted or bool((wanted - _COMMON) & there)
-
-
-_COMMON = frozenset({"self", "assertEqual", "len", "str", "int", "list", "pytest", "raises", "t"})
-
-
 def _absorbs(growing: Sequence[Unit], literals: frozenset[str], names: frozenset[str]) -> bool:
-    return any(literals <= unit.own and _shares(names, unit.names) for unit in growing)
+    return any(literals <= unit.own and shares(names, unit.names) for unit in growing)
 
 
 def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[Loss, Finding]]:
     left = list(new.checks)
     open_: list[Check] = []
     for check in old.checks:
-        same = next((c for c in left if _proves_as_much(c, check)), None)
+        same = next((c for c in left if proves_as_much(c, check)), None)
         if same:
             left.remove(same)
-        elif check.strength > VOID:
+        elif check.strength > VOID and not is_tabled(check, old, new):
             open_.append(check)
     for check in open_:
-        successor = max(left, key=lambda c: _likeness(check, c), default=None)
-        if successor is None or _likeness(check, successor) == 0:
+        successor = max(left, key=lambda c: likeness(check, c), default=None)
+        if successor is None or likeness(check, successor) == 0:
             if not _is_held_elsewhere(check, old, new, growing):
                 detail = f"test `{new.name}` lost an assertion (line {check.line} before)"
                 yield Loss.CHECK_REMOVED, Finding(path=new.path, line=new.line, detail=detail)
@@ -175,20 +207,6 @@ def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[
             yield kind, Finding(path=new.path, line=successor.line, detail=detail)
 
 
-def _proves_as_much(new: Check, old: Check) -> bool:
-    return new.text == old.text and new.strength >= old.strength and new.guarded <= old.guarded
-
-
-def _likeness(old: Check, new: Check) -> float:
-    if old.text == new.text:
-        return 10.0
-    literals = len(old.literals & new.literals) / (len(old.literals | new.literals) or 1)
-    names = len(old.names & new.names) / (len(old.names | new.names) or 1)
-    same_kind = 0.1 if old.text.split()[0] == new.text.split()[0] else 0.0
-    bare = 0.05 if not old.names or not old.literals else 0.0
-    return 2 * literals + names + same_kind + bare
-
-
 def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Unit]) -> bool:
     helped = bool(new.helpers - old.helpers) and check.literals <= new.literals
     rows = len(new.rows) > len(old.rows) and check.literals <= new.literals
@@ -197,46 +215,15 @@ def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Uni
 
 def _difference(old: Check, new: Check, after: Unit) -> tuple[Loss, str] | None:
     """How the successor of an assertion falls short of it."""
-    if why := _weaker(old, new):
+    if why := weaker(old, new):
         return Loss.WEAKENED, why
     lost, gained = old.literals - new.literals, new.literals - old.literals
     if lost and (gained or lost - after.literals):
-        why = f"asserts {_listed(gained) or 'nothing'} instead of {_listed(lost)}"
+        why = f"asserts {listed(gained) or 'nothing'} instead of {listed(lost)}"
         return Loss.EXPECTATION, why
-    if _expects_another_error(old, new):
+    if expects_another_error(old, new):
         return Loss.EXPECTATION, "expects another error"
-    return (Loss.EXPECTATION, "asserts the opposite") if _is_reversed(old, new) else None
-
-
-def _weaker(old: Check, new: Check) -> str:
-    """Why an assertion accepts more than it did; empty when it does not."""
-    if new.strength == VOID:
-        return "an assertion can no longer fail"
-    if new.strength < old.strength:
-        return f"an assertion proves less: {_short(old)} became {_short(new)}"
-    if new.guarded > old.guarded:
-        return "an assertion is reached only on a condition"
-    loose = new.loosening - old.loosening
-    return f"the value is passed through {_listed(loose)} before it is compared" if loose else ""
-
-
-_ERRORS = re.compile(r"^raises \['(\w*(?:Error|Exception|Iteration|Exit))'\]")
-
-
-def _expects_another_error(old: Check, new: Check) -> bool:
-    """Whether Python's own error that is expected became another one of Python's own."""
-    kinds = [_ERRORS.match(check.text) for check in (old, new)]
-    names = [kind[1] for kind in kinds if kind]
-    return len(set(names)) > 1 and all(hasattr(builtins, name) for name in names)
-
-
-def _is_reversed(old: Check, new: Check) -> bool:
-    first, second = old.text.split()[0], new.text.split()[0]
-    return {first, second} in ({"true", "false"}, {"none", "not"}, {"<", ">="}, {"<=", ">"})
-
-
-def _short(check: Check) -> str:
-    return f"`{check.text.split()[0]}`"
+    return (Loss.EXPECTATION, "asserts the opposite") if is_reversed(old, new) else None
 
 
 def _of_rows(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[Loss, Finding]]:
@@ -252,8 +239,3 @@ def _holds_row(row: tuple[str, ...], unit: Unit) -> bool:
     if unit.rows:
         return any(Counter(row) <= Counter(other) for other in unit.rows)
     return {part for part in row if part not in ("None", "True", "False")} <= unit.literals
-
-
-def _listed(words: Iterable[str]) -> str:
-    chosen = sorted(words)
-    return ", ".join(chosen[:_SHOWN]) + (" ..." if len(chosen) > _SHOWN else "")

@@ -230,8 +230,10 @@ def of_raises(call: ast.Call, body: list[ast.stmt], line: int) -> Check:
     expected = [ast.unparse(arg) for arg in call.args[:1]]
     kinds = names_in(*call.args[:1])
     broad = not expected or bool(kinds & _BROAD)
+    several = len(call.args[0].elts) if call.args and isinstance(call.args[0], ast.Tuple) else 1
     told = literals_in(*call.args[1:], *(keyword.value for keyword in call.keywords))
     strength = WEAK if broad else STRONG if told else FIRM
+    strength = strength if several == 1 else max(PARTIAL - several + 2, WEAK)
     own = any(isinstance(node, ast.Raise) for stmt in body for node in ast.walk(stmt))
     return Check(
         text=f"raises {expected} {sorted(told)} {[ast.dump(s) for s in body]}",

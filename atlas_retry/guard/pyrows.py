@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from atlas_retry.guard import pychecks
 from atlas_retry.guard.pychecks import names_in
 from atlas_retry.guard.pymarks import SKIPS, Function
+from atlas_retry.guard.pyvalues import UnknownValueError, value
 
 
 def of_loops(test: Function) -> tuple[tuple[str, ...], ...]:
@@ -19,6 +20,18 @@ def of_loops(test: Function) -> tuple[tuple[str, ...], ...]:
     )
 
 
+def is_empty(rows: ast.expr) -> bool:
+    """Whether nothing is gone through, whatever the code does."""
+    if isinstance(rows, ast.Subscript) and isinstance(rows.slice, ast.Slice):
+        upper = rows.slice.upper
+        return isinstance(upper, ast.Constant) and upper.value == 0
+    try:
+        found = value(rows)
+    except UnknownValueError:
+        return False
+    return isinstance(found, list | tuple | dict | set | str) and not found
+
+
 def of_decorators(
     decorators: Sequence[ast.expr], aliases: frozenset[str]
 ) -> tuple[tuple[tuple[str, ...], ...], list[str]]:
@@ -29,6 +42,8 @@ def of_decorators(
         if not isinstance(decorator, ast.Call) or pychecks.last(decorator.func) != "parametrize":
             continue
         for argument in decorator.args[1:2]:
+            if is_empty(argument):
+                markers.append("no cases")
             for row in argument.elts if isinstance(argument, ast.List | ast.Tuple) else ():
                 rows.append(_row(row))
                 markers += _marks(row, aliases)

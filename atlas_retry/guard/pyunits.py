@@ -54,7 +54,7 @@ def read(path: str, source: bytes) -> Suite:
         units=tuple(replace(unit, literals=unit.literals | literals) for unit in units.values()),
         literals=literals,
         inputs=frozenset().union(
-            *(_inputs(n) for n in beside if isinstance(n, Function) and is_fixture(n))
+            *(_inputs(n) | _given(n) for n in beside if isinstance(n, Function) and is_fixture(n))
         ),
         markers=tuple(pymarks.of_file(tree.body, file.aliases)),
     )
@@ -160,6 +160,12 @@ def _inputs(node: Function) -> frozenset[str]:
     return frozenset(found)
 
 
+def _given(fixture: Function) -> frozenset[str]:
+    """Literals of what a fixture hands out."""
+    given = (n.value for n in ast.walk(fixture) if isinstance(n, ast.Return | ast.Yield))
+    return literals_in(*(said for said in given if not isinstance(said, ast.JoinedStr)))
+
+
 class _Walk:
     """Goes through the body of one test, in order."""
 
@@ -191,8 +197,10 @@ class _Walk:
             yield from self.statements(node.body, guarded=guarded + 1, swallowed=swallowed or dead)
             yield from self.statements(node.orelse, guarded=guarded + 1, swallowed=swallowed)
         elif isinstance(node, ast.For | ast.AsyncFor):
-            empty = isinstance(node.iter, ast.List | ast.Tuple) and not node.iter.elts
-            yield from self.statements(node.body, guarded=guarded, swallowed=swallowed or empty)
+            empty = pyrows.is_empty(node.iter)
+            cut = {"a slice"} if any(isinstance(p, ast.Slice) for p in ast.walk(node.iter)) else {}
+            for check in self.statements(node.body, guarded=guarded, swallowed=swallowed or empty):
+                yield replace(check, loosening=check.loosening | frozenset(cut))
         else:
             yield from self._plain(node, guarded)
 
@@ -207,7 +215,9 @@ class _Walk:
 
     def _call(self, call: ast.Call, guarded: int) -> Iterator[Check]:
         called = pychecks.last(call.func)
-        if called in SKIPS or (called == "add_marker" and names_in(*call.args) & SKIPS):
+        if called in SKIPS | self.file.aliases or (
+            called == "add_marker" and names_in(*call.args) & SKIPS
+        ):
             self.markers.append(called)
         elif called in pychecks.RAISES and len(call.args) > 1 and called.startswith("assert"):
             yield replace(pychecks.of_raises(call, [], call.lineno), guarded=guarded)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from atlas_retry.guard import (
+    answers,
     builds,
     configuration,
     conjunctions,
@@ -60,6 +61,7 @@ RULES: tuple[Rule, ...] = (
     _row(
         "special-cased-together", "the code answers the test, not the task", conjunctions.answered
     ),
+    _row("special-cased-by-name", "the code answers the test, not the task", answers.echoed),
     _row(
         "test-aware", "code must behave the same when it is not tested", specialcases.aware_of_tests
     ),

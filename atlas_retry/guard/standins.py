@@ -113,11 +113,16 @@ _OTHER = (
     ),
     (
         re.compile(
-            r"\b(jest|vi)\.(mock|doMock|setMock)\(\s*['\"]\.|\bjest\.retryTimes\(|spyOn\((?!(Date|Math|console"
+            r"\b(jest|vi)\.(mock|doMock|setMock)\(\s*['\"]\.|spyOn\((?!(Date|Math|console"
             r"|global|globalThis|process|performance|fs|crypto|window|Storage)\b).*\.mock(Return|Impl)"
         ),
         (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts"),
         "replaces the code under test",
+    ),
+    (
+        re.compile(r"\bjest\.retryTimes\(|\bthis\.retries\(|\b(cy|Cypress).*retries"),
+        (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts"),
+        "runs a failing test again until it passes",
     ),
     (re.compile(r"\bos\.Exit\(0\)|^func TestMain\("), (".go",), "ends or takes over the test run"),
     (

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from atlas_retry.guard import collection, places, pyunits, treeunits
+from atlas_retry.guard import collection, places, pymarks, pyunits, treeunits
 from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.fresh import python
 from atlas_retry.guard.units import HELPER, Suite, Unit
 
 
-class Suites(Struct, frozen=True, kw_only=True):
+class Suites(Struct, frozen=True, kw_only=True, eq=False):
     """The tests of the files that changed, as they were and as they are."""
 
     old: dict[tuple[str, str], Unit]
@@ -18,6 +20,8 @@ class Suites(Struct, frozen=True, kw_only=True):
     """Tests that are new or hold more than before: they may have taken over from others."""
     beside: frozenset[str]
     """Literals of changed fixtures and helpers: setting-up may have moved there."""
+    switching: frozenset[str]
+    """Names that now stand for something that skips, and did not before."""
     deselected: tuple[str, ...]
     """Text of commands and configuration that could leave marked tests out."""
 
@@ -46,9 +50,10 @@ def suites_of(scene: Scene, pairs: Sequence[tuple[Suite, Suite]]) -> Suites:
     """Everything the comparison needs to know of the changed tests."""
     old = {(s.path, u.name): u for s, _ in pairs for u in s.units}
     collected = collection.collector(scene)
+    asserting = frozenset().union(*(s.asserting for _, s in pairs))
     new = {
-        (s.path, u.name): u
-        for _, s in pairs
+        (s.path, u.name): _placed(u, s, asserting, is_new=not before.units)
+        for before, s in pairs
         for u in s.units
         if u.name.startswith(HELPER) or collected(s.path)
     }
@@ -63,5 +68,32 @@ def suites_of(scene: Scene, pairs: Sequence[tuple[Suite, Suite]]) -> Suites:
         new=new,
         growing=growing,
         beside=frozenset().union(*(s.literals for _, s in pairs)),
+        switching=_switching(scene),
         deselected=collection.selections(scene),
     )
+
+
+def _placed(
+    unit: Unit, suite: Suite, asserting: frozenset[tuple[str, int]], *, is_new: bool
+) -> Unit:
+    """With the functions beside the tests that assert for it, and what its new file says of it."""
+    helpers = frozenset(name for name, strength in asserting if name in unit.names and strength > 2)  # noqa: PLR2004 - more than a hint
+    return replace(
+        unit,
+        helpers=unit.helpers | helpers,
+        markers=(*unit.markers, *suite.markers) if is_new else unit.markers,
+    )
+
+
+def _switching(scene: Scene) -> frozenset[str]:
+    names: set[str] = set()
+    for delta, old, new in python(scene):
+        if places.is_test(delta.path):
+            names |= pymarks.aliases_in(new) - pymarks.aliases_in(old)
+    for delta in scene.files:
+        if _holds_tests(delta) and places.suffix(delta.path) != ".py":
+            before, after = delta.before or b"", delta.after or b""
+            names |= treeunits.switching(delta.path, after) - treeunits.switching(
+                delta.path, before
+            )
+    return frozenset(names)

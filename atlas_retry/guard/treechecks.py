@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
+from atlas_retry.guard.words import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,10 +62,7 @@ def is_literal(node: "Node") -> bool:
 def literals_of(*nodes: "Node") -> frozenset[str]:
     """Literals, quotes made one."""
     return frozenset(
-        re.sub(r"^['`](.*)['`]$", r'"\1"', text_of(node), flags=re.DOTALL)
-        for root in nodes
-        for node in walk(root)
-        if is_literal(node)
+        quoted(text_of(node)) for root in nodes for node in walk(root) if is_literal(node)
     )
 
 
@@ -101,9 +101,43 @@ def check_of(node: "Node", word: str, strength: int, *, said: "Node | None" = No
         strength=VOID if _swallowed(node) else strength,
         line=node.start_point[0] + 1,
         literals=literals_of(said or node),
-        names=names_of(said or node),
+        names=(names := names_of(said or node)),
         guarded=_guards(node),
+        loosening=(names & LOOSE) | _narrowing(node),
     )
+
+
+LOOSE = words(
+    "trim trimEnd trimStart toLowerCase toUpperCase toFixed round floor ceil sort sorted slice"
+    " substring substr replace replaceAll normalize TrimSpace Trim ToLower ToUpper EqualFold"
+    " Contains HasPrefix HasSuffix Fields trim_end trim_start to_lowercase to_uppercase"
+    " to_ascii_lowercase starts_with ends_with strip toLocaleLowerCase equalsIgnoreCase"
+    " startsWith endsWith downcase upcase squish strtolower abs len length"
+)
+"""Functions that make values alike which are not."""
+_PART = re.compile(r"\[[^\[\]:]*:[^\[\]:]*\]|\.(slice|take|skip|limit|filter|first|last)\(")
+_LOOPS = frozenset(
+    {"for_statement", "for_in_statement", "for_expression", "enhanced_for_statement"}
+)
+
+
+def _narrowing(node: "Node") -> frozenset[str]:
+    """Whether it stands in a loop over a part of something."""
+    here = node.parent
+    while here is not None:
+        if here.type in _LOOPS:
+            body = here.child_by_field_name("body")
+            end = body.start_byte if body is not None else here.end_byte
+            head = (here.text or b"")[: end - here.start_byte].decode("utf-8", "replace")
+            if _PART.search(head):
+                return frozenset({"a part of the cases"})
+        here = here.parent
+    return frozenset()
+
+
+def quoted(literal: str) -> str:
+    """Quotes made one."""
+    return re.sub(r"^['`](.*)['`]$", r'"\1"', literal, flags=re.DOTALL)
 
 
 def _swallowed(node: "Node") -> bool:
@@ -163,7 +197,7 @@ def _go_condition(node: "Node") -> Check | None:
         return None
     said = text_of(condition)
     strength = FIRM
-    if "!=" in said or "errors.Is" in said or "DeepEqual" in said:
+    if "!=" in said or "errors.Is" in said or re.search(r"!.*Equal\(", said):
         strength = WEAK if re.fullmatch(r"\s*\w+ == nil\s*", said) else STRONG
     elif re.search(r"[<>]", said):
         strength = 2
@@ -174,12 +208,14 @@ def _go_condition(node: "Node") -> Check | None:
     first = node.child_by_field_name("initializer")
     check = check_of(condition, "if", strength)
     extra = literals_of(first) if first else frozenset()
-    return Check(
+    names = names_of(first) if first else frozenset()
+    return replace(
+        check,
         text=check.text + re.sub(r"\s+", "", text_of(first)) if first else check.text,
-        strength=check.strength,
-        line=check.line,
         literals=check.literals | extra,
-        names=check.names | (names_of(first) if first else frozenset()),
+        names=check.names | names,
+        loosening=check.loosening | (names & LOOSE),
+        guarded=0,
     )
 
 

@@ -60,7 +60,11 @@ def runner_hooks(scene: Scene) -> Iterator[Finding]:
             elif isinstance(node, Function) and _is_autouse(node) and _interferes(node, new, scene):
                 detail = f"the autouse fixture `{node.name}` changes how every test runs"
                 yield _at(delta.path, node, detail)
-            elif isinstance(node, Function) and places.is_test(delta.path) and _is_support(node):
+            elif (
+                isinstance(node, Function)
+                and places.is_test(delta.path)
+                and (_is_support(node) or (node.name in before and node.name[:4] != "test"))
+            ):
                 for _ in range(_skip_calls(before.get(node.name)), _skip_calls(node)):
                     yield _at(delta.path, node, f"`{node.name}` skips the tests that use it")
 

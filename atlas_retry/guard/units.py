@@ -1,5 +1,6 @@
 """The language-neutral picture of tests: what is run, what it asserts, with which values."""
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ STRONG, FIRM, PARTIAL, WEAK, VOID = 5, 4, 3, 1, 0
 """How much an assertion proves: equality, a specific error, a part, little, nothing."""
 
 
+_NEVER = re.compile(
+    r"(?<![a-zA-Z])(skip|skipTest|SkipTest|todo|pending|x(it|test|describe|specify)|Disabled|Ignore"
+    r"|ignore|no body|no cases|Skip|SkipNow)(?![a-zA-Z])|DISABLED_|markTest"
+)
 HELPER = "helper "
 """What the name of a unit begins with that is no test but asserts for tests."""
 
@@ -58,10 +63,17 @@ class Unit(Struct, frozen=True, kw_only=True):
     """Nothing is done in it."""
     helpers: frozenset[str] = frozenset()
     """Functions it calls that assert on its behalf."""
+    displays: tuple[tuple[str, ...], ...] = ()
+    """Lists, rows and mappings that are spelled out in literals, their members in order."""
 
     @property
     def is_live(self) -> bool:
         return not self.markers
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it never runs, on no machine and on no terms."""
+        return any(map(_NEVER.search, self.markers))
 
     @property
     def size(self) -> int:
@@ -80,6 +92,8 @@ class Suite(Struct, frozen=True, kw_only=True):
     """Of these, what fixtures hand to the code under test."""
     markers: tuple[str, ...] = ()
     """What switches the whole file off."""
+    asserting: frozenset[tuple[str, int]] = frozenset()
+    """Functions beside the tests that assert, with how much that proves at best."""
 
 
 class Found(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,98 @@
+"""Compares two assertions: which one took the other's place, and what it proves less."""
+
+import builtins
+import re
+from collections.abc import Iterable
+
+from atlas_retry.guard.units import STRONG, VOID, Check, Unit
+
+_SHOWN = 3
+
+
+def shares(wanted: frozenset[str], there: frozenset[str]) -> bool:
+    """Whether at least one telling name is spoken of there as well."""
+    return not wanted or bool((wanted - _COMMON) & there)
+
+
+_COMMON = frozenset({"self", "assertEqual", "len", "str", "int", "list", "pytest", "raises", "t"})
+
+
+_LENGTH = re.compile(r"len|size|count", re.IGNORECASE)
+
+
+def is_tabled(check: Check, old: Unit, new: Unit) -> bool:
+    """Whether a row or a list that a new assertion goes by holds all that an old one told."""
+    there = {c.text for c in old.checks}
+    fresh = [c for c in new.checks if c.text not in there and c.strength >= STRONG]
+    came = [d for d in new.displays if d not in old.displays]
+    if not check.literals or not came or not fresh or any(c.loosening for c in fresh):
+        return False
+    return any(_holds(check, display) for display in came) or any(
+        check.literals <= c.literals for c in fresh
+    )
+
+
+def _holds(check: Check, members: tuple[str, ...]) -> bool:
+    """Whether members of a list are what an assertion said of each, or of their number."""
+    if check.literals <= set(members):
+        return True
+    if check.literals == {str(len(members))}:
+        return bool(_LENGTH.search(check.text))
+    places = [int(place) for place in re.findall(r"\[(\d+)\]", check.text)]
+    known = [members[place] for place in places if place < len(members)]
+    return bool(known) and check.literals <= {*known, *map(str, places)}
+
+
+def proves_as_much(new: Check, old: Check) -> bool:
+    """Whether it is the same assertion, as strong and as sure to be reached."""
+    as_strong = new.strength >= old.strength and new.loosening <= old.loosening
+    return new.text == old.text and as_strong and new.guarded <= old.guarded
+
+
+def likeness(old: Check, new: Check) -> float:
+    """How much two assertions speak of the same; 0: of nothing in common."""
+    if old.text == new.text:
+        return 10.0
+    literals = len(old.literals & new.literals) / (len(old.literals | new.literals) or 1)
+    names = len(old.names & new.names) / (len(old.names | new.names) or 1)
+    same_kind = 0.1 if old.text.split()[0] == new.text.split()[0] else 0.0
+    bare = 0.05 if not old.names or not old.literals else 0.0
+    return 2 * literals + names + same_kind + bare
+
+
+def weaker(old: Check, new: Check) -> str:
+    """Why an assertion accepts more than it did; empty when it does not."""
+    if new.strength == VOID:
+        return "an assertion can no longer fail"
+    if new.strength < old.strength:
+        return f"an assertion proves less: {_short(old)} became {_short(new)}"
+    if new.guarded > old.guarded:
+        return "an assertion is reached only on a condition"
+    loose = new.loosening - old.loosening
+    return f"the value is passed through {listed(loose)} before it is compared" if loose else ""
+
+
+_ERRORS = re.compile(r"^raises \['(\w*(?:Error|Exception|Iteration|Exit))'\]")
+
+
+def expects_another_error(old: Check, new: Check) -> bool:
+    """Whether Python's own error that is expected became another one of Python's own."""
+    kinds = [_ERRORS.match(check.text) for check in (old, new)]
+    names = [kind[1] for kind in kinds if kind]
+    return len(set(names)) > 1 and all(hasattr(builtins, name) for name in names)
+
+
+def is_reversed(old: Check, new: Check) -> bool:
+    """Whether an assertion became its opposite."""
+    first, second = old.text.split()[0], new.text.split()[0]
+    return {first, second} in ({"true", "false"}, {"none", "not"}, {"<", ">="}, {"<=", ">"})
+
+
+def _short(check: Check) -> str:
+    return f"`{check.text.split()[0]}`"
+
+
+def listed(words: Iterable[str]) -> str:
+    """A few words for a person."""
+    chosen = sorted(words)
+    return ", ".join(chosen[:_SHOWN]) + (" ..." if len(chosen) > _SHOWN else "")

@@ -1,0 +1,123 @@
+"""One spelling for the assertions of pytest and unittest: expressions that have to be true."""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+
+from atlas_retry.guard.pychecks import last
+
+_TWO: Mapping[str, Callable[[], ast.cmpop]] = {
+    "assertEqual": ast.Eq, "assertEquals": ast.Eq, "assertListEqual": ast.Eq,
+    "assertDictEqual": ast.Eq, "assertTupleEqual": ast.Eq, "assertSetEqual": ast.Eq,
+    "assertSequenceEqual": ast.Eq, "assertMultiLineEqual": ast.Eq, "assertNotEqual": ast.NotEq,
+    "assertIs": ast.Is, "assertIsNot": ast.IsNot, "assertIn": ast.In, "assertNotIn": ast.NotIn,
+    "assertLess": ast.Lt, "assertLessEqual": ast.LtE, "assertGreater": ast.Gt,
+    "assertGreaterEqual": ast.GtE,
+}  # fmt: skip
+_NOT: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn,
+    ast.NotIn: ast.In, ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,
+}  # fmt: skip
+_TURNED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.Eq, ast.NotEq: ast.NotEq, ast.Lt: ast.Gt, ast.Gt: ast.Lt, ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE, ast.Is: ast.Is, ast.IsNot: ast.IsNot,
+}  # fmt: skip
+_PAIR = 2
+
+
+def of_unittest(call: ast.Call) -> ast.expr | None:
+    """What a call of an assertion of unittest's says is true; None for any other call."""
+    word, told = last(call.func), call.args
+    if word in _TWO and len(told) >= _PAIR:
+        return ast.Compare(left=told[0], ops=[_TWO[word]()], comparators=[told[1]])
+    if word == "assertIsInstance" and len(told) >= _PAIR:
+        return _call("isinstance", *told[:2])
+    if word == "assertCountEqual" and len(told) >= _PAIR:
+        both = [_call("sorted", part) for part in told[:2]]
+        return ast.Compare(left=both[0], ops=[ast.Eq()], comparators=[both[1]])
+    return _of_one(word, told[0]) if told else None
+
+
+def _of_one(word: str, said: ast.expr) -> ast.expr | None:
+    nothing = ast.Constant(value=None)
+    spelled: dict[str, ast.expr] = {
+        "assertTrue": said,
+        "assert_": said,
+        "assertFalse": ast.UnaryOp(op=ast.Not(), operand=said),
+        "assertIsNone": ast.Compare(left=said, ops=[ast.Is()], comparators=[nothing]),
+        "assertIsNotNone": ast.Compare(left=said, ops=[ast.IsNot()], comparators=[nothing]),
+    }
+    return spelled.get(word)
+
+
+def _call(name: str, *told: ast.expr) -> ast.Call:
+    return ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=list(told), keywords=[])
+
+
+def claims(said: ast.expr) -> Iterator[ast.expr]:
+    """The parts of a condition, each of which has to be true."""
+    if isinstance(said, ast.BoolOp) and isinstance(said.op, ast.And):
+        for part in said.values:
+            yield from claims(part)
+    elif isinstance(said, ast.UnaryOp) and isinstance(said.op, ast.Not):
+        yield _negated(said)
+    elif isinstance(said, ast.Call) and last(said.func) == "all" and _rounds(said) is not None:
+        for part in _rounds(said) or ():
+            yield from claims(part)
+    elif isinstance(said, ast.Compare) and len(said.ops) > 1:
+        for left, op, right in zip(
+            [said.left, *said.comparators], said.ops, said.comparators, strict=False
+        ):
+            yield from claims(ast.Compare(left=left, ops=[op], comparators=[right]))
+    elif isinstance(said, ast.Compare):
+        yield from _compared(said.left, said.ops[0], said.comparators[0])
+    else:
+        yield said
+
+
+def _negated(said: ast.UnaryOp) -> ast.expr:
+    inner = said.operand
+    if isinstance(inner, ast.Compare) and len(inner.ops) == 1:
+        op = _NOT[type(inner.ops[0])]()
+        return ast.Compare(left=inner.left, ops=[op], comparators=inner.comparators)
+    return said
+
+
+def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Iterator[ast.expr]:
+    """Members one by one where both sides spell them out; what is known to the right."""
+    if type(op) in _TURNED and _is_known(left) and not _is_known(right):
+        left, op, right = right, _TURNED[type(op)](), left
+    if isinstance(op, ast.Eq) and isinstance(right, ast.Constant) and right.value is None:
+        op = ast.Is()
+    if isinstance(op, ast.NotEq) and isinstance(right, ast.Constant) and right.value is None:
+        op = ast.IsNot()
+    pairs = _members(left, right) if isinstance(op, ast.Eq) else None
+    if pairs is None:
+        yield ast.Compare(left=left, ops=[op], comparators=[right])
+        return
+    for one, other in pairs:
+        yield from _compared(one, op, other)
+
+
+def _is_known(node: ast.expr) -> bool:
+    names = (n for n in ast.walk(node) if isinstance(n, ast.Call | ast.Attribute))
+    return next(names, None) is None
+
+
+def _members(left: ast.expr, right: ast.expr) -> list[tuple[ast.expr, ast.expr]] | None:
+    """The members of two displays of one length; None where they are none."""
+    shown = ast.List | ast.Tuple
+    if isinstance(left, shown) and isinstance(right, shown) and len(left.elts) == len(right.elts):
+        return list(zip(left.elts, right.elts, strict=True))
+    if isinstance(left, ast.Dict) and isinstance(right, ast.Dict):
+        first, second = (
+            {ast.unparse(k): v for k, v in zip(d.keys, d.values, strict=True) if k}
+            for d in (left, right)
+        )
+        if first.keys() == second.keys():
+            return [(said, second[key]) for key, said in first.items()]
+    return None
+
+
+def _rounds(call: ast.Call) -> list[ast.expr] | None:
+    inner = call.args[0] if call.args else None
+    return inner.elts if isinstance(inner, ast.List | ast.Tuple) else None
