@@ -1,6 +1,7 @@
 """The agents that need no CLI of their own: any command, a script, a dotted path."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -173,6 +174,13 @@ def test_modes_and_links_are_replayed(root: Path) -> None:
     ask(root, settings)
     assert (root / "run.sh").stat().st_mode & 0o777 == 0o755
     assert (root / "link").readlink() == Path("calc.py")
+
+
+def test_what_is_replayed_is_new_to_who_goes_by_times(root: Path) -> None:
+    settings = script(root, {"1/files/calc.py": "x = 1\n"})
+    os.utime(root.parent / "script/1/files/calc.py", (0, 0))
+    ask(root, settings)
+    assert (root / "calc.py").stat().st_mtime > 0
 
 
 @pytest.mark.parametrize(

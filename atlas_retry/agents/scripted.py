@@ -139,7 +139,7 @@ def _copy_files(files: Path, root: Path) -> tuple[str, ...]:
         target = _inside(root, path)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.unlink(missing_ok=True)
-        shutil.copy2(source, target, follow_symlinks=False)
+        shutil.copy(source, target, follow_symlinks=False)  # old times would hide it from `make`
     return paths
 
 
