@@ -197,3 +197,49 @@ def test_a_gate_that_never_stops_printing_is_stopped_and_told(project: Project) 
     for log in logs:
         log.unlink()  # pytest keeps its folders
     assert 1 << 29 < kept <= 1 << 30
+
+
+TMPFS = ("unshare", "--user", "--map-root-user", "--mount")
+"""To mount a small file system of one's own; not every machine allows it."""
+
+
+def in_a_small_place(project: Project, size: str, lines: str) -> Ended:
+    """Run lines of shell in a copy of the project on a file system of that size."""
+    if subprocess.run((*TMPFS, "true"), check=False, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    small = project.root.parent / "small"
+    small.mkdir()
+    script = f"""set -e
+    mount -t tmpfs -o size={size} tmpfs {small}
+    cp -a {project.root} {small}/project
+    cd {small}/project
+    atlas() {{ {sys.executable} -m atlas_retry "$@"; }}
+    {lines}"""
+    done = subprocess.run(
+        (*TMPFS, "/bin/sh", "-c", script),
+        env=project.environ,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_full_workspace_is_put_back_whole(project: Project) -> None:
+    (project.root / "big.bin").write_bytes(os.urandom(900_000))
+    (project.root / "grows.bin").write_bytes(b"")
+    line = "rm big.bin; head -c 900k /dev/zero >fill; dd if=/dev/zero of=grows.bin bs=1k; true"
+    agent = {"backend": "command", "command": line}
+    project.configure(agent=agent, retry={"max_ai_retry_attempts": 1})
+    project.commit()
+    lines = """
+    atlas retry . --ai-fix --plain || test $? = 1
+    cmp big.bin ../../project/big.bin
+    cmp grows.bin ../../project/grows.bin
+    test ! -e fill
+    """
+    ended = in_a_small_place(project, "4m", lines)
+    assert ended.code == 0, ended
+    assert "exhausted" in ended.out

@@ -151,17 +151,19 @@ def _work(ws: Workspace, goal: _Goal, seen: tuple[State, Scan], progress: _Progr
     """Round after round until nothing differs: ignore rules that come back change what counts."""
     for _ in range(_ROUNDS):
         now, found = seen
-        stuck = progress.problems
+        stuck, done = progress.problems, len(progress.changed)
         wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
         extra = [path for path in _extra(goal, now) if path not in stuck]
         rules = [path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES]
-        _put(ws, wrong, found, now, progress)
         _remove(ws, [path for path in extra if not rules or path in rules], progress)
+        _put(ws, wrong, found, now, progress)
         _folders(ws, goal, found, progress)
         for path in found.leftovers:
             place.remove(ws.root, path)
         if not wrong and not extra:
             return
+        if len(progress.changed) > done:
+            stuck.clear()  # what there was no room for may have found some
         seen = take(ws)[1:]
     raise WorkspaceError(
         f"{ws.root} could not be put back: something keeps changing {sorted({*wrong, *extra})[:3]}",
