@@ -23,6 +23,27 @@ EXIT_CODES = {
 Workspaces = Annotated[
     list[str] | None, typer.Argument(metavar="WORKSPACE...", help="Names or directories.")
 ]
+AiFix = Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")]
+MaxAttempts = Annotated[
+    int | None, typer.Option("--max-attempts", min=0, help="Attempts that a run may take.")
+]
+MaxCost = Annotated[
+    float | None, typer.Option("--max-cost-usd", min=0, help="US dollars that it may cost.")
+]
+MaxMinutes = Annotated[
+    float | None, typer.Option("--max-minutes", min=0, help="Minutes that it may take.")
+]
+Backend = Annotated[str | None, typer.Option("--agent", metavar="BACKEND", help="Who mends.")]
+Model = Annotated[str | None, typer.Option("--model", help="For every attempt.")]
+Every = Annotated[bool, typer.Option("--all", help="Every named workspace.")]
+SideBySide = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces side by side.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be asked; spend nothing.")]
+Record = Annotated[
+    Path | None, typer.Option("--record", metavar="DIR", help="Keep prompts, replies, edits.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Even while git is in the middle of a merge.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,35 +54,19 @@ def add_to(app: typer.Typer) -> None:
 def retry(
     workspaces: Workspaces = None,
     *,
-    ai_fix: Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")] = False,
-    max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", min=0, help="Attempts that a run may take.")
-    ] = None,
-    max_cost_usd: Annotated[
-        float | None, typer.Option("--max-cost-usd", min=0, help="US dollars that it may cost.")
-    ] = None,
-    max_minutes: Annotated[
-        float | None, typer.Option("--max-minutes", min=0, help="Minutes that it may take.")
-    ] = None,
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="BACKEND", help="Who mends.")
-    ] = None,
-    model: Annotated[str | None, typer.Option("--model", help="For every attempt.")] = None,
+    ai_fix: AiFix = False,
+    max_attempts: MaxAttempts = None,
+    max_cost_usd: MaxCost = None,
+    max_minutes: MaxMinutes = None,
+    agent: Backend = None,
+    model: Model = None,
     start_from: options.From = None,
     allow: options.Allow = None,
-    every: Annotated[bool, typer.Option("--all", help="Every named workspace.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces side by side.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be asked; spend nothing.")
-    ] = False,
-    record: Annotated[
-        Path | None, typer.Option("--record", metavar="DIR", help="Keep prompts, replies, edits.")
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Even while git is in the middle of a merge.")
-    ] = False,
+    every: Every = False,
+    jobs: SideBySide = None,
+    dry_run: DryRun = False,
+    record: Record = None,
+    force: Force = False,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
