@@ -6,6 +6,7 @@ from typing import Self
 
 import msgspec
 
+from atlas_retry import json_text
 from atlas_retry.errors import StateError
 from atlas_retry.events import Event, GateProgress
 
@@ -13,24 +14,13 @@ from atlas_retry.events import Event, GateProgress
 def line_of(event: Event) -> bytes:
     """One JSON object: when, how bad, the event's scope, its name and message, then the rest.
 
-    Ends with a newline. Text that is not UTF-8 is written with replacement characters.
+    Ends with a newline. Bytes that are not UTF-8 are escaped as in `json_text`.
     """
     fields = msgspec.to_builtins(event)
     scope = fields.pop("scope")
     head = {"time": fields.pop("time"), "level": fields.pop("level")} | scope
     entry = head | {"event": event.kind, "message": event.message} | fields
-    return msgspec.json.encode(_encodable(entry)) + b"\n"
-
-
-def _encodable(value: object) -> object:
-    """The same without lone surrogates, which JSON in UTF-8 cannot hold."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, dict):
-        return {key: _encodable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encodable(item) for item in value]
-    return value
+    return json_text.encode(entry) + b"\n"
 
 
 class EventLog:

@@ -10,6 +10,7 @@ import msgspec
 
 from atlas_retry.errors import StateError
 from atlas_retry.history import Order
+from atlas_retry.history.documents import read, text_of
 from atlas_retry.state import folder
 
 NAME = "unfinished.json"
@@ -26,8 +27,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
 def waiting(home: Path) -> tuple[Waiting, ...]:
     """What is left to do, in the order it was asked for. A damaged list is an empty one."""
     try:
-        return msgspec.json.decode((home / NAME).read_bytes(), type=tuple[Waiting, ...])
-    except (FileNotFoundError, msgspec.MsgspecError):
+        return read((home / NAME).read_text(), tuple[Waiting, ...])
+    except (FileNotFoundError, ValueError):
         return ()
     except OSError as error:
         raise StateError(f"what is left to do cannot be read: {error}") from error
@@ -46,7 +47,7 @@ def note(home: Path, started: Collection[str], left: Sequence[Waiting] = ()) -> 
 def _write(home: Path, after: Sequence[Waiting]) -> None:
     fresh = home / f"{NAME}.new"
     try:
-        fresh.write_bytes(msgspec.json.encode(after))
+        fresh.write_text(text_of(after))
         fresh.replace(home / NAME)
     except OSError as error:
         raise StateError(f"what is left to do cannot be kept: {error}") from error

@@ -19,6 +19,7 @@ from atlas_retry.history.moves import move, note
 from atlas_retry.history.rules import Tally, tally
 from atlas_retry.history.states import State, state_after
 from atlas_retry.history.values import Opening
+from atlas_retry.json_text import encodable
 from atlas_retry.model import Attempt, Outcome, ReplyStatus, Validation
 from atlas_retry.settings import OnExhausted
 
@@ -165,15 +166,10 @@ def _violated(
     to.executemany(
         "INSERT INTO violations VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (run_id, attempt, v.rule, _storable(v.path), v.line, _storable(v.detail))
+            (run_id, attempt, v.rule, encodable(v.path), v.line, encodable(v.detail))
             for v in event.violations
         ],
     )
-
-
-def _storable(text: str) -> str:
-    """Text without lone surrogates, which SQLite refuses."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def _attempt_finished(to: sqlite3.Connection, run_id: str, attempt: Attempt, at: str) -> None:
@@ -243,7 +239,7 @@ def _run_finished(to: sqlite3.Connection, opening: Opening, outcome: Outcome, at
         " left_behind = ?, learning = ?, final = ?, attempts = ? WHERE id = ?",
         (
             outcome.verdict,
-            _storable(outcome.final_error) if outcome.final_error else None,
+            encodable(outcome.final_error) if outcome.final_error else None,
             at,
             outcome.duration_ms,
             outcome.cost_usd,

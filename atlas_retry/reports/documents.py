@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from atlas_retry import __version__
+from atlas_retry import __version__, json_text
 from atlas_retry.model import (
     Attempt,
     Change,
@@ -207,22 +207,7 @@ def report(subject: Subject) -> str:
 
 def encode(document: object) -> str:
     """Indented JSON of any document or value of ours, with a newline at the end."""
-    try:
-        written = msgspec.json.encode(document)
-    except UnicodeEncodeError:
-        written = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(document)))
-    return msgspec.json.format(written, indent=2).decode() + "\n"
-
-
-def _without_surrogates(value: object) -> object:
-    match value:
-        case str():
-            return value.encode(errors="backslashreplace").decode()
-        case dict():
-            return {_without_surrogates(k): _without_surrogates(v) for k, v in value.items()}
-        case list() | tuple():
-            return [_without_surrogates(item) for item in value]
-    return value
+    return msgspec.json.format(json_text.encode(document), indent=2).decode() + "\n"
 
 
 def schema() -> dict[str, object]:

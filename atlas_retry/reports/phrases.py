@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from atlas_retry.json_text import encodable
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Level, Status, Validation, Verdict
 from atlas_retry.reports.subject import Subject
 
@@ -29,8 +30,7 @@ VERDICTS = {
 
 def plain(text: str) -> str:
     """`text` without escape sequences and characters that XML forbids; lone surrogates escaped."""
-    encodable = text.encode(errors="backslashreplace").decode()
-    return _FORBIDDEN.sub("", _ESCAPES.sub("", encodable))
+    return _FORBIDDEN.sub("", _ESCAPES.sub("", encodable(text)))
 
 
 def complaints(result: GateResult) -> tuple[Diagnostic, ...]:

@@ -1,0 +1,31 @@
+r"""JSON for reading, of values whose text may hold bytes that are not UTF-8. Writes no file.
+
+Such bytes are lone surrogates in a `str`, which JSON in UTF-8 cannot hold: `\udcNN` is written as
+the six characters. What has to come back as it was is `history.documents`' work.
+"""
+
+import msgspec
+
+
+def encode(value: object) -> bytes:
+    """The value as one line."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_encodable(msgspec.to_builtins(value)))
+
+
+def encodable(text: str) -> str:
+    """The same text, with lone surrogates escaped."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _encodable(value: object) -> object:
+    match value:
+        case str():
+            return encodable(value)
+        case dict():
+            return {_encodable(key): _encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_encodable(item) for item in value]
+    return value
