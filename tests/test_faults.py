@@ -243,3 +243,23 @@ def test_a_full_workspace_is_put_back_whole(project: Project) -> None:
     ended = in_a_small_place(project, "4m", lines)
     assert ended.code == 0, ended
     assert "exhausted" in ended.out
+
+
+@pytest.mark.parametrize("arguments", [("validate",), ("retry", "."), ("log",), ("config", "show")])
+def test_a_working_directory_that_is_gone_is_told_as_that(
+    arguments: tuple[str, ...], project: Project
+) -> None:
+    line = (
+        f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m atlas_retry {' '.join(arguments)}"
+    )
+    done = subprocess.run(
+        ("/bin/sh", "-c", line),
+        cwd=project.root,
+        env=project.environ,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "the folder that atlas is called in cannot be used: No such file" in done.stderr

@@ -1,6 +1,7 @@
 """The `atlas` command: parse, wire, run, exit code. The one place that turns errors into codes."""
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
@@ -28,6 +29,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         with handle_signals():
             from atlas_retry.cli.app import run_command  # noqa: PLC0415 - a Ctrl-C may come now
 
+            _stand_somewhere()
             return run_command(arguments)
     except AtlasError as error:
         _tell(error)
@@ -43,6 +45,17 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         traceback.print_exc()
         _tell(AtlasError("this is a fault in atlas itself; please report the lines above"))
         return BROKEN
+
+
+def _stand_somewhere() -> None:
+    """Raise AtlasError where the working directory is gone: every relative path would be."""
+    try:
+        os.getcwd()  # noqa: PTH109 - start-up
+    except OSError as error:
+        raise AtlasError(
+            f"the folder that atlas is called in cannot be used: {error.strerror}",
+            remedy="cd to a folder that exists; it may have been deleted and made anew: cd .",
+        ) from error
 
 
 def _tell(error: AtlasError) -> None:
