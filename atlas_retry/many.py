@@ -184,7 +184,8 @@ class _Crew(Struct, frozen=True, kw_only=True):
     def run(self, folder: Path) -> tuple[Path, Finished]:
         """One run with a folder of its own for temporary files, however it ends."""
         told = _labelled(self.emit, self.labels[folder])
-        place = self.environ.get("TMPDIR")
+        wanted = self.environ.get("TMPDIR")
+        place = wanted if wanted and Path(wanted).is_dir() else None
         try:
             with tempfile.TemporaryDirectory(
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True

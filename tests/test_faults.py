@@ -263,3 +263,12 @@ def test_a_working_directory_that_is_gone_is_told_as_that(
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert "the folder that atlas is called in cannot be used: No such file" in done.stderr
+
+
+def test_a_batch_goes_elsewhere_when_the_temporary_folder_is_missing(
+    project: Project, tmp_path: Path
+) -> None:
+    gates(project, "true")
+    shutil.copytree(project.root, tmp_path / "other")
+    ended = atlas(project, "retry", ".", str(tmp_path / "other"), TMPDIR="/nonexistent")
+    assert ended.code == 0
