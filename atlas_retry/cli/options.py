@@ -39,6 +39,7 @@ Allow = Annotated[
     list[str] | None,
     typer.Option("--allow", metavar="GLOB", help="Files that may be changed; repeatable."),
 ]
+AiFix = Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")]
 
 
 def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number

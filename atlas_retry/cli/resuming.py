@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 def resume(
     workspace: options.WorkspaceArgument = ".",
     *,
-    ai_fix: Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")] = False,
+    ai_fix: options.AiFix = False,
     every: Annotated[bool, typer.Option("--all", help="Every run that was cut off.")] = False,
     json: options.Json = False,
     report: options.Reports = None,

@@ -23,7 +23,6 @@ EXIT_CODES = {
 Workspaces = Annotated[
     list[str] | None, typer.Argument(metavar="WORKSPACE...", help="Names or directories.")
 ]
-AiFix = Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")]
 MaxAttempts = Annotated[
     int | None, typer.Option("--max-attempts", min=0, help="Attempts that a run may take.")
 ]
@@ -54,7 +53,7 @@ def add_to(app: typer.Typer) -> None:
 def retry(
     workspaces: Workspaces = None,
     *,
-    ai_fix: AiFix = False,
+    ai_fix: options.AiFix = False,
     max_attempts: MaxAttempts = None,
     max_cost_usd: MaxCost = None,
     max_minutes: MaxMinutes = None,
