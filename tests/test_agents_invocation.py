@@ -12,6 +12,7 @@ from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, one_line
 from atlas_retry.agents.claude_code import binary, invocation
 from atlas_retry.agents.environment import INSIDE_AGENT, agent_environment, nested
+from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.notes import MAX_CHARS, project_notes
 from atlas_retry.model import AgentRequest, Session, Tokens
 from atlas_retry.settings import AgentSettings
@@ -157,7 +158,9 @@ def test_an_outer_git_call_or_agent_does_not_reach_the_agent() -> None:
 
 def test_an_agent_inside_an_agent_is_refused() -> None:
     assert nested({}) is None
-    assert "validate" in (nested(agent_environment({})) or "")
+    lack = nested(agent_environment({}))
+    assert lack
+    assert "validate" in str(lack.remedy)
 
 
 def program(path: Path, body: str) -> Path:
@@ -179,7 +182,7 @@ def test_the_configured_path_comes_before_path_and_path_before_the_extra(tmp_pat
 def test_a_configured_path_that_is_not_there_is_not_replaced_by_another(tmp_path: Path) -> None:
     on_path = program(tmp_path / "claude", "true")
     lack = binary.locate("/nowhere/claude", {"PATH": str(on_path.parent)})
-    assert isinstance(lack, binary.Lack)
+    assert isinstance(lack, Lack)
     assert "/nowhere/claude" in lack.error
 
 
@@ -188,7 +191,7 @@ def test_a_claude_in_a_relative_entry_of_path_is_not_run(tmp_path: Path) -> None
     relative = os.path.relpath(inside.parent)
     found = binary.locate(None, {"PATH": f"{relative}:.:"})
     assert found != str(inside)
-    assert isinstance(found, binary.Lack) or "claude_agent_sdk" in found
+    assert isinstance(found, Lack) or "claude_agent_sdk" in found
 
 
 @pytest.mark.parametrize(
@@ -201,10 +204,10 @@ def test_a_claude_in_a_relative_entry_of_path_is_not_run(tmp_path: Path) -> None
 )
 def test_another_program_of_that_name_is_told_apart(tmp_path: Path, body: str, error: str) -> None:
     found = binary.identify(str(program(tmp_path / "claude", body)), {"PATH": "/usr/bin:/bin"})
-    assert isinstance(found, binary.Lack)
+    assert isinstance(found, Lack)
     assert "not Claude Code" in found.error
     assert error in found.error
-    assert "pip install" in found.remedy
+    assert "pip install" in str(found.remedy)
 
 
 @pytest.mark.parametrize(

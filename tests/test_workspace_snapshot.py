@@ -411,7 +411,7 @@ def test_a_git_directory_is_no_work_tree(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("says", "message"), [("git version 2.10.0", "2.26 or newer"), ("hello", "2.26")]
+    ("says", "message"), [("git version 2.10.0", "2.26 or newer"), ("hello", "not git alone")]
 )
 def test_a_git_that_is_too_old_is_refused(
     root: Path, tmp_path: Path, says: str, message: str
