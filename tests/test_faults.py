@@ -272,3 +272,19 @@ def test_a_batch_goes_elsewhere_when_the_temporary_folder_is_missing(
     shutil.copytree(project.root, tmp_path / "other")
     ended = atlas(project, "retry", ".", str(tmp_path / "other"), TMPDIR="/nonexistent")
     assert ended.code == 0
+
+
+@pytest.mark.parametrize("arguments", ["log", "status", "stats", "config show", "undo", "validate"])
+def test_closed_standard_streams_change_no_exit_code(arguments: str, project: Project) -> None:
+    gates(project, "true")
+    project.attempt(1, {"calc.py": FIXED})
+    assert atlas(project, "retry", ".").code == 0
+    line = f"{sys.executable} -m atlas_retry {arguments} <&- >&- 2>&-"
+    done = subprocess.run(
+        ("/bin/sh", "-c", line),
+        cwd=project.root,
+        env=project.environ,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0

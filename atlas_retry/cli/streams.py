@@ -35,7 +35,9 @@ def settle() -> None:
     codecs.register_error("atlas-escaped", escaped)
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # in this order, for the lowest free number is taken
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w" if number else "r"))
+            null = os.open(os.devnull, os.O_RDWR)
+            # what replaces it below goes by the number, which has to outlive it
+            setattr(sys, name, os.fdopen(null, "w" if number else "r", closefd=False))
     for number, name in ((1, "stdout"), (2, "stderr")):
         with suppress(OSError):  # no file behind it: a program that called us caught what we say
             stream = getattr(sys, name)
