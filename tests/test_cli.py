@@ -133,7 +133,10 @@ def test_a_terminal_gets_a_live_view_and_the_same_verdict(columns: str, project:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("nope",), ("validate", "--nope"), ("validate", "--only", "nope"), ("retry", "a/b/c")],
+    [
+        *(("nope",), ("validate", "--nope"), ("validate", "--only", "nope"), ("retry", "a/b/c")),
+        *(("prune", "--days", "nan"), ("prune", "--days", "1e300"), ("prune", "--days", "-1")),
+    ],
 )
 def test_a_wrong_command_line_is_2_and_leaves_stdout_clean(
     arguments: tuple[str, ...], project: Project

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Run = Annotated[
     str | None, typer.Argument(metavar="RUN", help="An id or its start; else the newest here.")
 ]
+MAX_DAYS = 36_500
 GivenRun = Annotated[str, typer.Argument(metavar="RUN", help="An id or its start.")]
 
 
@@ -119,6 +120,8 @@ def prune(
     days: Annotated[float, typer.Option("--days", min=0, help="Older ones go.")] = 30.0,
 ) -> int:
     """Drop old runs with their snapshots, never the newest of a workspace."""
+    if not days <= MAX_DAYS:
+        raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
     from atlas_retry.history import pruning  # noqa: PLC0415 - start-up
 
     count = pruning.prune(os.environ, keep=keep, days=days)
