@@ -13,6 +13,7 @@ from atlas_retry import agents, gates, judge, review, state, workspace
 from atlas_retry.briefing import traced_brief
 from atlas_retry.decision import Elsewhere, Limits, Progress, decide
 from atlas_retry.effects import Effects, Judgement, Run, Taken
+from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.fixers import run_fixers
 from atlas_retry.model import (
@@ -154,6 +155,9 @@ def _restore(journey: Journey, target: str, expected: str, paths: Collection[str
     if paths is None and (moved := _moved(journey)):
         workspace.put_back_git(journey.git, target, moved)
     done = workspace.restore(journey.git, target, paths, since=expected)
+    if not journey.git.git_dir.is_dir():
+        text = "is gone, with the commits that no snapshot holds; the files are put back"
+        raise WorkspaceError(f"{journey.git.git_dir} {text}", remedy="copy it from a clone")
     if done.conflicts:
         names = ", ".join(done.conflicts)
         text = f"edited meanwhile by somebody else, and left as it is: {names}"

@@ -288,3 +288,16 @@ def test_closed_standard_streams_change_no_exit_code(arguments: str, project: Pr
         timeout=LIMIT_S,
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("fix", ["true", "sed -i s/-/+/ calc.py"])
+def test_an_agent_that_deletes_git_ends_the_run_with_the_files_as_they_were(
+    fix: str, project: Project
+) -> None:
+    agent = {"backend": "command", "command": f"{fix}; touch new; rm -rf .git"}
+    project.configure(agent=agent, retry={"max_ai_retry_attempts": 1})
+    ended = atlas(project, "retry", ".", "--ai-fix")
+    assert ended.code == 3
+    assert ".git is gone, with the commits that no snapshot holds" in ended.err
+    assert (project.root / "calc.py").read_text() == CALC
+    assert not (project.root / "new").exists()

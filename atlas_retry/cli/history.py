@@ -147,7 +147,10 @@ def _workspace(row: "RunRow") -> "Workspace":
     from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
 
     if not Path(row.root).is_dir():
-        raise UsageError(f"{row.root}, where run {row.id} was, is no longer there")
+        raise UsageError(
+            f"{row.root}, where run {row.id} was, is no longer there",
+            remedy=f"clone the repository to {row.root} again, then: atlas undo {row.id}",
+        )
     return workspace.open_workspace(Path(row.root), state.home(os.environ), environ=os.environ)
 
 

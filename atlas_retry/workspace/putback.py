@@ -36,6 +36,8 @@ def put_back_git(
     a rebase or `git am`, hooks of core.hooksPath, the insides of submodules. Reflogs only grow.
     Raises WorkspaceError.
     """
+    if not ws.git_dir.is_dir():
+        return ()  # gone, with everything that no snapshot holds
     take(ws)  # holds what is there before it goes
     state = read_state(ws, snapshot_id)
     wanted = _Wanted(names)
