@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
+from atlas_retry.agents.lack import Lack
 from atlas_retry.decision import Limits, Progress
 from atlas_retry.events import Emit
 from atlas_retry.model import (
     Agent,
-    AgentReply,
     AgentRequest,
     Change,
     Outcome,
@@ -54,8 +54,8 @@ class Effects(Struct, frozen=True, kw_only=True):
     """Run the fixers of what failed; the paths that changed."""
     request: Callable[[Progress, int], tuple[AgentRequest, str]]
     """The next attempt's request, and the path its prompt was written to."""
-    lack: Callable[[], AgentReply | None]
-    """What no agent answers, where none can be had: asked for before an attempt is begun."""
+    lack: Callable[[], Lack | None]
+    """Why no agent can be had; asked for before an attempt is begun."""
     ask: Agent
     judge: Callable[[str, str, Validation], Judgement]
     """What the guard says of the change between two snapshots, given what failed before it."""

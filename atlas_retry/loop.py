@@ -70,8 +70,8 @@ def _begin(run: Run, do: Effects) -> Progress:
 
 def _attempt(progress: Progress, run: Run, do: Effects) -> Progress:
     """One agent turn, the guard, and the validation after it."""
-    if refused := do.lack():
-        return replace(progress, refused=refused)
+    if lack := do.lack():
+        return replace(progress, refused=lack.reply)
     number = len(progress.attempts) + 1
     scope = Scope(
         workspace=run.workspace.name,

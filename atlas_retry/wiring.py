@@ -110,7 +110,7 @@ def effects(journey: Journey) -> Effects:
             journey.emit,
         ),
         request=lambda progress, number: _request(journey, progress, number),
-        lack=lambda: _lack(journey),
+        lack=lambda: agents.check(journey.site.settings.agent, journey.site.environ),
         ask=lambda request: _ask(journey, request),
         judge=lambda before, after, failed: _judgement(journey, before, after, failed),
         learn=journey.learn,
@@ -128,11 +128,6 @@ def _account(journey: Journey, progress: Progress) -> Progress:
         return told
     allowed = journey.run.limits.budget.cost_usd
     return replace(told, elsewhere=journey.purse.draw(str(journey.site.root), told, allowed))
-
-
-def _lack(journey: Journey) -> AgentReply | None:
-    lack = agents.check(journey.site.settings.agent, journey.site.environ)
-    return lack.reply if lack else None
 
 
 def _ask(journey: Journey, request: AgentRequest) -> AgentReply:
