@@ -41,12 +41,7 @@ class Purse:
             self._promised.pop(key, None)
             told = self._told_usd()
             likely = max(self._dearest, progress.dearest_usd)
-            promised = None
-            if allowed_usd is not None:
-                rest = max(allowed_usd - told, 0.0)
-                idle = max(min(self._runs, self._jobs) - len(self._promised), 1)
-                promised = min(rest, max(rest / idle, likely))
-                self._promised[key] = promised
+            promised = self._promise(key, allowed_usd, told, likely)
             return Elsewhere(
                 cost_usd=told - progress.cost_usd, dearest_usd=likely, promised_usd=promised
             )
@@ -63,12 +58,21 @@ class Purse:
             self._promised.pop(key, None)
             self._dearest = max(self._dearest, cost_usd)
 
-    def left_usd(self, allowed_usd: float | None) -> float | None:
-        """What nobody has spent and nobody was promised; None: unlimited."""
+    def promise(self, key: str, allowed_usd: float | None) -> float | None:
+        """What a review of this run may cost; None: unlimited. It is free again once settled."""
+        with self._lock:
+            return self._promise(key, allowed_usd, self._told_usd(), 0.0)
+
+    def _promise(
+        self, key: str, allowed_usd: float | None, told_usd: float, likely_usd: float
+    ) -> float | None:
+        """A share of what is left, so that all who may ask at once get one."""
         if allowed_usd is None:
             return None
-        with self._lock:
-            return max(allowed_usd - self._told_usd(), 0.0)
+        rest = max(allowed_usd - told_usd, 0.0)
+        idle = max(min(self._runs, self._jobs) - len(self._promised), 1)
+        self._promised[key] = min(rest, max(rest / idle, likely_usd))
+        return self._promised[key]
 
     def _told_usd(self) -> float:
         return self._before_usd + sum((*self._spent.values(), *self._promised.values()))

@@ -204,7 +204,9 @@ def _reviewing(journey: Journey, number: int) -> Callable[[Gate], GateResult]:
         root=journey.site.root,
         diff=diff,
         agent=journey.reviewer,
-        left_usd=lambda: journey.purse.left_usd(settings.retry.budget.cost_usd),
+        promised_usd=lambda: journey.purse.promise(
+            str(journey.site.root), settings.retry.budget.cost_usd
+        ),
         redact=lambda text: redact(text, hidden),
         scratch=journey.folder.scratch(max(number, 1)),
         model=_nth(settings.agent.models, 1),

@@ -57,6 +57,14 @@ def test_attempts_side_by_side_are_promised_no_more_than_there_is() -> None:
     assert purse.draw("a", after(1.0), 10.0).promised_usd == 4.0
 
 
+def test_reviews_side_by_side_are_promised_no_more_than_there_is() -> None:
+    purse = Purse(runs=2, jobs=2)
+    assert [purse.promise("a", 4.0), purse.promise("b", 4.0)] == [2.0, 2.0]
+    purse.settle("a", 0.5)
+    assert purse.promise("a", 4.0) == 1.5
+    assert purse.promise("a", None) is None
+
+
 def test_the_last_run_may_spend_what_the_others_left() -> None:
     purse = Purse(runs=3, jobs=3)
     for key, cost in (("a", 2.0), ("b", 1.0)):

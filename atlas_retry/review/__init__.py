@@ -25,8 +25,8 @@ class Desk(Struct, frozen=True, kw_only=True):
     """What the run has changed so far."""
     agent: Callable[[Gate], Agent]
     """The one that is asked about a gate. Raises AgentError."""
-    left_usd: Callable[[], float | None]
-    """What may still be spent; None: unlimited."""
+    promised_usd: Callable[[], float | None]
+    """What the next review may cost; None: unlimited."""
     redact: Callable[[str], str]
     scratch: Path
     model: str | None = None
@@ -50,14 +50,14 @@ def _result(gate: Gate, desk: Desk) -> GateResult:
     diff = opinion.chosen(desk.diff(), gate.paths)
     if not diff.strip():
         return _ended(gate, Status.PASSED, stdout="nothing has changed that is to be reviewed\n")
-    left_usd = desk.left_usd()
-    if left_usd is not None and left_usd <= 0:
+    promised_usd = desk.promised_usd()
+    if promised_usd is not None and promised_usd <= 0:
         return _ended(gate, Status.FAILED, error="no money is left to review with")
-    reply = desk.agent(gate)(_request(gate, desk, diff, left_usd))
+    reply = desk.agent(gate)(_request(gate, desk, diff, promised_usd))
     return replace(_judged(gate, desk, reply), cost_usd=reply.cost_usd)
 
 
-def _request(gate: Gate, desk: Desk, diff: str, left_usd: float | None) -> AgentRequest:
+def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> AgentRequest:
     name = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
     scratch = state.folder(desk.scratch, f"review-{name}")
     text = opinion.prompt(gate.prompt or "", diff, secrets.token_hex(4), desk.redact)
@@ -68,7 +68,7 @@ def _request(gate: Gate, desk: Desk, diff: str, left_usd: float | None) -> Agent
         scratch=str(scratch),
         attempt=desk.attempt,
         model=desk.model,
-        cost_usd=left_usd,
+        cost_usd=promised_usd,
         timeout_s=gate.timeout_s,
         idle_timeout_s=desk.idle_timeout_s,
         schema=opinion.schema(),
