@@ -2,7 +2,6 @@
 
 import math
 import re
-import shlex
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -13,8 +12,8 @@ from atlas_retry.guard.directions import Direction, Key, direction
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.jsconfig import read as read_javascript
+from atlas_retry.guard.namedsettings import by_its_name, entries
 from atlas_retry.guard.settingfiles import SHARED, is_configuration, steers
-from atlas_retry.guard.severity import ERROR, WARN, as_severe, options_as_strict
 
 
 def loosened(scene: Scene) -> Iterator[Finding]:
@@ -114,16 +113,12 @@ def _normal(key: Key) -> Key:
 
 def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene: Scene) -> bool:
     before, after = old.get(key), new.get(key)
-    if key[-1] == "commands" and before is None and _is_new_section(key[0], scene):
-        return True
-    if "addopts" in key or key[-1] == "commands":
-        return _options_kept(before, after)
-    if "rules" in key or "lints" in key:
-        enough = WARN if "lints" in key else ERROR
-        return as_severe(before, after, fresh=enough) and options_as_strict(before, after)
-    if key[-1].lower() in ("environment", "testenvironment") and after in _ENVIRONMENTS:
-        return True
+    known = by_its_name(key, before, after, scene)
+    if known is not None:
+        return known
     way = direction(key)
+    if before is None and way is Direction.MORE and _is_switched_off(key, after):
+        return False
     if way is Direction.FIXED:
         return "overrides" in key and _is_about_strangers(key, new, scene)
     return (
@@ -135,9 +130,10 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
     )
 
 
-def _is_new_section(name: str, scene: Scene) -> bool:
-    """Whether nothing spoke of an environment of tox: it stands in the way of none."""
-    return name.partition(":")[2].encode() not in (scene.old("tox.ini") or b"")
+def _is_switched_off(key: Key, value: object) -> bool:
+    """Whether a check that may be part of a strict mode is switched off by name."""
+    off = value is False or str(value).lower() in ("false", "no", "off", "0")
+    return off and bool(re.match(r"disallow|check|warn|strict|no_?[a-z]", key[-1], re.IGNORECASE))
 
 
 def _is_new_limit(key: Key) -> bool:
@@ -147,7 +143,7 @@ def _is_new_limit(key: Key) -> bool:
 
 def _leaves_all(name: str, value: object, scene: Scene) -> bool:
     """Whether folders that are named for the first time leave no test out, and lead nowhere new."""
-    folders = tuple(entry.strip("./") for entry in _entries(value))
+    folders = tuple(entry.strip("./") for entry in entries(value))
     if name == "pythonpath":
         return all(any(p.startswith(f"{f}/") for p in scene.old_paths) or not f for f in folders)
     if name != "testpaths":
@@ -168,19 +164,11 @@ def _moved(before: object, after: object, way: Direction, *, is_new: bool, exten
     """Whether a value went the allowed way."""
     old, new = _number(before), _number(after)
     if old is None or new is None:
-        had, has = _entries(before), _entries(after)
+        had, has = entries(before), entries(after)
         if way is Direction.MORE:
             return had <= has and (not is_new or extends)
         return has <= had
     return old <= new if way is Direction.MORE else old >= new
-
-
-def _entries(value: object) -> frozenset[str]:
-    if isinstance(value, tuple):
-        return frozenset(map(str, value))
-    if isinstance(value, str):
-        return frozenset(re.split(r"[\s,]+", value.strip())) - {""}
-    return frozenset() if value is None else frozenset({str(value)})
 
 
 def _number(value: object) -> float | None:
@@ -197,8 +185,6 @@ def _number(value: object) -> float | None:
     return float(text.rstrip("%")) if re.fullmatch(r"-?\d+(\.\d+)?%?", text) else None
 
 
-_ENVIRONMENTS = ("node", "jsdom", "happy-dom", "edge-runtime")
-"""What Jest and Vitest bring themselves; another one is code that runs around every test."""
 _PATTERNS = re.compile(r"exclu|omit|ignore_?p|ignores?$|skip|norecurse", re.IGNORECASE)
 
 
@@ -211,7 +197,7 @@ def _is_pattern_list(key: Key, value: object) -> bool:
 
 def _matches_nothing(before: object, after: object, scene: Scene) -> bool:
     """Whether the patterns that were added leave out no file there is."""
-    added = _entries(after) - _entries(before)
+    added = entries(after) - entries(before)
     if not added or any(re.fullmatch(r"[A-Z]+\d*", entry) for entry in added):
         return False
     globs = Globs(tuple(added))
@@ -242,35 +228,6 @@ def _is_about_strangers(key: Key, new: dict[Key, object], scene: Scene) -> bool:
         ("follow_untyped_imports",),
     }:
         return False
-    roots = {re.split(r"[./]", m)[0] for m in _entries(mine.get(("module",)))}
+    roots = {re.split(r"[./]", m)[0] for m in entries(mine.get(("module",)))}
     own = {part for path in scene.new_paths for part in re.split(r"[/.]", path)[:3]}
     return bool(roots) and not roots & (own | {"*", ""})
-
-
-_FINE_OPTIONS = re.compile(
-    r"^(-[qvlsx]+|-r\w*|--tb=.*|--strict.*|--durations.*|--color.*|-n|auto|\d+"
-    r"|--cov(=.*|-report.*|-branch)?"
-    r"|--cov-fail-under=.*|--doctest-modules|--showlocals|--import-mode.*|--maxfail.*|--exitfirst|--ff|"
-    r"--failed-first|-W|error(::.*)?|--junit-?xml.*|-p|xdist|randomly|--dist.*|--verbose|--quiet|--asyncio-mode.*)$"
-)
-_NEEDED_OPTIONS = re.compile(
-    r"^(--strict.*|--cov.*|--doctest.*|-W|error.*|--runslow|--run.*|[^-].*)$"
-)
-
-
-def _options_kept(before: object, after: object) -> bool:
-    """Whether no option went that tests more, and none came but those that test no less."""
-    old, new = _tokens(before), _tokens(after)
-    gone = [o for o in old if o not in new and _NEEDED_OPTIONS.match(o)]
-    came = [o for o in new if o not in old and not _FINE_OPTIONS.match(o)]
-    return not gone and not came
-
-
-def _tokens(value: object) -> list[str]:
-    if value is None:
-        return []
-    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()

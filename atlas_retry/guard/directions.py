@@ -33,7 +33,7 @@ _NEUTRAL = words(
     " types ordering case_sensitive combine_as_imports quote_style indent_style"
     " docstring_code_format skip_magic_trailing_comma line_ending fix fixable unfixable"
     " default_language_version ci minimum_pre_commit_version autofix_commit_msg"
-    " autoupdate_schedule env_list envlist isolated_build deps requires globals env parser"
+    " autoupdate_schedule isolated_build deps requires globals env parser"
     " parseroptions sourcetype ecmaversion root asyncio_mode"
     " asyncio_default_fixture_loop_scope dynamic_context namespace_packages"
     " explicit_package_bases target_version python_version pythonversion pythonplatform"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Finding, Scene
-from atlas_retry.guard.fresh import tree_of
+from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.fresh import Function, functions, tree_of
 from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.words import words
 
@@ -20,11 +20,29 @@ def type_escapes(scene: Scene) -> Iterator[Finding]:
     for delta in scene.files:
         old = _escapes(delta.path, delta.before, Counter())
         new = _escapes(delta.path, delta.after, _annotated(tree_of(delta.before)))
+        yield from _bared(delta)
         extra = Counter(word for word, _ in new) - Counter(word for word, _ in old)
         for word in extra:
             line = next(line for found, line in reversed(new) if found == word)
             detail = f"the type checker is silenced with `{word}` instead of an answer"
             yield Finding(path=delta.path, line=line, detail=detail)
+
+
+def _bared(delta: Delta) -> Iterator[Finding]:
+    """Functions whose annotations went: what is not annotated is not checked (PEP 484)."""
+    old, new = tree_of(delta.before), tree_of(delta.after)
+    if places.suffix(delta.path) != ".py" or old is None or new is None:
+        return
+    before = functions(old)
+    for name, function in functions(new).items():
+        if name in before and _is_annotated(before[name]) and not _is_annotated(function):
+            detail = f"`{name}` lost its annotations, so nothing in it is checked"
+            yield Finding(path=delta.path, line=function.lineno, detail=detail)
+
+
+def _is_annotated(function: Function) -> bool:
+    parts = [part.annotation for part in ast.walk(function.args) if isinstance(part, ast.arg)]
+    return any(part is not None for part in (*parts, function.returns))
 
 
 _TS_ESCAPE = re.compile(

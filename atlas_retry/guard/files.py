@@ -92,8 +92,27 @@ def shadows(scene: Scene) -> Iterator[Finding]:
             yield Finding(path=delta.path, detail="type checkers read it instead of the source")
         elif delta.is_added and _shadows_module(delta, scene):
             yield Finding(path=delta.path, detail="stands in the way of the real module or tool")
+        elif delta.is_added and _satisfies_make(delta.path, scene):
+            yield Finding(path=delta.path, detail="make takes it for the result of a target")
         elif delta.is_added and _is_lookalike(delta):
             yield Finding(path=delta.path, detail="is an executable with the name of a tool")
+
+
+def _satisfies_make(path: str, scene: Scene) -> bool:
+    """Whether a new file or folder is named like a target that is not declared phony."""
+    name = path.partition("/")[0]
+    if any(old == name or old.startswith(f"{name}/") for old in scene.old_paths):
+        return False
+    said = (scene.new("Makefile") or b"").decode("utf-8", "replace")
+    phony = " ".join(re.findall(r"^\.PHONY\s*:(.*)$", said, re.MULTILINE)).split()
+    targets = re.findall(
+        r"^([\w-]+)\s*:(?!=)",
+        (scene.old("Makefile") or b"").decode("utf-8", "replace"),
+        re.MULTILINE,
+    )
+    asked = {word for command in scene.commands if "make" in command for word in command.split()}
+    checks = asked | {"test", "lint", "check", "format", "typecheck", "verify"}
+    return name in targets and name in checks and name not in phony
 
 
 def _hides_source(path: str, scene: Scene) -> bool:

@@ -35,7 +35,8 @@ def python(scene: Scene) -> Iterator[tuple[Delta, ast.Module, ast.Module]]:
                 yield delta, tree_of(delta.before) or nothing, after
 
 
-def fresh(old: ast.AST, new: ast.AST) -> list[ast.AST]:
+@lru_cache(maxsize=64)
+def fresh(old: ast.AST, new: ast.AST) -> tuple[ast.AST, ...]:
     """Statements, calls, handlers and decorators of `new` that `old` has fewer of."""
     there = Counter(ast.dump(node) for node in ast.walk(old) if isinstance(node, _WANTED))
     found: list[ast.AST] = []
@@ -45,7 +46,7 @@ def fresh(old: ast.AST, new: ast.AST) -> list[ast.AST]:
             there[dump] -= 1
             if there[dump] < 0:
                 found.append(node)
-    return found
+    return tuple(found)
 
 
 _WANTED = (

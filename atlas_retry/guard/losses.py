@@ -125,7 +125,7 @@ def _of_unit(
         detail = f"test `{new.name}` no longer has to pass: {listed(names)} skips it"
         yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
     if old.dump and old.dump == new.dump:
-        gone = _proofs(scene, suites)[0].gone(old)
+        gone = _proofs(scene, suites)[0].gone(old) if old.path in suites.moved else None
         if gone:
             detail = f"what test `{new.name}` stands on changed: no longer {listed(gone)}"
             yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail, soft=True)

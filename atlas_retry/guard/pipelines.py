@@ -35,8 +35,11 @@ def ci_and_hooks(scene: Scene) -> Iterator[Finding]:
 def _steps_kept(delta: Delta) -> Iterator[Finding]:
     old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
     longer = dict(filter(None, (_listing(line) for _, line in new)))
+    actions = {found[1] for _, line in new if (found := _ACTION.match(line))}
     asked = [
-        (n, line) for n, line in old if not (_VERSION.search(line) or _is_longer(line, longer))
+        (n, line)
+        for n, line in old
+        if not (_only_prepares(line) or _is_longer(line, longer) or _is_used(line, actions))
     ]
     yield from lines_kept(delta, asked, new)
     before, after = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
@@ -44,6 +47,19 @@ def _steps_kept(delta: Delta) -> Iterator[Finding]:
         if before.get(key) != value and _puts_on_terms(key, value, before):
             detail = f"puts a step on terms: {key[-1]}: {value}"
             yield Finding(path=delta.path, line=line_of(delta.new_text, key[-1]), detail=detail)
+
+
+def _only_prepares(line: str) -> bool:
+    """Whether a line sets something that decides nothing: a name, a version, a cache."""
+    found = _SETTING.match(line)
+    told = re.match(r"^(?:- )?([\w-]*version|name|with|runs-on|image):", line)
+    return bool(told) or (found is not None and not _RUNS.search(found[1]))
+
+
+def _is_used(line: str, actions: set[str]) -> bool:
+    """Whether a line names an action that is used still, or one that only prepares."""
+    found = _ACTION.match(line)
+    return found is not None and (found[1] in actions or bool(_PREPARING.search(found[1])))
 
 
 def _listing(line: str) -> tuple[str, frozenset[str]] | None:
@@ -70,7 +86,16 @@ def _puts_on_terms(key: Key, value: object, before: dict[Key, object]) -> bool:
     return (was_there and bool(parent)) or never or may_fail
 
 
-_VERSION = re.compile(r"^-?\s*(uses|image|\w*-version|name|key|restore-keys|with|runs-on)\s*:")
+_SETTING = re.compile(r"^(?:- )?([\w.-]+): (?![\[{|>&*]).+$")
+_RUNS = re.compile(
+    r"run|script|command|cmd|entry|args|^on$|branch|needs|stage|tool|only|matrix|fail|thresh|minimum"
+    r"|strict|level|coverage|^[A-Z][A-Z0-9_]+$|uses",
+)
+"""Keys of a pipeline whose values say what is run or what counts; the others name and prepare."""
+_ACTION = re.compile(r"^-?\s*uses\s*:\s*([^@\s]+)")
+_PREPARING = re.compile(
+    r"/(checkout|setup-[\w-]+|cache|upload-artifact|download-artifact|[\w-]*setup)$"
+)
 
 
 def _numbered(text: str) -> list[tuple[int, str]]:
@@ -121,9 +146,19 @@ def _hook_as_strict(
         "language",
         "additional_dependencies",
     ):
+        if last == "args" and before is None and _only_fixes(after):
+            return True
         fresh = isinstance(old, dict) and not any(k[: len(key) - 1] == key[:-1] for k in old)
         return fresh or last in ("additional_dependencies", "fail_fast")
     return before is None
+
+
+_FIXING = frozenset({"--fix", "--exit-non-zero-on-fix", "--show-fixes", "--strict", "--write"})
+
+
+def _only_fixes(args: object) -> bool:
+    """Whether a hook was told to mend what it finds, and nothing else."""
+    return isinstance(args, tuple) and {str(arg) for arg in args} <= _FIXING
 
 
 def _version(value: object) -> tuple[int, ...]:

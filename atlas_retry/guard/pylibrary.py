@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from atlas_retry.guard.pyinline import MAX_NODES, Names, bind, imported, resolved
+from atlas_retry.guard.pyinline import Names, TooMuchError, bind, imported, resolved
 from atlas_retry.guard.pymarks import Function, is_fixture
 
 
@@ -34,12 +34,19 @@ def library_of(trees: Sequence[ast.Module]) -> Library:
                 names |= imported(node)
             elif isinstance(node, ast.Assign) and len(node.targets) == 1:
                 target = node.targets[0]
-                if isinstance(target, ast.Name) and sum(1 for _ in ast.walk(node)) < MAX_NODES:
-                    names[target.id] = resolved(node.value, names)
+                if isinstance(target, ast.Name) and (said := _known(node.value, names)):
+                    names[target.id] = said
     plain = {name: value for name, f in functions.items() if (value := _computing(f, names))}
     return Library(
         functions=functions, fixtures=fixtures, values=fixtures, names={**plain, **names}
     )
+
+
+def _known(node: ast.expr, names: Names) -> ast.expr | None:
+    try:
+        return resolved(node, names)
+    except TooMuchError:
+        return None
 
 
 def _computing(function: Function, names: Names) -> ast.Lambda | None:
@@ -48,9 +55,12 @@ def _computing(function: Function, names: Names) -> ast.Lambda | None:
     scope = {name: said for name, said in names.items() if name not in own}
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     for node in body:
-        if isinstance(node, ast.Return) and node.value:
-            return ast.Lambda(args=function.args, body=resolved(node.value, scope))
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        value = node.value if isinstance(node, ast.Return | ast.Assign) else None
+        said = _known(value, scope) if value is not None else None
+        if said is None:
             return None
-        bind(node.targets[0], resolved(node.value, scope), scope)
+        if isinstance(node, ast.Return):
+            return ast.Lambda(args=function.args, body=said)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            bind(node.targets[0], said, scope)
     return None

@@ -35,8 +35,8 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
 
     before: Mapping[Key, Facts]
     now: Mapping[Key, Facts]
-    fields: Callable[[str], tuple[str, ...]]
-    """Names of what a class of the project is made from, in order."""
+    known: "Callable[[Facts], _Known]"
+    """What the tests claim that do certain things first."""
 
     def holds(self, unit: Unit) -> bool:
         """Whether each fact of a test as it was is one still, or follows from those there are.
@@ -45,11 +45,9 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
         """
         wanted = self.before.get((unit.path, unit.name), frozenset())
         telling = {fact for fact in wanted if not _is_settled(fact)}
-        effects = {fact for fact in telling if fact.is_effect}
+        effects = frozenset(fact for fact in telling if fact.is_effect)
         claims = telling - effects
-        alike = frozenset().union(*(facts for facts in self.now.values() if effects <= facts))
-        known = _Known(_equations(alike), self.fields)
-        return bool(claims) and all(fact in alike or known.proves(fact, alike) for fact in claims)
+        return bool(claims) and all(map(self.known(effects).proves, claims))
 
     def gone(self, unit: Unit) -> frozenset[str]:
         """Literals that a test claimed something with, and that no longer stand in its claims."""
@@ -62,18 +60,19 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
 class _Known(ast.NodeTransformer):
     """Puts for an expression what it is claimed to be equal to, largest expressions first."""
 
-    def __init__(
-        self, equations: Mapping[str, ast.expr], fields: Callable[[str], tuple[str, ...]]
-    ) -> None:
-        self.equations = equations
+    def __init__(self, facts: Facts, fields: Callable[[str], tuple[str, ...]]) -> None:
+        self.facts = facts
+        self.equations = _equations(facts)
         self.fields = fields
 
-    def proves(self, fact: Fact, others: Facts) -> bool:
-        """Whether a fact comes out true with what the others claim put in it."""
+    def proves(self, fact: Fact) -> bool:
+        """Whether a fact is there, or comes out true with what the others claim put in it."""
+        if fact in self.facts:
+            return True
         if fact.said is None:
             narrower = f"{fact.text} "
             open_ = fact.text.endswith(" saying")
-            return open_ and any(other.text.startswith(narrower) for other in others)
+            return open_ and any(other.text.startswith(narrower) for other in self.facts)
         try:
             return all(_is_true(self._with_members(said)) for said in self._rounds(fact.said))
         except TooMuchError:
@@ -170,7 +169,14 @@ def _proof(
     for path in paths:
         before |= _of_file(path, scene.old, old, with_fixtures=with_fixtures)
         now |= _of_file(path, scene.new, live, with_fixtures=with_fixtures)
-    return Proof(before=before, now=now, fields=_fields_of(scene))
+    fields = _fields_of(scene)
+
+    @cache
+    def known(effects: Facts) -> _Known:
+        alike = (facts for facts in now.values() if effects <= facts)
+        return _Known(frozenset().union(*alike), fields)
+
+    return Proof(before=before, now=now, known=known)
 
 
 def _of_file(

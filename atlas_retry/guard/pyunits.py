@@ -53,6 +53,7 @@ def read(path: str, source: bytes) -> Suite:
         path=path,
         units=tuple(replace(unit, literals=unit.literals | literals) for unit in units.values()),
         literals=literals,
+        around="\n".join(map(ast.dump, beside)),
         inputs=frozenset().union(
             *(_inputs(n) | _given(n) for n in beside if isinstance(n, Function) and is_fixture(n))
         ),

@@ -114,13 +114,15 @@ def lines_kept(
     old, new = list(old), list(new)
     there = Counter(line for _, line in new)
     before = Counter(line for _, line in old)
+    same = Counter(_way_left_out(line) for _, line in new)
     for _, line in old:
         there[line] -= 1
-        if there[line] < 0 and not _is_said(line):
+        same[_way_left_out(line)] -= 1
+        if there[line] < 0 and same[_way_left_out(line)] < 0 and not _is_said(line):
             yield Finding(path=delta.path, line=1, detail=f"no longer runs `{line[:100]}`")
     for number, line in new:
         before[line] -= 1
-        command = line.partition(": ")[2] or line
+        command = _command_of(delta.path, line)
         if (
             before[line] < 0
             and _GIVES_UP.search(command)
@@ -129,6 +131,25 @@ def lines_kept(
             yield Finding(
                 path=delta.path, line=number, detail=f"hides a failure: `{command[:100]}`"
             )
+
+
+_WAY = re.compile(
+    r"\b(?:uv|poetry|pdm|hatch|pipenv|rye) run |\bpython3? -m |\bnpx (?=\w)|(?<=: )@(?=\w)|^@(?=\w)"
+)
+
+
+def _way_left_out(line: str) -> str:
+    """A command without the way to its tool, and `set -eu` as what it asks at least."""
+    return re.sub(r"^set -(\w*e\w*).*$", "set -e", _WAY.sub("", line))
+
+
+def _command_of(path: str, line: str) -> str:
+    """What a line runs: the part behind a target, or behind `run:` in a pipeline."""
+    before, _, behind = line.partition(": ")
+    is_setting = places.suffix(path) in (".yml", ".yaml") and not re.search(
+        r"\b(run|script|cmds?|commands?|cmd|entry|args|sh)$", before
+    )
+    return line if is_setting or not behind else behind
 
 
 def _is_yaml_item(path: str, line: str) -> bool:

@@ -56,6 +56,6 @@ def steers(name: str, key: Key) -> bool:
             "properties" in key and bool(re.search(r"skip|test|check|fail", key[-1]))
         )
     if name == "tox.ini":
-        return key[0] != "tox"
+        return key[0] != "tox" or key[-1] in ("env_list", "envlist")
     section = key[0].split(":")[-1].split("-")[0].lower() if key else ""
     return section in VERIFIERS or key[0].split(":")[0] in VERIFIERS

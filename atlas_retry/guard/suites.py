@@ -1,6 +1,7 @@
 """The tests of the files that changed, before and after. Compares nothing."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +23,8 @@ class Suites(Struct, frozen=True, kw_only=True, eq=False):
     """Literals of changed fixtures and helpers: setting-up may have moved there."""
     switching: frozenset[str]
     """Names that now stand for something that skips, and did not before."""
+    moved: frozenset[str]
+    """Files in which more changed than the tests: constants, fixtures, helpers, imports."""
     deselected: tuple[str, ...]
     """Text of commands and configuration that could leave marked tests out."""
 
@@ -37,6 +40,7 @@ def pairs_of(scene: Scene) -> tuple[tuple[Suite, Suite], ...]:
     )
 
 
+@lru_cache(maxsize=1024)
 def suite(path: str, source: bytes | None) -> Suite:
     """The tests of one file, by its language."""
     if source is None:
@@ -69,6 +73,7 @@ def suites_of(scene: Scene, pairs: Sequence[tuple[Suite, Suite]]) -> Suites:
         growing=growing,
         beside=frozenset().union(*(s.literals for _, s in pairs)),
         switching=_switching(scene),
+        moved=frozenset(s.path for before, s in pairs if before.around != s.around),
         deselected=collection.selections(scene),
     )
 

@@ -128,6 +128,7 @@ def framework_patched(scene: Scene) -> Iterator[Finding]:
     for delta, old, new in python(scene):
         known, in_tests = imports(new), places.is_test(delta.path)
         given = _given(new)
+        of_new_tests = _within_new_tests(old, new) if in_tests else frozenset()
         for node in fresh(old, new):
             if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
                 for target in targets_of(node):
@@ -137,10 +138,29 @@ def framework_patched(scene: Scene) -> Iterator[Finding]:
                         shown = ast.unparse(target)
                         yield _at(delta.path, node, f"`{shown}` is replaced at run time")
             elif isinstance(node, ast.Call) and last(node.func) in ("setattr", "patch", "object"):
-                if node.args and root_of(node.args[0]) in _FRAMEWORKS - _PATCHABLE:
+                reached = root_of(node.args[0]) if node.args else ""
+                if reached in _FRAMEWORKS - _PATCHABLE and not (
+                    reached not in _RUNNERS and id(node) in of_new_tests
+                ):
                     yield _at(delta.path, node, f"`{ast.unparse(node)[:60]}` changes the framework")
             elif isinstance(node, ast.ClassDef):
                 yield from _overridden(delta.path, node)
+
+
+_RUNNERS = words(
+    "unittest pytest _pytest mock TestCase pluggy hypothesis doctest __import__ coverage mypy ruff"
+    " expect builtins __builtins__"
+)
+"""What no test has to put a stand-in for."""
+
+
+def _within_new_tests(old: ast.Module, new: ast.Module) -> frozenset[int]:
+    """Ids of the nodes of new tests: what these replace, they replace for themselves."""
+    before = functions(old)
+    fresh_tests = (f for name, f in functions(new).items() if name not in before)
+    return frozenset(
+        id(part) for test in fresh_tests if test.name.startswith("test") for part in ast.walk(test)
+    )
 
 
 def _given(tree: ast.Module) -> dict[int, frozenset[str]]:

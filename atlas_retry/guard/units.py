@@ -92,6 +92,8 @@ class Suite(Struct, frozen=True, kw_only=True):
     """Of these, what fixtures hand to the code under test."""
     markers: tuple[str, ...] = ()
     """What switches the whole file off."""
+    around: str = ""
+    """Canonical text of all that stands beside the tests of a Python file."""
     asserting: frozenset[tuple[str, int]] = frozenset()
     """Functions beside the tests that assert, with how much that proves at best."""
 
