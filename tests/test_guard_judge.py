@@ -9,6 +9,7 @@ import pytest
 
 from atlas_retry import judge, workspace
 from atlas_retry.errors import UsageError
+from atlas_retry.judge.limit import limit
 from atlas_retry.model import Gate, Kind, Violation
 from atlas_retry.settings import GuardSettings, Settings
 from tests.guardcases import failed, rules_of
@@ -215,3 +216,9 @@ def test_a_submodule_that_moved_is_told(with_submodule: Path, environ: dict[str,
     moved = ("update-index", "--cacheinfo", f"160000,{'2' * 40},vendor/kit")
     subprocess.run(("git", *moved), cwd=with_submodule, env=environ, check=True, timeout=30)
     assert rules_of(ask(with_submodule, "HEAD", environ)) == {"submodule-changed"}
+
+
+def test_the_time_for_judging_ends() -> None:
+    assert not limit()()
+    assert limit(busy_s=-1.0)()
+    assert limit(whole_s=-1.0)()

@@ -299,3 +299,14 @@ def test_files_that_nothing_can_read_do_not_stop_the_guard(seed: int) -> None:
     before = {path: mutilated(content, chance) for path, content in files.items()}
     after = {path: mutilated(content, chance) for path, content in files.items()}
     assert judged(before, after, RUFF)
+
+
+def test_what_is_not_judged_in_time_is_not_clean() -> None:
+    case = guard.Case(
+        before=MemoryTree(BASE),
+        after=MemoryTree({**BASE, CORE: BASE[CORE] + "X = 1\n"}),
+        failing=(PYTEST,),
+        allow=("**",),
+        is_over=lambda: True,
+    )
+    assert [(v.rule, v.path) for v in guard.inspect(case)] == [("not-judged", CORE)]

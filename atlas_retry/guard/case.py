@@ -1,6 +1,6 @@
 """What the guard looks at and what it answers with: values only, no rule."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from msgspec import Struct, field
@@ -29,6 +29,14 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Where the name leads now; empty when it leads nowhere."""
 
 
+class OutOfTimeError(Exception):
+    """The time for judging was up at a file; its only argument."""
+
+
+def _never() -> bool:
+    return False
+
+
 class Case(Struct, frozen=True, kw_only=True):
     """One change to be judged: two trees, what is beside them, and what the user allows."""
 
@@ -51,6 +59,8 @@ class Case(Struct, frozen=True, kw_only=True):
     """Files whose modification time was moved into the future: build tools trust it."""
     leftovers: tuple[str, ...] = ()
     """Processes that the change left running on the workspace, described for a person."""
+    is_over: Callable[[], bool] = _never
+    """Whether the time for judging is up."""
 
 
 class Delta(Struct, frozen=True, kw_only=True):
@@ -91,9 +101,21 @@ class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     deltas: tuple[Delta, ...]
 
     @cached_property
-    def files(self) -> tuple[Delta, ...]:
+    def texts(self) -> tuple[Delta, ...]:
         """Differences in content of ordinary text files."""
         return tuple(d for d in self.deltas if d.is_file and d.before != d.after and _is_text(d))
+
+    @property
+    def files(self) -> Iterator[Delta]:
+        """The same, one by one while there is time. Raises OutOfTimeError."""
+        for delta in self.texts:
+            self.go_on(delta.path)
+            yield delta
+
+    def go_on(self, path: str) -> None:
+        """Raises OutOfTimeError when the time for judging is up."""
+        if self.case.is_over():
+            raise OutOfTimeError(path)
 
     @cached_property
     def old_paths(self) -> frozenset[str]:
@@ -124,9 +146,11 @@ class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return not self.case.failing or bool(self.failing & about_tests)
 
     def old(self, path: str) -> bytes | None:
+        self.go_on(path)
         return self.case.before.read(path)
 
     def new(self, path: str) -> bytes | None:
+        self.go_on(path)
         return self.case.after.read(path)
 
 

@@ -1,21 +1,21 @@
 """Runs the rules over a case, and tells which files to put back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from atlas_retry.guard.case import Case, Finding, Rule, scene
+from atlas_retry.guard.case import Case, Finding, OutOfTimeError, Rule, scene
 from atlas_retry.guard.globs import Globs
-from atlas_retry.guard.rules import RULES
+from atlas_retry.guard.rules import RULES, UNJUDGED
 from atlas_retry.guard.words import words
 from atlas_retry.model import Change, Violation
 
-ALWAYS = frozenset({"atlas-touched", "git-state", "process-left", "tool-replaced"})
+ALWAYS = frozenset({"atlas-touched", "git-state", "not-judged", "process-left", "tool-replaced"})
 """Rules that `allow` does not lift: they guard the judge itself."""
 _IN_THE_CODE = words(
     "special-cased test-aware errors-swallowed stubbed always-equal feature-removed"
     " early-exit suppression-added type-escape framework-patched git-state outside-workspace"
     " tool-replaced process-left clock-tricked"
     " special-cased-by-digest special-cased-by-name special-cased-together error-discarded"
-    " emptied always-agreeing"
+    " not-judged emptied always-agreeing"
     " example-changed"
 )
 """Rules whose findings may lie within the very files that hold the repair."""
@@ -23,15 +23,25 @@ _IN_THE_CODE = words(
 
 def findings(case: Case, rules: Sequence[Rule] = RULES) -> tuple[tuple[Rule, Finding], ...]:
     """What each rule saw, without what the user allows."""
-    seen = scene(case)
     allowed = Globs(case.allow)
     found = {
         (rule.name, finding.path, finding.line, finding.detail): (rule, finding)
-        for rule in rules
-        for finding in rule.check(seen)
+        for rule, finding in _seen(case, rules)
         if not (case.allow and rule.name not in ALWAYS and allowed.match(finding.path))
     }
     return tuple(found.values())
+
+
+def _seen(case: Case, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:
+    """What is not judged in time is told: it is never taken for clean."""
+    change = scene(case)
+    for rule in rules:
+        try:
+            yield from ((rule, finding) for finding in rule.check(change))
+        except OutOfTimeError as late:
+            detail = f"judging took too long at the rule {rule.name}: look at the change yourself"
+            yield UNJUDGED, Finding(path=str(late), detail=detail)
+            return
 
 
 def inspect(case: Case) -> tuple[Violation, ...]:

@@ -37,6 +37,8 @@ def _row(name: str, reason: str, check: Check) -> Rule:
     return Rule(name=name, reason=reason, check=check)
 
 
+UNJUDGED = _row("not-judged", "what could not be judged in time is not clean", lambda _: ())
+"""Stands for the rules that there was no time for."""
 RULES: tuple[Rule, ...] = (
     _row("test-removed", "a test that is gone cannot fail", _lost(Loss.REMOVED)),
     _row("test-switched-off", "a test that is skipped proves nothing", _lost(Loss.SWITCHED_OFF)),
@@ -97,4 +99,5 @@ RULES: tuple[Rule, ...] = (
     _row("tool-replaced", "the gate would run something else", state.tools),
     _row("clock-tricked", "old results would be taken for fresh ones", state.clocks),
     _row("process-left", "it may write after the verdict", state.leftovers),
+    UNJUDGED,
 )

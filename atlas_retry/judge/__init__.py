@@ -13,6 +13,7 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, findings, inspect, places, separable
 from atlas_retry.guard.inspection import violation
 from atlas_retry.judge import folders, seals
+from atlas_retry.judge.limit import limit
 from atlas_retry.judge.replay import Replay, is_sealed, replay
 from atlas_retry.judge.seals import Seal, protected
 from atlas_retry.model import Gate, GateResult, Tree, Violation
@@ -88,6 +89,7 @@ def _case(asked: Asked, environ: Mapping[str, str]) -> Case:
         allow=asked.allow,
         protect=asked.protect,
         outside=tuple(outside),
+        is_over=limit(),
     )
     return _with_folder(case, base, root, environ) if base.is_dir() else case
 
@@ -158,6 +160,7 @@ def judge_attempt(
         git_after=facts_since(seal.root, seal.facts, environ=seal.environ),
         outside=seals.changes_outside(seal),
         tools=seals.moved_tools(seal),
+        is_over=limit(),
     )
     found = inspect(case)
     return found, separable(found, differences)
