@@ -168,13 +168,13 @@ class _Watch(Struct, kw_only=True):
     def started(self, index: int) -> None:
         job = self.jobs[index]
         self.emit(GateStarted(gate=job.gate.name, command=job.line))
-        if job.gate.kind is Kind.TEST:
-            # Its end is read whatever it is; to import the readers now costs nobody any time.
-            import_module("atlas_retry.diagnostics")
 
     def progress(self, index: int, last_line: str, elapsed_s: float) -> None:
-        name = self.jobs[index].gate.name
-        self.emit(GateProgress(gate=name, last_line=last_line, elapsed_s=elapsed_s))
+        gate = self.jobs[index].gate
+        self.emit(GateProgress(gate=gate.name, last_line=last_line, elapsed_s=elapsed_s))
+        if gate.kind is Kind.TEST:
+            # Its end is read whatever it is; to import the readers now costs nobody any time.
+            import_module("atlas_retry.diagnostics")
 
     def ended(self, index: int, completed: Completed) -> None:
         result = _void(result_of(self.jobs[index].gate, completed, self.plan.reading), self.plan)
