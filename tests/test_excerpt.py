@@ -116,7 +116,7 @@ LONG_DOC = (
 def test_a_lean_excerpt_has_no_common_indentation_and_less_of_the_docstring() -> None:
     cut = excerpt(passage_at("a.py", LONG_DOC, 12), LONG_DOC, max_chars=5_000, is_lean=True)
     assert cut is not None
-    assert cut.text.startswith("def f(self, x):\n    '''Add one.\n")
+    assert cut.text.startswith("def f(self, x):\n\t'''Add one.\n")
     assert "Sentence number 3" not in cut.text
     assert all(f"step_number_{n}(" in cut.text for n in range(20))
     assert cut.told > 0.8

@@ -60,14 +60,13 @@ def test_the_prompt_reads_as_recorded(name: str, brief: Brief) -> None:
     "needed",
     [
         "Previous validation failed with these errors:",
-        "Please fix the issues.",
         "E       assert 1 == 2",
         "pytest -q (exit code 1)",
         "1 failed, 1 passed",
         "ATLAS-CANNOT-FIX: reason",
         "Full output: /state/logs/1",
         "Attempt 1 of 3",
-        "        return rounded(sum(self.items) - 1)",
+        "return rounded(sum(self.items) - 1)",
     ],
 )
 def test_the_prompt_always_holds_what_a_fix_needs(budget: int, needed: str) -> None:
@@ -129,6 +128,13 @@ def test_a_lint_error_is_marked_at_its_line() -> None:
         "return rounded(sum(self.items) - 1)  # <-- ERROR: F821 Undefined name `roundd`"
         in compose(brief_of(LINTED)).text
     )
+
+
+def test_a_complaint_in_a_nested_function_shows_the_function_around_it() -> None:
+    source = "def outer(con):\n    def inner(x):\n        return cond(x)\n\n    return inner\n"
+    log = "a.py:3:16: F821 Undefined name `cond`\nFound 1 error.\n"
+    text = compose(brief_of(failed("ruff check", log, Kind.LINT), files={"a.py": source})).text
+    assert "lines 1-5: outer (complaint)" in text
 
 
 def test_one_cause_that_is_reported_often_is_one_entry_and_a_count() -> None:

@@ -5,16 +5,19 @@ import textwrap
 
 from msgspec import Struct
 
-from atlas_retry.excerpt.places import Passage, shortened
+from atlas_retry.excerpt.places import MAX_NOTE_CHARS, Passage, shortened
 from atlas_retry.syntax import comment_of, documentation
 
 MAX_LINE_CHARS = 400
 MAX_SIGNATURE_LINES = 12
+LEAN_NOTE_CHARS = 60
 SPARED = 0.18
 """Of the lines that say something, the most that are spared from a documentation text."""
 
 MIN_TOLD = 4
 """Characters of words; a line with fewer says nothing."""
+TAB_CHARS = 4
+_TABS = re.compile(r"^(?: {4})+")
 _WORD_CHAR = re.compile(r"\w")
 
 
@@ -33,14 +36,15 @@ def excerpt(
 ) -> Excerpt | None:
     """The passage within `max_chars`: whole, else its signature and windows around the marks.
 
-    Lean: less of its documentation and without the indentation that all its lines share.
+    Lean: less of its documentation, without the indentation that all its lines share, the rest
+    of the indentation in tabs.
     None where not even the marked lines fit, or the source is binary.
     """
     if b"\0" in source[:8192]:
         return None
-    lines = _decorated(passage, source)
+    lines = _decorated(passage, source, LEAN_NOTE_CHARS if is_lean else MAX_NOTE_CHARS)
     if is_lean:
-        lines = textwrap.dedent("\n".join(lines)).split("\n")
+        lines = [_TABS.sub(_tabbed, x) for x in textwrap.dedent("\n".join(lines)).split("\n")]
     kept = set(range(len(lines)))
     if is_lean or _size(lines, kept) > max_chars:
         kept -= _spared(passage, source, lines)
@@ -58,8 +62,12 @@ def excerpt(
     )
 
 
-def _decorated(passage: Passage, source: bytes) -> list[str]:
-    notes = {mark.line: mark.note for mark in passage.marks}
+def _tabbed(match: re.Match[str]) -> str:
+    return "\t" * (len(match[0]) // TAB_CHARS)
+
+
+def _decorated(passage: Passage, source: bytes, note_chars: int) -> list[str]:
+    notes = {mark.line: shortened(mark.note, note_chars) for mark in passage.marks}
     comment = comment_of(passage.path)
     wanted = source.splitlines()[passage.start_line - 1 : passage.end_line]
     return [

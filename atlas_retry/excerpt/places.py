@@ -136,8 +136,9 @@ def marked(passage: Passage, marks: Iterable[Mark]) -> Passage:
 
 def note_of(diagnostic: Diagnostic) -> str:
     """What stands at the offending line: `<rule> <message>`."""
-    lines = diagnostic.message.splitlines() or [""]
-    return shortened(f"{diagnostic.rule_id or ''} {lines[0]}".strip(), MAX_NOTE_CHARS)
+    first = (diagnostic.message.splitlines() or [""])[0]
+    rule = diagnostic.rule_id or ""
+    return shortened(first if rule in first else f"{rule} {first}".strip(), MAX_NOTE_CHARS)
 
 
 def shortened(text: str, limit: int) -> str:

@@ -13,7 +13,7 @@ from atlas_retry.prompt.untrusted import harmless_code
 SIZE_AVERSION = 0.5
 """How much a long passage must be likelier than a short one to go first."""
 MIN_PASSAGE_CHARS = 150
-TEST_SHARE = 0.15
+TEST_SHARE, LEAN_TEST_SHARE = 0.15, 0.08
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE = 0.4
 ALMOST_WHOLE = 0.81
@@ -53,8 +53,9 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     others = [candidate for candidate in found if not candidate.is_test][:MAX_CONSIDERED]
     blocks: list[Block] = []
     room = cutting.room
+    share = LEAN_TEST_SHARE if cutting.is_lean else TEST_SHARE
     for candidate in _tests(found, cutting):
-        room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
+        room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * share)))
     for candidate in sorted(others, key=lambda c: -_value(c, cutting.project)):
         room -= _take(candidate, blocks, cutting, room)
     return tuple(sorted(blocks, key=lambda block: -block.candidate.score))
@@ -126,7 +127,9 @@ def _line(candidate: Candidate, *, whole: bool) -> str:
     passage = candidate.passage
     symbol = f" {passage.symbol}" if passage.symbol else ""
     part = "" if whole else ", in part"
-    return f"lines {passage.start_line}-{passage.end_line}:{symbol} ({candidate.why}{part})"
+    first, last = passage.start_line, passage.end_line
+    lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    return f"{lines}:{symbol} ({candidate.why}{part})"
 
 
 def _covers(one: Passage, other: Passage) -> bool:

@@ -12,6 +12,7 @@ from atlas_retry.prompt.suspects import Suspect
 from atlas_retry.syntax import ScopeKind, uses
 
 MAX_NAMES = 8
+MAX_OUTER_LINES = 60
 MAX_COMPLAINTS = 400
 """The rarest families of complaints are looked at first."""
 NAMED, CLOSE, ON_THE_LINE = 0.6, 0.5, 0.25
@@ -96,6 +97,7 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     if line is not None:
         here = graph.at(path, line)
         if here:
+            here = _outermost(here, graph)
             yield here, 1.0, "complaint", (line,)
         for spot in _on_the_line(path, line, graph):
             yield spot, ON_THE_LINE, "used there", ()
@@ -106,6 +108,14 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     if UNDEFINED.search(diagnostic.message):
         for spot in _close(names, diagnostic.message, graph):
             yield spot, CLOSE, "similar name", ()
+
+
+def _outermost(spot: Spot, graph: Graph) -> Spot:
+    """The function around a nested one: it has the names that the inner one uses."""
+    outer = graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
+    if outer is None or outer.scope.kind is not ScopeKind.FUNCTION:
+        return spot
+    return _outermost(outer, graph) if outer.scope.lines <= MAX_OUTER_LINES else spot
 
 
 def _names(diagnostic: Diagnostic) -> list[str]:

@@ -24,7 +24,7 @@ MIN_ERROR_CHARS = 600
 MIN_ERROR_SHARE = 0.5
 """What is always the same gives way until the errors have this much of a tiny budget."""
 MAX_RANKING = 100
-ELSEWHERE_SHARE, MAX_ELSEWHERE_CHARS = 0.06, 500
+ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS, MAX_ELSEWHERE_CHARS = 0.03, 120, 500
 TOLD_LEFT_OUT_CHARS = 60
 
 
@@ -36,6 +36,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
     learnings: str
     history: str
     errors: str = ""
+    please: str
     code_heading: str
     code: str = ""
     pointers: str = ""
@@ -44,7 +45,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
     closing: str
 
     def text(self, marker: str) -> str:
-        quoted = (fenced(self.errors, marker), wording.PLEASE)
+        quoted = (fenced(self.errors, marker), self.please)
         shown = (self.code_heading, fenced(self.code, marker)) if self.code else ()
         head = (self.opening, self.own, self.learnings, self.history, f"\n{wording.PREVIOUS}")
         tail = (self.pointers, self.left_out, self.logs, self.closing)
@@ -64,7 +65,7 @@ def compose(brief: Brief) -> Prompt:
     parts = _fixed(brief, results, budget)
     room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
     errors = quoted(results, _quoting(brief, min(max(room, 0), _error_room(brief, budget))))
-    aside = min(int(budget * ELSEWHERE_SHARE), MAX_ELSEWHERE_CHARS)
+    aside = min(max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS), MAX_ELSEWHERE_CHARS)
     heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 4
     left = Cutting(
         project=project,
@@ -122,13 +123,15 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
         own=elided("\n".join(_own_words(brief, results)), int(budget * OWN_WORDS_SHARE)),
         learnings=elided("\n".join(_learnings(brief)), int(budget * OWN_WORDS_SHARE)),
         history=_history(brief, budget),
+        please="" if budget < wording.SHORT_BELOW_CHARS else wording.PLEASE,
         code_heading=wording.code_heading(is_lean=budget < wording.SHORT_BELOW_CHARS),
         logs="\n".join(logs),
         closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
     )
     shorter = {"learnings": "", "opening": wording.least(brief.marker), "history": "", "own": ""}
     for name, words in (shorter | {"logs": "", "closing": ""}).items():
-        if len(parts.text(brief.marker)) > budget * (1 - MIN_ERROR_SHARE):
+        taken = len(parts.text(brief.marker)) + TOLD_LEFT_OUT_CHARS
+        if taken > budget * (1 - MIN_ERROR_SHARE):
             parts = replace(parts, **{name: words})
     return parts
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from atlas_retry.prompt.bindings import Form, parts
-from atlas_retry.prompt.graph import Edge, Graph, Spot
+from atlas_retry.prompt.graph import Edge, Spot
 from atlas_retry.prompt.inference import Inference
 from atlas_retry.prompt.special import implied
 from atlas_retry.syntax import ScopeKind
@@ -16,14 +16,13 @@ DUCK_TYPED = 0.2
 MAX_BY_NAME = 40
 
 
-def resolved(graph: Graph) -> Callable[[Spot], tuple[Edge, ...]]:
+def resolved(inference: Inference) -> Callable[[Spot], tuple[Edge, ...]]:
     """What a definition uses: by its classes in Python that parses, by names elsewhere."""
-    inference = Inference(graph)
 
     @cache
     def of(spot: Spot) -> tuple[Edge, ...]:
         told = edges(inference, spot)
-        return graph.edges(spot) if told is None else told
+        return inference.graph.edges(spot) if told is None else told
 
     return of
 

@@ -22,6 +22,7 @@ _TEST_PATH = re.compile(
     r"|(^|/)tests?\.rs$|Tests?\.(java|kt|php|cs)$"
 )
 _CRATE = re.compile(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
+_OVERLOAD = re.compile(rb"\s*@(\w+\.)*overload\b")
 _C_LIKE = frozenset({"c", "cpp"})
 
 
@@ -81,7 +82,9 @@ class Project:
     def _definitions(self, path: str) -> tuple[Scope, ...]:
         source = self.source(path)
         found = definitions(path, source) if source is not None else ()
-        return _written(found) if language_of(path) in _SCRIPTS else found
+        if language_of(path) in _SCRIPTS:
+            return _written(found)
+        return _implemented(found, source) if path.endswith(".py") and source else found
 
     def _imports(self, path: str) -> tuple[Import, ...]:
         source = self.source(path)
@@ -218,6 +221,19 @@ def _written(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
         scope
         for scope in scopes
         if scope.kind is not ScopeKind.FUNCTION or longest[scope.qualified_name] is scope
+    )
+
+
+def _implemented(scopes: tuple[Scope, ...], source: bytes) -> tuple[Scope, ...]:
+    """Without the functions that only declare an overload."""
+    if b"overload" not in source:
+        return scopes
+    lines = source.splitlines()
+    return tuple(
+        scope
+        for scope in scopes
+        if scope.kind is not ScopeKind.FUNCTION
+        or not any(_OVERLOAD.match(one) for one in lines[scope.start_line - 1 : scope.def_line - 1])
     )
 
 

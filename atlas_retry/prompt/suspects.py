@@ -15,9 +15,13 @@ from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, passing
 from atlas_retry.prompt.flow import Edges, Weights, all_lines, led_to, mean, ochiai, spread
 from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.inference import Inference
 from atlas_retry.prompt.links import resolved
+from atlas_retry.prompt.oddities import oddities
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.signs import messages, naming, storing
+from atlas_retry.prompt.slips import Slip
+from atlas_retry.prompt.verdicts import blamed, may_be_none, tells_none
 from atlas_retry.prompt.words import (
     Topic,
     bags,
@@ -76,6 +80,12 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """In the file of an innermost frame."""
     kin: float
     """In the class of an innermost frame."""
+    blamed: float
+    """The interpreter's message points at it."""
+    empty: float
+    """It may return None, and the messages speak of None."""
+    slip: float
+    """Something in it looks unfinished."""
     spectrum: float
     """Ochiai's figure: reached by the failing tests, not by the passing ones."""
 
@@ -100,6 +110,9 @@ WEIGHTS = Evidence(
     near=0.15,
     home=0.8,
     kin=0.35,
+    blamed=1.4,
+    empty=1.1,
+    slip=1.8,
     spectrum=0.55,
 )
 FLOOR = 1e-4
@@ -124,6 +137,10 @@ class _Scene(Struct, frozen=True, kw_only=True):
     near: Weights
     innermost: frozenset[Spot]
     spectrum: Weights
+    blamed: Weights
+    noneness: float
+    """Share of the tests that speak of None."""
+    oddities: dict[Spot, tuple[Slip, ...]]
 
 
 def suspects(
@@ -148,7 +165,8 @@ def suspects(
 
 
 def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ...]) -> _Scene:
-    edges = resolved(graph)
+    inference = Inference(graph)
+    edges = resolved(inference)
     others = passing(tests, graph)
     about = topic(tests, others, graph)
     bodies = bags(graph)
@@ -157,6 +175,7 @@ def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ..
     calm = [spread({spot: 1.0}, edges, all_lines) for spot in others]
     failing, healthy = mean(ways), mean(calm)
     last = _innermost(tests, graph)
+    near = spread(dict.fromkeys(last, 1.0), edges, all_lines)
     return _Scene(
         graph=graph,
         failing=failing,
@@ -169,9 +188,12 @@ def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ..
         pressing=overlap(about.pressing, bodies),
         quoted=naming(told, graph),
         storing=storing(tests, graph),
-        near=spread(dict.fromkeys(last, 1.0), edges, all_lines),
+        near=near,
         innermost=last,
         spectrum=ochiai(ways, calm),
+        blamed=blamed(told, graph),
+        noneness=sum(tells_none(messages((test,))) for test in tests) / len(tests),
+        oddities=oddities({*failing, *near}, inference),
     )
 
 
@@ -243,6 +265,9 @@ def _evidence(spot: Spot, scene: _Scene) -> Evidence:
         near=math.log(scene.near.get(spot, 0.0) + FLOOR) - math.log(FLOOR),
         home=float(any(spot.path == other.path for other in scene.innermost)),
         kin=float(any(_is_kin(spot, other) for other in scene.innermost)),
+        blamed=scene.blamed.get(spot, 0.0),
+        empty=scene.noneness * may_be_none(scene.graph.body(spot)) if reach else 0.0,
+        slip=sum(slip.weight for slip in scene.oddities.get(spot, ())),
         spectrum=scene.spectrum.get(spot, 0.0),
     )
 
@@ -260,6 +285,10 @@ def _rating(gathered: Evidence) -> float:
 
 
 def _why(spot: Spot, scene: _Scene) -> str:
+    return "; ".join((_way(spot, scene), *(slip.what for slip in scene.oddities.get(spot, ()))))
+
+
+def _way(spot: Spot, scene: _Scene) -> str:
     if spot in scene.traced:
         return "traced"
     if spot in scene.framed:

@@ -1,0 +1,74 @@
+"""What Python's own messages say about where a fault is. Knows no other language."""
+
+import re
+from collections.abc import Iterator
+
+from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.signs import Shares, functions
+from atlas_retry.syntax import ScopeKind
+
+_LACKS = re.compile(r"'(?:[\w.]*\.)?(\w+)' object has no attribute '(\w+)'")
+_UNBOUND = re.compile(r"local variable '(\w+)'")
+_UNKNOWN = re.compile(r"name '(\w+)' is not defined")
+_CALL = re.compile(r"\b(?:(\w+)\.)?(\w+)\(\) (?:missing|takes|got)\b")
+_BUILDERS = frozenset({"__init__", "__new__", "__post_init__", "__getattr__", "__init_subclass__"})
+_NONE = re.compile(r"NoneType|\bNone\b (?:==|!=|is)|assert None|== None|is None|, None\b")
+_RETURN = re.compile(r"^\s+return\b(.*)$", re.MULTILINE)
+FADE = 0.3
+"""How much less each of many functions that fit a message is blamed."""
+
+
+def blamed(told: str, graph: Graph) -> Shares:
+    """Functions that messages point at, 1 for those that they leave little doubt about."""
+    found: Shares = {}
+    for spot, share in _blamed(told, graph):
+        found[spot] = max(found.get(spot, 0.0), share)
+    return found
+
+
+def _blamed(told: str, graph: Graph) -> Iterator[tuple[Spot, float]]:
+    for owner, name in dict.fromkeys(_LACKS.findall(told)):
+        yield from ((spot, 1.0) for spot in _without(owner, name, graph))
+    for name in dict.fromkeys(_UNBOUND.findall(told)):
+        yield from _shared([s for s in functions(graph) if _binds(name, graph.body(s))])
+    for name in dict.fromkeys(_UNKNOWN.findall(told)):
+        reading = re.compile(rf"(?<![\w.'\"]){name}\b(?!['\"])(?!\s*=[^=])")
+        found = [s for s in functions(graph) if reading.search(graph.body(s))]
+        yield from _shared([s for s in found if not graph.bare(s.path, name)])
+    for owner, name in dict.fromkeys(_CALL.findall(told)):
+        for spot in graph.by_name.get(name, ()):
+            if spot.scope.kind is ScopeKind.FUNCTION and (spot.scope.owner or "").endswith(owner):
+                yield spot, 1.0
+
+
+def _shared(found: list[Spot]) -> Iterator[tuple[Spot, float]]:
+    return ((spot, 1 / len(found) ** FADE) for spot in found)
+
+
+def _without(owner: str, name: str, graph: Graph) -> Iterator[Spot]:
+    """What builds an object that lacks an attribute, and what would have set it."""
+    queue = [s for s in graph.by_name.get(owner, ()) if s.scope.kind is ScopeKind.CLASS]
+    setting = re.compile(rf"\bself\.{name}\b[^=\n]*=[^=]")
+    for one in queue:
+        for member in graph.members(one):
+            builds = member.scope.name in _BUILDERS or setting.search(graph.body(member))
+            if builds and member.scope.kind is ScopeKind.FUNCTION:
+                yield member
+        queue += [base for base in graph.bases(one) if base not in queue]
+
+
+def _binds(name: str, body: str) -> bool:
+    before = r"^\s+(?:.*\b(?:for|as)\s+)?(?:[\w, ]+, *)?"
+    after = r"\b(?:\s*,[\w, ]+)?\s*(?::[^=\n]+)?(?:=[^=]|\bin\b|:$)"
+    return re.search(f"{before}{name}{after}", body, re.MULTILINE) is not None
+
+
+def tells_none(told: str) -> bool:
+    """Whether a message speaks of a value that is None."""
+    return _NONE.search(told) is not None
+
+
+def may_be_none(body: str) -> bool:
+    """Whether a function can end without a value."""
+    told = [match.strip() for match in _RETURN.findall(body)]
+    return "yield" not in body and (not told or any(one in ("", "None") for one in told))
