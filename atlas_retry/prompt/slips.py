@@ -18,7 +18,7 @@ _PROMISING = re.compile(r"_*(get|is|has|to|make|find|parse|compute|calc|build|cr
 _DOCUMENTED = re.compile(r":returns?:|\bReturns?\b|:rtype:")
 _DECLARING = frozenset({"overload", "abstractmethod"})
 _READING = frozenset({"property", "cached_property"})
-_CALLED = re.compile(r"\bdef \w+|^[ \t]*(?:await +)?(?:\w+\.)*\w+\(|(\w+)\(", re.MULTILINE)
+_CALLED = re.compile(r"\bdef \w+|^[ \t]*(?:await +)?(?:\w+\.)*\w+\(|\b(\w+)\(", re.MULTILINE)
 _ALL = frozenset({"locals", "vars"})
 """They read every name."""
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -55,8 +55,9 @@ def slips(function: Function, used: frozenset[str], shared: frozenset[str]) -> I
             yield Slip(weight=NO_RESULT, what="returns nothing")
         elif told and _is_uneven(function, ends):
             yield Slip(weight=UNEVEN, what="returns not always")
-    read = _read(function)
-    if _is_wasteful(function, read):
+    nodes = tuple(ast.walk(function))
+    read = _read(nodes)
+    if _is_wasteful(nodes, read):
         yield Slip(weight=UNUSED, what="value unused")
     if not read & _ALL and any(name not in read for name in _parameters(function)):
         weight = PARAMETER * (0.9 if function.name in shared else 1.0)
@@ -138,19 +139,19 @@ def _is_last(statement: ast.stmt) -> bool:
     return is_last
 
 
-def _is_wasteful(function: Function, read: frozenset[str]) -> bool:
+def _is_wasteful(nodes: tuple[ast.AST, ...], read: frozenset[str]) -> bool:
     """Whether a value is bound and never read, compared for nothing, or code is never reached."""
-    if any(_is_idle(node) for node in ast.walk(function)):
+    if any(_is_idle(node) for node in nodes if isinstance(node, ast.stmt)):
         return True
     outer = {
         name
-        for node in ast.walk(function)
+        for node in nodes
         if isinstance(node, (ast.Global, ast.Nonlocal))
         for name in node.names
     }
     bound = {
         target.id
-        for node in ast.walk(function)
+        for node in nodes
         for target in _targets(node)
         if isinstance(target, ast.Name) and not target.id.startswith("_")
     }
@@ -158,17 +159,11 @@ def _is_wasteful(function: Function, read: frozenset[str]) -> bool:
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
-    match node:
-        case ast.Assign(targets=targets):
-            return targets
-        case (
-            ast.AnnAssign(target=target)
-            | ast.AugAssign(target=target)
-            | ast.NamedExpr(target=target)
-        ):
-            return [target]
-        case _:
-            return []
+    if isinstance(node, ast.Assign):
+        return node.targets
+    if isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
+        return [node.target]
+    return []
 
 
 def _is_idle(node: ast.AST) -> bool:
@@ -190,10 +185,10 @@ def _parameters(function: Function) -> Iterator[str]:
             yield one.arg
 
 
-def _read(function: Function) -> frozenset[str]:
+def _read(nodes: tuple[ast.AST, ...]) -> frozenset[str]:
     """The names that a function mentions other than to bind them."""
     return frozenset(
         node.id
-        for node in ast.walk(function)
+        for node in nodes
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Store)
     )

@@ -7,13 +7,13 @@ from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.signs import Shares, functions
 from atlas_retry.syntax import ScopeKind
 
-_LACKS = re.compile(r"'(?:[\w.]*\.)?(\w+)' object has no attribute '(\w+)'")
+_LACKS = re.compile(r"'(?:[\w.]{0,200}\.)?(\w+)' object has no attribute '(\w+)'")
 _UNBOUND = re.compile(r"local variable '(\w+)'")
 _UNKNOWN = re.compile(r"name '(\w+)' is not defined")
 _CALL = re.compile(r"\b(?:(\w+)\.)?(\w+)\(\) (?:missing|takes|got)\b")
 _BUILDERS = frozenset({"__init__", "__new__", "__post_init__", "__getattr__", "__init_subclass__"})
 _NONE = re.compile(r"NoneType|\bNone\b (?:==|!=|is)|assert None|== None|is None|, None\b")
-_RETURN = re.compile(r"^\s+return\b(.*)$", re.MULTILINE)
+_RETURN = re.compile(r"^[ \t]+return\b(.*)$", re.MULTILINE)
 FADE = 0.3
 """How much less each of many functions that fit a message is blamed."""
 
@@ -58,8 +58,8 @@ def _without(owner: str, name: str, graph: Graph) -> Iterator[Spot]:
 
 
 def _binds(name: str, body: str) -> bool:
-    before = r"^\s+(?:.*\b(?:for|as)\s+)?(?:[\w, ]+, *)?"
-    after = r"\b(?:\s*,[\w, ]+)?\s*(?::[^=\n]+)?(?:=[^=]|\bin\b|:$)"
+    before = r"^[ \t]++(?:.{0,200}\b(?:for|as) +)?(?:[\w, ]{1,80}, *)?"
+    after = r"\b(?: *,[\w, ]{1,80})? *(?::[^=\n]{1,200})?(?:=[^=]|\bin\b|:$)"
     return re.search(f"{before}{name}{after}", body, re.MULTILINE) is not None
 
 
