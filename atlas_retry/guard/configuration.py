@@ -125,7 +125,7 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
         way is Direction.NEUTRAL
         or ("overrides" in key and _is_about_strangers(key, new, scene))
         or (_is_pattern_list(key, after) and _matches_nothing(before, after, scene))
-        or (before is None and (_is_new_limit(key) or _leaves_all(key[-1], after, scene)))
+        or (before is None and (_is_new_limit(key) or _leaves_all(key, after, scene)))
         or _moved(before, after, way, is_new=key not in old, extends=_extends(key))
     )
 
@@ -141,8 +141,13 @@ def _is_new_limit(key: Key) -> bool:
     return bool(re.match(r"max(?!.*line)", key[-1], re.IGNORECASE))
 
 
-def _leaves_all(name: str, value: object, scene: Scene) -> bool:
+def _leaves_all(key: Key, value: object, scene: Scene) -> bool:
     """Whether folders that are named for the first time leave no test out, and lead nowhere new."""
+    name = key[-1]
+    if "coverage" in key and name in ("include", "source"):
+        globs = Globs(tuple(entries(value)))
+        sources = [p for p in scene.old_paths if p.startswith("src/") and places.is_code(p)]
+        return bool(sources) and all(globs.match(path) for path in sources)
     folders = tuple(entry.strip("./") for entry in entries(value))
     if name == "pythonpath":
         return all(any(p.startswith(f"{f}/") for p in scene.old_paths) or not f for f in folders)

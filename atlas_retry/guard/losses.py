@@ -137,6 +137,10 @@ def _of_unit(
     found = [*_of_checks(old, new, suites.growing), *_of_rows(old, new, suites.growing)]
     yield from found
     places = {str(n) for display in new.displays for n in range(len(display) + 1)}
+    against = frozenset() if found else _proofs(scene, suites)[0].contradicted(old)
+    if against:
+        detail = f"test `{new.name}` expects other values of {listed(against)}"
+        yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail)
     gone = old.inputs - new.literals - suites.beside - places
     if gone and not found and not _absorbs(suites.growing, gone, old.names):
         detail = f"test `{new.name}` no longer tries {listed(gone)}"

@@ -16,6 +16,8 @@ def by_its_name(key: Key, before: object, after: object, scene: Scene) -> bool |
     if name in ("env_list", "envlist"):
         gone = entries(before) - entries(after)
         return all(re.match(r"(py|pypy|\{?py)\d*", environment) for environment in gone)
+    if name == "filterwarnings":
+        return _warnings_kept(before, after)
     if "addopts" in key or name == "commands":
         is_new = name == "commands" and before is None and _is_new_section(key[0], scene)
         return is_new or _options_kept(before, after)
@@ -29,6 +31,19 @@ def _of_linters(key: Key, before: object, after: object) -> bool | None:
     if key[-1].lower() in ("environment", "testenvironment") and after in _ENVIRONMENTS:
         return True
     return None
+
+
+def _warnings_kept(before: object, after: object) -> bool:
+    """Whether warnings that were errors still are, and none is newly passed over."""
+    had, has = (frozenset(_lines(value)) for value in (before, after))
+    gone = {rule for rule in had - has if rule.startswith("error")}
+    return not gone and all(rule.startswith("error") for rule in has - had)
+
+
+def _lines(value: object) -> tuple[str, ...]:
+    if isinstance(value, tuple):
+        return tuple(map(str, value))
+    return tuple(line.strip() for line in str(value or "").splitlines() if line.strip())
 
 
 def _release(value: object) -> tuple[int, ...]:

@@ -19,7 +19,9 @@ from atlas_retry.guard.pyinline import (
     bind,
     each,
     imported,
+    letters,
     name_for,
+    none_of,
     resolved,
     zipped,
 )
@@ -219,7 +221,7 @@ class _Walk:
         self.ended = False
 
     def _loop(self, node: ast.For, names: Names) -> Iterator[Fact]:
-        through = zipped(resolved(node.iter, names))
+        through = zipped(letters(resolved(node.iter, names)))
         if not isinstance(through, ast.List | ast.Tuple) or not _is_straight(node):
             named = {**names}
             bind(node.target, name_for(each(through)), named)
@@ -246,8 +248,9 @@ class _Walk:
 
 
 def _facts(said: ast.expr) -> Iterator[Fact]:
-    for claim in claims(said):
-        yield Fact(text=ast.unparse(claim), said=claim)
+    for part in none_of(said) or [said]:
+        for claim in claims(part):
+            yield Fact(text=ast.unparse(claim), said=claim)
 
 
 def _whole(node: ast.AST, names: Names) -> str:

@@ -77,7 +77,7 @@ def _spelled_out(node: ast.AST) -> ast.AST:
     if isinstance(node, ast.Lambda) or len(node.generators) != 1:  # type: ignore[attr-defined]
         return node
     round_ = node.generators[0]  # type: ignore[attr-defined]
-    through = _folded(round_.iter)
+    through = letters(_folded(round_.iter))
     if round_.ifs or not isinstance(through, ast.List | ast.Tuple):
         return node
     rounds: list[Names] = []
@@ -130,6 +130,33 @@ def _defaults(wanted: ast.arguments) -> Names:
 def name_for(text: str) -> ast.Name:
     """A name that nothing else has."""
     return ast.Name(id=text, ctx=ast.Load())
+
+
+def letters(through: ast.expr) -> ast.expr:
+    """A text that is gone through as the display of its letters."""
+    if isinstance(through, ast.Constant) and isinstance(through.value, str):
+        return ast.List(elts=[ast.Constant(value=c) for c in through.value], ctx=ast.Load())
+    return through
+
+
+def none_of(said: ast.expr) -> list[ast.expr] | None:
+    """`[x for x in (1, 2) if bad(x)] == []` as the conditions that must not hold."""
+    if not (isinstance(said, ast.Compare) and isinstance(said.ops[0], ast.Eq)):
+        return None
+    left, right = said.left, said.comparators[0]
+    empty = isinstance(right, ast.List) and not right.elts
+    if not (empty and isinstance(left, ast.ListComp) and len(left.generators) == 1):
+        return None
+    round_ = left.generators[0]
+    through = letters(_folded(round_.iter))
+    if len(round_.ifs) != 1 or not isinstance(through, ast.List | ast.Tuple):
+        return None
+    found: list[ast.expr] = []
+    for item in through.elts:
+        names: Names = {}
+        bind(round_.target, item, names)
+        found.append(ast.UnaryOp(op=ast.Not(), operand=inlined(round_.ifs[0], names)))
+    return found
 
 
 def each(through: ast.expr) -> str:

@@ -49,6 +49,21 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
         claims = telling - effects
         return bool(claims) and all(map(self.known(effects).proves, claims))
 
+    def contradicted(self, unit: Unit) -> frozenset[str]:
+        """What a test claims now to be another value than it claimed before."""
+        before, now = (facts.get((unit.path, unit.name)) for facts in (self.before, self.now))
+        if before is None or now is None:
+            return frozenset()
+        was, is_ = _equations(before), _equations(now)
+        there = {fact.text for fact in now}
+        return frozenset(
+            text
+            for text, said in was.items()
+            if text in is_
+            and ast.unparse(is_[text]) != ast.unparse(said)
+            and f"{text} == {ast.unparse(said)}" not in there
+        )
+
     def gone(self, unit: Unit) -> frozenset[str]:
         """Literals that a test claimed something with, and that no longer stand in its claims."""
         before, now = (facts.get((unit.path, unit.name)) for facts in (self.before, self.now))

@@ -79,6 +79,8 @@ def _negated(said: ast.UnaryOp) -> ast.expr:
     if isinstance(inner, ast.Compare) and len(inner.ops) == 1:
         op = _NOT[type(inner.ops[0])]()
         return ast.Compare(left=inner.left, ops=[op], comparators=inner.comparators)
+    if isinstance(inner, ast.UnaryOp) and isinstance(inner.op, ast.Not):
+        return inner.operand
     return said
 
 

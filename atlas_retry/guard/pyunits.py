@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.guard import pychecks, pymarks, pyrows
-from atlas_retry.guard.fresh import tree_of
+from atlas_retry.guard.fresh import imports, tree_of
 from atlas_retry.guard.pychecks import Scope, literals_in, names_in
 from atlas_retry.guard.pymarks import SKIPS, Function, is_fixture
 from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit, by_name
@@ -24,6 +24,8 @@ class _File(Struct, frozen=True, kw_only=True):
     path: str
     aliases: frozenset[str]
     """Names that stand for something that skips."""
+    lookalikes: frozenset[str]
+    """Names of the runner's own that come from somewhere else."""
     asserting: frozenset[str]
     """Functions beside the tests that assert."""
     scope: Scope
@@ -37,6 +39,7 @@ def read(path: str, source: bytes) -> Suite:
     file = _File(
         path=path,
         aliases=pymarks.aliases_in(tree),
+        lookalikes=_lookalikes(tree),
         asserting=_asserting(tree),
         scope=Scope(truths=pychecks.truths_in(tree)),
     )
@@ -59,6 +62,14 @@ def read(path: str, source: bytes) -> Suite:
         ),
         markers=tuple(pymarks.of_file(tree.body, file.aliases)),
     )
+
+
+def _lookalikes(tree: ast.Module) -> frozenset[str]:
+    """`raises` and its kin that are neither pytest's nor unittest's: nobody knows what they do."""
+    known = ("pytest", "unittest", "testtools", "asynctest", "django", "twisted", "trio", "nose")
+    origins = {n: o for n, o in imports(tree).items() if n in pychecks.RAISES}
+    defined = {n.name for n in tree.body if isinstance(n, Function) and n.name in pychecks.RAISES}
+    return frozenset(defined | {n for n, o in origins.items() if not o.startswith(known)})
 
 
 def _serves(node: ast.stmt, spoken: frozenset[str]) -> bool:
@@ -235,7 +246,7 @@ class _Walk:
             if not isinstance(call, ast.Call):
                 continue
             called = pychecks.last(call.func)
-            if called in pychecks.RAISES:
+            if called in pychecks.RAISES - self.file.lookalikes:
                 yield replace(pychecks.of_raises(call, node.body, node.lineno), guarded=guarded)
             swallowed = swallowed or (called == "suppress" and _swallows(call.args))
         yield from self.statements(node.body, guarded=guarded, swallowed=swallowed)

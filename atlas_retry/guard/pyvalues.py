@@ -2,6 +2,7 @@
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -44,7 +45,7 @@ _TYPES = {
 _CALLS: Mapping[str, Callable[..., object]] = {
     "len": len, "sum": sum, "min": min, "max": max, "sorted": sorted, "abs": abs, "any": any,
     "all": all, "round": round, "isinstance": isinstance, "repr": repr, "ord": ord, "chr": chr,
-    "type": type, "range": lambda *ends: list(range(*ends)),
+    "type": type, "divmod": divmod, "range": lambda *ends: list(range(*ends)),
     "zip": lambda *rows: list(zip(*rows, strict=False)),
     "enumerate": lambda *a: list(enumerate(*a)), "reversed": lambda a: list(reversed(a)), **_TYPES,
 }  # fmt: skip
@@ -163,9 +164,10 @@ def _index(node: ast.expr, bound: Mapping[str, object]) -> object:
 
 def _formatted(part: ast.expr, bound: Mapping[str, object]) -> str:
     if isinstance(part, ast.FormattedValue):
-        if part.format_spec is not None or part.conversion != -1:
+        spec = str(value(part.format_spec, bound)) if part.format_spec is not None else ""
+        if part.conversion != -1 or not re.fullmatch(r"[<>^0,]?\d{0,2}(\.\d)?[dfs%]?", spec):
             raise UnknownValueError("a format")
-        return str(value(part.value, bound))
+        return format(value(part.value, bound), spec)
     return str(value(part, bound))
 
 
@@ -220,6 +222,9 @@ _READERS: Mapping[type[ast.AST], Callable[[Any, Mapping[str, object]], object]] 
     ast.BoolOp: _joined,
     ast.Subscript: _member,
     ast.JoinedStr: _text,
+    ast.IfExp: lambda node, bound: value(
+        node.body if value(node.test, bound) else node.orelse, bound
+    ),
     ast.ListComp: _comprehended,
     ast.GeneratorExp: _comprehended,
     ast.SetComp: _comprehended,

@@ -125,6 +125,7 @@ def lines_kept(
         command = _command_of(delta.path, line)
         if (
             before[line] < 0
+            and not _is_aside(delta, line)
             and _GIVES_UP.search(command)
             and not _is_yaml_item(delta.path, command)
         ):
@@ -141,6 +142,19 @@ _WAY = re.compile(
 def _way_left_out(line: str) -> str:
     """A command without the way to its tool, and `set -eu` as what it asks at least."""
     return re.sub(r"^set -(\w*e\w*).*$", "set -e", _WAY.sub("", line))
+
+
+_ASKS = re.compile(r"^\[ .* \] \|\| echo\b|^test .* \|\| echo\b")
+
+
+def _is_aside(delta: Delta, line: str) -> bool:
+    """Whether a line decides nothing: it says something, or tidies up in a target of its own."""
+    target, _, command = line.partition(": ")
+    tidies = re.match(r"^[-@ ]*(rm|mkdir|docker (rm|stop)|pkill|kill)\b", command)
+    fresh = not re.search(rf"^{re.escape(target)}\s*:", delta.old_text, re.MULTILINE)
+    if tidies and _MAKE.search(delta.path):
+        return fresh or "clean" in target
+    return bool(_ASKS.search(line))
 
 
 def _command_of(path: str, line: str) -> str:

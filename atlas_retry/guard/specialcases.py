@@ -179,7 +179,10 @@ def _paired(delta: Delta, known: frozenset[str]) -> Iterator[tuple[int, str]]:
     tree = parse(language_of(delta.path), delta.after or b"")
     for node in walk(tree.root_node) if tree else ():
         members = node.named_children
-        if node.type not in ("array", "list", "tuple", "tuple_expression") or len(members) <= 1:
+        if (
+            node.type not in ("array", "list", "tuple", "tuple_expression", "set")
+            or len(members) <= 1
+        ):
             continue
         told = [plain(text_of(member)) for member in members]
         if all(is_value(member) for member in members) and set(told) <= known:

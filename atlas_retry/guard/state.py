@@ -101,17 +101,33 @@ _VARIABLES = re.compile(
 )
 
 
+_STEERS = re.compile(
+    _VARIABLES.pattern
+    + r"|^(script-shell|shell|node-options|ignore-scripts|if-present|prefix|userconfig"
+    r"|globalconfig|nodeOptions|yarnPath|yarn-path|plugins)$"
+)
+
+
+def _of_cargo(delta: Delta) -> Iterator[Finding]:
+    """Flags for the compiler, and programs that run in place of it or of the tests."""
+    old = set(map(str.strip, delta.old_text.splitlines()))
+    for number, line in enumerate(delta.new_text.splitlines(), 1):
+        if line.strip() not in old and re.search(r"flags|wrapper|\brunner\b|cap-lints|\[env", line):
+            detail = f"steers the compiler: {line.strip()}"
+            yield Finding(path=delta.path, line=number, detail=detail)
+
+
 def environment_files(scene: Scene) -> Iterator[Finding]:
     """Variables in `.env` files that steer the tools of the gates."""
     for delta in scene.files:
+        if re.search(r"(^|/)\.cargo/config(\.toml)?$", delta.path):
+            yield from _of_cargo(delta)
         if not re.search(r"(^|/)(\.env(\.\w+)?|\.envrc|\.npmrc|\.yarnrc(\.yml)?)$", delta.path):
             continue
         old = set(map(str.strip, delta.old_text.splitlines()))
         for number, line in enumerate(delta.new_text.splitlines(), 1):
             name = re.match(r"\s*(?:export\s+)?([\w-]+)\s*[=:]", line)
-            steers = (name and _VARIABLES.match(name[1])) or re.match(
-                r"\s*(source|PATH_add)\b", line
-            )
+            steers = (name and _STEERS.match(name[1])) or re.match(r"\s*(source|PATH_add)\b", line)
             if steers and line.strip() not in old:
                 detail = f"sets {name[1] if name else line.strip()}, which steers the gates' tools"
                 yield Finding(path=delta.path, line=number, detail=detail)
