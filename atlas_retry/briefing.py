@@ -11,6 +11,7 @@ from atlas_retry.guard.globs import Globs
 from atlas_retry.model import Tree, Validation
 from atlas_retry.prompt import Brief
 from atlas_retry.redaction import clean, redact, secret_values
+from atlas_retry.scratch import laid_out
 from atlas_retry.settings import Settings
 from atlas_retry.site import Site, plan
 from atlas_retry.trace import traced
@@ -47,9 +48,13 @@ def _worth_telling(protected: Iterable[str], settings: Settings, tree: Tree) -> 
 def traced_brief(site: Site, validation: Validation, scratch: Path) -> Brief:
     """A first brief, with what failing tests ran where `context.trace` asks for it.
 
-    `scratch` is an empty folder outside the workspace. Raises Interrupted.
+    They run in a copy, so that nothing that they write stays. `scratch` is an empty folder
+    outside the workspace. Raises Interrupted.
     """
     brief = first_brief(site.root, site.settings, site.environ, validation)
     if not site.settings.context.trace:
         return brief
-    return replace(brief, trace=traced(validation, site.settings.gates, plan(site, scratch)))
+    tree = workspace.directory_tree(site.root)
+    with laid_out(tree.paths(), lambda _path: tree, site.root) as copy:
+        found = traced(validation, site.settings.gates, replace(plan(site, scratch), root=copy))
+    return replace(brief, trace=found)

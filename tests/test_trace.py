@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.briefing import traced_brief
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gate_plan import Plan
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
+from atlas_retry.settings import ContextSettings, Settings
+from atlas_retry.site import Site
 from atlas_retry.trace import Seen, ranked, traced
 
 PROJECT: Mapping[str, str] = {
@@ -99,6 +102,28 @@ def test_a_trace_names_the_function_that_no_reading_leads_to(plan: Plan) -> None
     assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
     assert "halved" not in compose(brief).text
     assert "return value // 3" in compose(replace(brief, trace=found)).text
+
+
+def test_what_tests_write_while_they_are_traced_does_not_stay(plan: Plan, tmp_path: Path) -> None:
+    (plan.root / "conftest.py").write_text(
+        "import pathlib\n\n\n"
+        "def pytest_runtest_setup(item):\n"
+        "    pathlib.Path('left_here.txt').write_text('x')\n"
+        "    pathlib.Path(__file__).with_name('left_beside.txt').write_text('x')\n"
+    )
+    validation = _failed(GATE, plan)
+    for name in ("left_here.txt", "left_beside.txt"):
+        (plan.root / name).unlink()
+    before = _files(plan.root)
+    site = Site(
+        root=plan.root,
+        settings=Settings(gates=(GATE,), context=ContextSettings(trace=True)),
+        state=tmp_path / "state",
+        environ=plan.environ,
+    )
+    brief = traced_brief(site, validation, plan.logs)
+    assert "return value // 3" in compose(brief).text
+    assert _files(plan.root) == before
 
 
 def test_a_trace_writes_nothing_into_the_workspace(plan: Plan) -> None:

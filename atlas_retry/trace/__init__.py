@@ -1,5 +1,6 @@
-"""Runs failing Python tests once more to see what they execute and the passing ones do not.
+"""Runs failing tests of pytest once more to see what they execute and the passing ones do not.
 
+Tests of unittest are followed where pytest runs them; `python -m unittest` is not traced.
 Writes to its scratch folder only; a trace that cannot be had is an empty one.
 """
 
@@ -60,7 +61,7 @@ def _seen(gate: Gate, tests: tuple[str, ...], plan: Plan, name: str) -> list[See
         run(
             replace(
                 command,
-                env=_environment(command.env, asked),
+                env=_environment(command.env, asked, plan.root),
                 timeout_s=min(TIMEOUT_S, gate.timeout_s or TIMEOUT_S),
                 keep_daemons=False,
             )
@@ -71,11 +72,14 @@ def _seen(gate: Gate, tests: tuple[str, ...], plan: Plan, name: str) -> list[See
         return []
 
 
-def _environment(env: Mapping[str, str], asked: Path) -> dict[str, str]:
-    """The gate's own, with the plugin in it and everything that pytest writes beside it."""
+def _environment(env: Mapping[str, str], asked: Path, root: Path) -> dict[str, str]:
+    """The gate's own, with the plugin in it and everything that pytest writes beside it.
+
+    The sources of `root` go before those of an editable installation, which may lie elsewhere.
+    """
     folder = asked.parent
     added = f"-p {PLUGIN} -o cache_dir={shlex.quote(str(folder / 'cache'))}"
-    paths = [str(folder), env.get("PYTHONPATH", "")]
+    paths = [str(folder), env.get("PYTHONPATH", ""), str(root / "src"), str(root)]
     return {
         **env,
         "ATLAS_TRACE": str(asked),
