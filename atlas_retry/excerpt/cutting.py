@@ -10,7 +10,7 @@ from atlas_retry.syntax import comment_of, documentation
 
 MAX_LINE_CHARS = 400
 MAX_SIGNATURE_LINES = 12
-LEAN_NOTE_CHARS = 60
+LEAN_NOTE_CHARS = 90
 SPARED = 0.18
 """Of the lines that say something, the most that are spared from a documentation text."""
 
@@ -66,8 +66,12 @@ def _tabbed(match: re.Match[str]) -> str:
     return "\t" * (len(match[0]) // TAB_CHARS)
 
 
+def _first(note: str, limit: int) -> str:
+    return note if len(note) <= limit else f"{note[: limit - 3]}..."
+
+
 def _decorated(passage: Passage, source: bytes, note_chars: int) -> list[str]:
-    notes = {mark.line: shortened(mark.note, note_chars) for mark in passage.marks}
+    notes = {mark.line: _first(mark.note, note_chars) for mark in passage.marks}
     comment = comment_of(passage.path)
     wanted = source.splitlines()[passage.start_line - 1 : passage.end_line]
     return [
