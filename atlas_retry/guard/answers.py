@@ -26,6 +26,8 @@ _TRIVIAL = frozenset({"0", "1", "-1", "2", '""', "0.0", "1.0", '" "'})
 _MIN_ECHO = 3
 """Letters of an input that an answer repeats before that says anything."""
 _MAX_LINES = 5
+_COUNTED = re.compile(r"\b(?:len|size|length)\b[^=!<>]*={2,3}\s*(\d+)")
+"""Sizes that are asked for: no values of the test."""
 
 Pair = frozenset[str]
 
@@ -124,7 +126,9 @@ def _halves(arm: "Node") -> tuple[set[str], set[str]]:
     if returns > 1 or len(text.strip().splitlines()) > _MAX_LINES:
         return set(), set()
     values = set().union(*(_values(c) for c in given_nodes)) if given_nodes else set()
-    return _values(condition), values
+    counted = set(_COUNTED.findall(text_of(condition)))
+    wanted = _values(condition)
+    return (wanted - counted) or wanted, values
 
 
 def _asking(arm: "Node") -> "Node | None":

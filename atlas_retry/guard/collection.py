@@ -6,6 +6,8 @@ from collections.abc import Callable
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Scene
 from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.globs import Globs
+from atlas_retry.guard.jsconfig import read as read_javascript
 
 _FILES = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", ".pytest.ini", "pytest.toml")
 _KEYS = {
@@ -23,9 +25,11 @@ def collector(scene: Scene) -> Callable[[str], bool]:
     """Whether a file is one that runs: by name, and by the folders the settings name."""
     roots = _roots(scene)
 
-    by_name = _goes_by_name(scene)
+    by_name, wanted = _goes_by_name(scene), _patterns(scene)
 
     def collected(path: str) -> bool:
+        if wanted and places.suffix(path) in _SCRIPTS:
+            return Globs(wanted).match(path)
         if by_name and places.suffix(path) in _SCRIPTS:
             return bool(_JEST.search(path))
         if not places.is_collected(path) and not _is_named(path, scene):
@@ -39,6 +43,22 @@ def collector(scene: Scene) -> Callable[[str], bool]:
 _SCRIPTS = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts"})
 _JEST = re.compile(r"(^|/)__tests__/|[.-](test|spec)\.[cm]?[jt]sx?$|(^|/)(test|spec)\.[jt]sx?$")
 """What Jest and Vitest pick up of themselves (jestjs.io, testMatch; vitest.dev, include)."""
+
+
+def _patterns(scene: Scene) -> tuple[str, ...]:
+    """The globs of test files that Jest or Vitest were told."""
+    for path in sorted(scene.old_paths):
+        if re.search(r"(^|/)(jest|vite|vitest)\.config\.\w+$", path):
+            leaves = read_javascript(path, scene.old(path) or b"") or {}
+        elif path == "package.json":
+            leaves = flat(parse(path, scene.old(path) or b""))
+        else:
+            continue
+        for key, value in leaves.items():
+            told = key[-1] == "testMatch" or key[-2:] == ("test", "include")
+            if told and isinstance(value, tuple):
+                return tuple(str(glob).replace("<rootDir>/", "/") for glob in value)
+    return ()
 
 
 def _goes_by_name(scene: Scene) -> bool:

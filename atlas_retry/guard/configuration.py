@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -12,22 +12,48 @@ from atlas_retry.guard.directions import Direction, Key, direction
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.jsconfig import read as read_javascript
+from atlas_retry.guard.migration import FILES, moved, owner
 from atlas_retry.guard.namedsettings import by_its_name, entries
 from atlas_retry.guard.settingfiles import SHARED, is_configuration, steers
 
 
 def loosened(scene: Scene) -> Iterator[Finding]:
     """Settings that changed in any way but towards stricter ones."""
+    gone_on = _moved_tools(scene)
     for delta in scene.files:
         name = places.name(delta.path)
         if not is_configuration(name) and name not in SHARED:
+            continue
+        if gone_on and _is_of(delta, gone_on):
             continue
         if delta.is_added:
             yield from _added(delta, scene)
         elif delta.is_deleted:
             yield from _deleted(delta)
         else:
-            yield from _changed(delta, scene)
+            yield from _changed(delta, scene, gone_on)
+
+
+def _moved_tools(scene: Scene) -> frozenset[str]:
+    """Tools whose settings moved to another file and are as strict there."""
+    if not any(d.path in FILES and (d.is_added or d.is_deleted) for d in scene.files):
+        return frozenset()
+
+    def as_strict(key: Key, old: Mapping[Key, object], new: Mapping[Key, object]) -> bool:
+        same = entries(old.get(key)) == entries(new.get(key))
+        return same or _is_innocent(key, dict(old), dict(new), scene)
+
+    before = {p: _settings(p, scene.old(p)) or {} for p in sorted(FILES & scene.old_paths)}
+    after = {p: _settings(p, scene.new(p)) or {} for p in sorted(FILES & scene.new_paths)}
+    return moved(before, after, as_strict)
+
+
+def _is_of(delta: Delta, tools: frozenset[str]) -> bool:
+    """Whether a file that came or went holds nothing but settings of these tools."""
+    if not (delta.is_added or delta.is_deleted) or delta.path not in FILES:
+        return False
+    held = _settings(delta.path, delta.after or delta.before) or {}
+    return all(owner(delta.path, key)[0] in tools for key in held)
 
 
 def _added(delta: Delta, scene: Scene) -> Iterator[Finding]:
@@ -51,7 +77,7 @@ def _deleted(delta: Delta) -> Iterator[Finding]:
         yield Finding(path=delta.path, detail="settings of a checker were deleted")
 
 
-def _changed(delta: Delta, scene: Scene) -> Iterator[Finding]:
+def _changed(delta: Delta, scene: Scene, gone_on: frozenset[str]) -> Iterator[Finding]:
     old, new = _settings(delta.path, delta.before), _settings(delta.path, delta.after)
     if old is None:
         if delta.before and delta.after and delta.before.split() != delta.after.split():
@@ -61,6 +87,8 @@ def _changed(delta: Delta, scene: Scene) -> Iterator[Finding]:
         yield Finding(path=delta.path, line=1, detail="can no longer be read as settings")
         return
     for key in dict.fromkeys((*old, *new)):
+        if owner(delta.path, key)[0] in gone_on:
+            continue
         if old.get(key) != new.get(key) and not _is_innocent(key, old, new, scene):
             told = f"{_shown(key)}: {_value(old.get(key))} became {_value(new.get(key))}"
             yield Finding(path=delta.path, line=_line(delta.new_text, key), detail=told)

@@ -96,3 +96,22 @@ def listed(words: Iterable[str]) -> str:
     """A few words for a person."""
     chosen = sorted(words)
     return ", ".join(chosen[:_SHOWN]) + (" ..." if len(chosen) > _SHOWN else "")
+
+
+def refined(lost: frozenset[str], gained: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Both without numbers that only got more exact: 2.138 became 2.13809, 1e-5 became 1e-12."""
+    pairs = [(was, now) for was in lost for now in gained if _is_finer(was, now)]
+    return lost - {was for was, _ in pairs}, gained - {now for _, now in pairs}
+
+
+_TOLERANCE = 1e-3
+
+
+def _is_finer(was: str, now: str) -> bool:
+    try:
+        old, new = float(was), float(now)
+    except ValueError:
+        return False
+    digits = len(was.partition(".")[2])
+    more_exact = bool(digits) and len(now) > len(was) and round(new, digits) == old
+    return more_exact or (0 < new <= old < _TOLERANCE)

@@ -14,6 +14,7 @@ from atlas_retry.guard.likeness import (
     likeness,
     listed,
     proves_as_much,
+    refined,
     shares,
     weaker,
 )
@@ -142,6 +143,11 @@ def _of_unit(
         detail = f"test `{new.name}` expects other values of {listed(against)}"
         yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail)
     gone = old.inputs - new.literals - suites.beside - places
+    gone, _ = refined(gone, new.own)
+    strayed = frozenset() if found or against else _proofs(scene, suites)[0].strayed(old, new)
+    if strayed:
+        detail = f"test `{new.name}` no longer tries {listed(strayed)}"
+        yield Loss.INPUTS, Finding(path=new.path, line=new.line, detail=detail, soft=True)
     if gone and not found and not _absorbs(suites.growing, gone, old.names):
         detail = f"test `{new.name}` no longer tries {listed(gone)}"
         yield Loss.INPUTS, Finding(path=new.path, line=new.line, detail=detail, soft=True)
@@ -196,7 +202,10 @@ def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[
             left.remove(same)
         elif check.strength > VOID and not is_tabled(check, old, new):
             open_.append(check)
+    helped = bool(new.helpers - old.helpers)
     for check in open_:
+        if helped and check.literals <= new.literals and not check.names <= new.names:
+            continue
         successor = max(left, key=lambda c: likeness(check, c), default=None)
         if successor is None or likeness(check, successor) == 0:
             if not _is_held_elsewhere(check, old, new, growing):
@@ -221,7 +230,7 @@ def _difference(old: Check, new: Check, after: Unit) -> tuple[Loss, str] | None:
     """How the successor of an assertion falls short of it."""
     if why := weaker(old, new):
         return Loss.WEAKENED, why
-    lost, gained = old.literals - new.literals, new.literals - old.literals
+    lost, gained = refined(old.literals - new.literals, new.literals - old.literals)
     if lost and (gained or lost - after.literals):
         why = f"asserts {listed(gained) or 'nothing'} instead of {listed(lost)}"
         return Loss.EXPECTATION, why

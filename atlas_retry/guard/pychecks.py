@@ -225,6 +225,10 @@ RAISES = {"raises", "assertRaises", "assertRaisesRegex", "warns", "assertWarns",
           "assertWarnsRegex", "deprecated_call", "assertLogs"}  # fmt: skip
 
 
+RUNNERS = ("pytest", "unittest", "testtools", "asynctest", "django", "twisted", "trio", "nose")
+"""Whose `raises` is known to insist."""
+
+
 def of_raises(call: ast.Call, body: list[ast.stmt], line: int) -> Check:
     """`with raises(...)` or `assertRaises(E, f, x)`."""
     expected = [ast.unparse(arg) for arg in call.args[:1]]

@@ -236,7 +236,7 @@ class _Walk:
         for item in node.items:
             call = item.context_expr
             word = last(call.func) if isinstance(call, ast.Call) else ""
-            if isinstance(call, ast.Call) and word in pychecks.RAISES:
+            if isinstance(call, ast.Call) and word in pychecks.RAISES and _is_known(call, names):
                 yield Fact(text=_raising(call, node.body, names))
             elif word != "subTest":
                 quiet = quiet or word == "suppress" or word in self.library.functions
@@ -255,6 +255,12 @@ def _facts(said: ast.expr) -> Iterator[Fact]:
 
 def _whole(node: ast.AST, names: Names) -> str:
     return ast.unparse(Inlined(names).visit(deepcopy(node)))
+
+
+def _is_known(call: ast.Call, names: Names) -> bool:
+    """Whether it is the runner's own `raises`, and none that somebody made."""
+    origin = names.get(call.func.id) if isinstance(call.func, ast.Name) else None
+    return origin is None or ast.unparse(origin).startswith(pychecks.RUNNERS)
 
 
 def _raising(call: ast.Call, body: Sequence[ast.stmt], names: Names) -> str:

@@ -5,8 +5,8 @@ Only ever speaks for a change: what it cannot follow it does not vouch for. Runs
 
 import ast
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from functools import cache
 
 from msgspec import Struct
@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Scene
 from atlas_retry.guard.fresh import tree_of
-from atlas_retry.guard.pychecks import last, literals_in
+from atlas_retry.guard.pychecks import literals_in
+from atlas_retry.guard.pyequations import Facts, Known, equations
 from atlas_retry.guard.pyfacts import Fact, facts_of
-from atlas_retry.guard.pyinline import TooMuchError, is_each, of_each, resolved
+from atlas_retry.guard.pyinline import TooMuchError
 from atlas_retry.guard.pylibrary import Library, library_of
 from atlas_retry.guard.pymarks import Function
 from atlas_retry.guard.pyvalues import UnknownValueError, value
@@ -26,8 +27,6 @@ from atlas_retry.guard.units import Unit
 Read = Callable[[str], bytes | None]
 Key = tuple[str, str]
 """File and name of a test."""
-Facts = frozenset[Fact]
-_SAME = (ast.Eq, ast.Is)
 
 
 class Proof(Struct, frozen=True, kw_only=True, eq=False):
@@ -35,7 +34,7 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
 
     before: Mapping[Key, Facts]
     now: Mapping[Key, Facts]
-    known: "Callable[[Facts], _Known]"
+    known: "Callable[[Facts], Known]"
     """What the tests claim that do certain things first."""
 
     def holds(self, unit: Unit) -> bool:
@@ -54,7 +53,7 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
         before, now = (facts.get((unit.path, unit.name)) for facts in (self.before, self.now))
         if before is None or now is None:
             return frozenset()
-        was, is_ = _equations(before), _equations(now)
+        was, is_ = equations(before), equations(now)
         there = {fact.text for fact in now}
         return frozenset(
             text
@@ -64,6 +63,16 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
             and f"{text} == {ast.unparse(said)}" not in there
         )
 
+    def strayed(self, unit: Unit, successor: Unit) -> frozenset[str]:
+        """What a test claimed values of, and claims them of something like it instead."""
+        before = self.before.get((unit.path, unit.name))
+        now = self.now.get((successor.path, successor.name))
+        if before is None or now is None or self.holds(unit):
+            return frozenset()
+        was, is_ = ({_called(text) for text in equations(facts)} for facts in (before, now))
+        alike = {_shape(text) for text in is_ - was}
+        return frozenset(text for text in was - is_ if _shape(text) in alike)
+
     def gone(self, unit: Unit) -> frozenset[str]:
         """Literals that a test claimed something with, and that no longer stand in its claims."""
         before, now = (facts.get((unit.path, unit.name)) for facts in (self.before, self.now))
@@ -72,77 +81,8 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
         return _literals(before) - _literals(frozenset().union(*self.now.values()))
 
 
-class _Known(ast.NodeTransformer):
-    """Puts for an expression what it is claimed to be equal to, largest expressions first."""
-
-    def __init__(self, facts: Facts, fields: Callable[[str], tuple[str, ...]]) -> None:
-        self.facts = facts
-        self.equations = _equations(facts)
-        self.fields = fields
-
-    def proves(self, fact: Fact) -> bool:
-        """Whether a fact is there, or comes out true with what the others claim put in it."""
-        if fact in self.facts:
-            return True
-        if fact.said is None:
-            narrower = f"{fact.text} "
-            open_ = fact.text.endswith(" saying")
-            return open_ and any(other.text.startswith(narrower) for other in self.facts)
-        try:
-            return all(_is_true(self._with_members(said)) for said in self._rounds(fact.said))
-        except TooMuchError:
-            return False
-
-    def _rounds(self, said: ast.expr) -> list[ast.expr]:
-        """A claim about each member of something, for the members that it is claimed to have."""
-        names = {n.id for n in ast.walk(said) if isinstance(n, ast.Name) and is_each(n.id)}
-        for name in names:
-            whole = self.equations.get(of_each(name))
-            if isinstance(whole, ast.List | ast.Tuple):
-                return [self._put(resolved(said, {name: member})) for member in whole.elts]
-        return [self._put(said)]
-
-    def _put(self, said: ast.expr) -> ast.expr:
-        found = self.visit(deepcopy(said))
-        return resolved(found, {}) if isinstance(found, ast.expr) else said
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.Call | ast.Attribute | ast.Subscript | ast.Name):
-            found = self.equations.get(ast.unparse(node))
-            if found is not None:
-                return deepcopy(found)
-        return self.generic_visit(node)
-
-    def _with_members(self, said: ast.expr) -> ast.expr:
-        """`Money(34, "EUR").minor` as 34, where the class says what it is made from."""
-        for node in ast.walk(said):
-            for name, part in ast.iter_fields(node):
-                if isinstance(part, ast.expr):
-                    setattr(node, name, self._member(part))
-                elif isinstance(part, list):
-                    members = [self._member(p) if isinstance(p, ast.expr) else p for p in part]
-                    setattr(node, name, members)
-        return said
-
-    def _member(self, node: ast.expr) -> ast.expr:
-        made = node.value if isinstance(node, ast.Attribute) else None
-        if not isinstance(node, ast.Attribute) or not isinstance(made, ast.Call):
-            return node
-        fields = self.fields(ast.unparse(made.func).rpartition(".")[2])
-        told = dict(zip(fields, made.args, strict=False))
-        told |= {str(keyword.arg): keyword.value for keyword in made.keywords}
-        return told.get(node.attr, node)
-
-
 def _literals(facts: Iterable[Fact]) -> frozenset[str]:
     return literals_in(*(fact.said for fact in facts if fact.said is not None))
-
-
-def _is_true(said: ast.expr) -> bool:
-    try:
-        return bool(value(said))
-    except UnknownValueError:
-        return False
 
 
 def _is_settled(fact: Fact) -> bool:
@@ -187,9 +127,9 @@ def _proof(
     fields = _fields_of(scene)
 
     @cache
-    def known(effects: Facts) -> _Known:
+    def known(effects: Facts) -> Known:
         alike = (facts for facts in now.values() if effects <= facts)
-        return _Known(frozenset().union(*alike), fields)
+        return Known(frozenset().union(*alike), fields)
 
     return Proof(before=before, now=now, known=known)
 
@@ -252,31 +192,15 @@ def _conftests(folder: str) -> Iterator[str]:
     yield "conftest.py"
 
 
-def _equations(facts: Facts) -> dict[str, ast.expr]:
-    """What expressions are claimed to be equal to, where only one thing is claimed of them."""
-    found: dict[str, dict[str, ast.expr]] = {}
-    for fact in facts:
-        said = fact.said
-        if isinstance(said, ast.Compare) and isinstance(said.ops[0], _SAME):
-            right = said.comparators[0]
-            if _is_made(right):
-                found.setdefault(ast.unparse(said.left), {})[ast.unparse(right)] = right
-    return {text: next(iter(v.values())) for text, v in found.items() if len(v) == 1}
+def _called(text: str) -> str:
+    """The method at the end of an expression, whatever it is called on."""
+    found = re.search(r"\.(\w+\([^()]*\))$", text)
+    return found[1] if found else text
 
 
-def _is_made(node: ast.expr) -> bool:
-    """Whether a value is spelled out: literals, and objects made of them."""
-    if isinstance(node, ast.Call):
-        name = last(node.func).rpartition(".")[2]
-        parts = [*node.args, *(keyword.value for keyword in node.keywords)]
-        return name[:1].isupper() and all(map(_is_made, parts))
-    if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return all(map(_is_made, node.elts))
-    try:
-        value(node)
-    except UnknownValueError:
-        return False
-    return True
+def _shape(text: str) -> str:
+    """An expression without its literals."""
+    return re.sub(r"'(?:\\.|[^'\\])*'|\b\d[\w.]*", "_", text)
 
 
 def _fields_of(scene: Scene) -> Callable[[str], tuple[str, ...]]:

@@ -66,10 +66,11 @@ def read(path: str, source: bytes) -> Suite:
 
 def _lookalikes(tree: ast.Module) -> frozenset[str]:
     """`raises` and its kin that are neither pytest's nor unittest's: nobody knows what they do."""
-    known = ("pytest", "unittest", "testtools", "asynctest", "django", "twisted", "trio", "nose")
     origins = {n: o for n, o in imports(tree).items() if n in pychecks.RAISES}
     defined = {n.name for n in tree.body if isinstance(n, Function) and n.name in pychecks.RAISES}
-    return frozenset(defined | {n for n, o in origins.items() if not o.startswith(known)})
+    return frozenset(
+        defined | {n for n, o in origins.items() if not o.startswith(pychecks.RUNNERS)}
+    )
 
 
 def _serves(node: ast.stmt, spoken: frozenset[str]) -> bool:

@@ -11,9 +11,6 @@ from atlas_retry.guard.documents import flat, parse
 _MAKE = re.compile(
     r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$"
 )
-_RUNNERS = re.compile(
-    r"(^|/)(noxfile|tasks|dodo|fabfile|setup|build)\.py$|(^|/)Rakefile$|\.gradle(\.kts)?$"
-)
 _GIVES_UP = re.compile(
     r"\|\|\s*(true|:|exit\s+0|echo\b.*|/bin/true)|;\s*(true|exit\s+0|:)\s*$|^\s*-\s*[a-z$@]|\bset\s\+e\b"
     r"|\bexit\s+(0|\$\(\(0\)\))\b|\btrap\b.*\bexit\b|\btrap\b.*\bEXIT\b|--no-verify\b|\bexec\s+true\b|2>&1\s*\|\s*(cat|tee|true)"
@@ -281,25 +278,3 @@ def _functions(delta: Delta) -> Iterator[tuple[int, str]]:
             )
         ):
             yield number, line.strip()
-
-
-def runners(scene: Scene) -> Iterator[Finding]:
-    """Files like noxfile.py that are nothing but commands of checks."""
-    for delta in scene.files:
-        if not _RUNNERS.search(delta.path) or places.name(delta.path) == "setup.py":
-            continue
-        if not delta.is_added:
-            yield from lines_kept(delta, _sessions(delta.old_text), _sessions(delta.new_text))
-
-
-def _sessions(text: str) -> list[tuple[int, str]]:
-    """Numbered lines that run or decide something."""
-    wanted = re.compile(
-        r"\.run|\.install\(|sessions?\b|return|\bskip|success_codes|test|check|exclude|raise"
-        r"|[Ii]gnore|enabled|onlyIf"
-    )
-    return [
-        (number, " ".join(line.split()).rstrip(","))
-        for number, line in enumerate(text.splitlines(), 1)
-        if wanted.search(line) and not line.strip().startswith(("#", "//", '"""'))
-    ]

@@ -175,6 +175,7 @@ def always_equal(scene: Scene) -> Iterator[Finding]:
     """Comparison operators that agree with everything, so that assertions hold by themselves."""
     for delta, old, new in python(scene):
         before = {ast.dump(node) for node in ast.walk(old) if isinstance(node, Function)}
+        there = {n.name for n in ast.walk(old) if isinstance(n, ast.ClassDef) and _is_data(n)}
         for node in ast.walk(new):
             if not isinstance(node, ast.ClassDef):
                 continue
@@ -182,9 +183,30 @@ def always_equal(scene: Scene) -> Iterator[Finding]:
             for part in node.body:
                 if not isinstance(part, Function) or part.name not in _COMPARERS:
                     continue
-                if ast.dump(part) not in before and (derived or _agrees(part)):
+                known = frozenset(_fields(node)) if node.name in there else frozenset()
+                lax = part.name == "__eq__" and _leaves_out(part, known)
+                if ast.dump(part) not in before and (derived or lax or _agrees(part)):
                     detail = f"`{node.name}.{part.name}` is made to agree"
                     yield Finding(path=delta.path, line=part.lineno, detail=detail)
+
+
+def _is_data(node: ast.ClassDef) -> bool:
+    """Whether the class compares by all of its fields of itself (PEP 557)."""
+    said = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
+    own = any(isinstance(part, Function) and part.name == "__eq__" for part in node.body)
+    return "dataclass" in said and "eq=False" not in said and not own
+
+
+def _fields(node: ast.ClassDef) -> Iterator[str]:
+    for part in node.body:
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+            yield part.target.id
+
+
+def _leaves_out(function: Function, fields: frozenset[str]) -> bool:
+    """Whether an equality of its own looks at some of the fields that counted, and not at all."""
+    looked = frozenset(n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)) & fields
+    return bool(looked) and looked < fields
 
 
 def _agrees(function: Function) -> bool:

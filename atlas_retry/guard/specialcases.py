@@ -79,11 +79,22 @@ def _test_literals(scene: Scene) -> frozenset[str]:
     for path in paths:
         for unit in suite(path, scene.old(path)).units:
             found |= {plain(literal) for literal in unit.literals}
+            found |= {line for literal in unit.literals for line in _lines(plain(literal))}
+            found |= {f'"{plain(literal).strip(chr(34)).strip()}"' for literal in unit.literals}
+        if places.suffix(path) in (".sh", ".bats", ".bash"):
+            said = (scene.old(path) or b"").decode("utf-8", "replace")
+            found |= {f'"{name}"' for name in re.findall(r"[\w-]+\.\w+", said)}
     for path in sorted(scene.old_paths):
         if places.is_golden(path) and path.endswith(".json"):
             text = (scene.old(path) or b"").decode("utf-8", "replace")
             found |= {plain(match) for match in re.findall(r'"(?:\\.|[^"\\])*"', text)}
     return frozenset(found)
+
+
+def _lines(literal: str) -> Iterator[str]:
+    """Lines of a text of several lines that say more than a word."""
+    parts = literal.strip('"').split("\\n")
+    yield from (f'"{part.strip()}"' for part in parts if len(parts) > 1 and " " in part.strip())
 
 
 def plain(literal: str) -> str:
@@ -197,5 +208,9 @@ def _cased(delta: Delta) -> Iterator[tuple[int, str]]:
     if places.suffix(delta.path) not in (".sh", ".bash"):
         return
     for number, line in enumerate(delta.new_text.splitlines(), 1):
+        if re.search(r"^\s*case\b.*\bin\b.*\)|^\s*[^()\s]+\)", line):
+            yield from (
+                (number, f'"{m}"') for m in re.findall(r"[\s|*]([\w-]+\.\w+)\*?\)", f" {line}")
+            )
         if re.search(r"\[.*\s!?==?\s|^\s*\S+\)", line):
             yield from ((number, plain(found)) for found in _SHELL_VALUE.findall(line))

@@ -15,6 +15,7 @@ from atlas_retry.guard.fresh import (
     python,
     root_of,
 )
+from atlas_retry.guard.pychecks import names_in
 
 
 def mocks(scene: Scene) -> Iterator[Finding]:
@@ -35,6 +36,7 @@ def mocks(scene: Scene) -> Iterator[Finding]:
                     detail = f"`{target}`, which the test is about, is replaced"
                     yield Finding(path=delta.path, line=_line(node), detail=detail)
         yield from _replaced_imports(delta.path, old, new, own)
+        yield from _derived(delta.path, old, new, own)
 
 
 _NOTHING = ast.Module(body=[], type_ignores=[])
@@ -59,6 +61,8 @@ def patched(node: ast.Call, known: dict[str, str], own: frozenset[str]) -> str |
             parts = known.get(parts[-1], first.value).split(".")
     else:
         origin = known.get(root_of(first), root_of(first)).lstrip(".")
+        if places.is_collected(f"{origin.replace('.', '/')}.py") and origin not in own:
+            return f"{ast.unparse(first)}.{ast.unparse(node.args[1]) if node.args[1:] else ''}"
         second = node.args[1] if len(node.args) > 1 else None
         name = str(second.value) if isinstance(second, ast.Constant) else ""
         parts = [*origin.split("."), *ast.unparse(first).split(".")[1:], name]
@@ -100,6 +104,22 @@ def _replaced_imports(
             and re.search(r"(^|\.)(tests?|fakes?|stubs?)\b", after[name])
         ):
             yield Finding(path=path, line=1, detail=f"`{name}` now comes from {after[name]}")
+
+
+def _derived(path: str, old: ast.Module, new: ast.Module, own: frozenset[str]) -> Iterator[Finding]:
+    """A class made from the project's own that stands in its place in a test that was there."""
+    known, existing = imports(new), functions(old)
+    there = {node.name for node in ast.walk(old) if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(new):
+        if not isinstance(node, ast.ClassDef) or node.name in there:
+            continue
+        bases = {b.id for b in node.bases if isinstance(b, ast.Name)}
+        mine = {b for b in bases if known.get(b, "").lstrip(".").split(".")[0] in own}
+        for name, function in functions(new).items() if mine else ():
+            before = names_in(existing[name]) if name in existing else frozenset()
+            if mine & before and node.name in names_in(function) - before:
+                detail = f"`{node.name}` takes the place of the project's own {', '.join(mine)}"
+                yield Finding(path=path, line=function.lineno, detail=detail)
 
 
 _OTHER = (

@@ -6,7 +6,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import collection, places, pymarks, pyunits, treeunits
+from atlas_retry.guard import collection, places, pymarks, pyunits, supplies, treeunits
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.fresh import python
 from atlas_retry.guard.units import HELPER, Suite, Unit
@@ -52,9 +52,11 @@ def suite(path: str, source: bytes | None) -> Suite:
 
 def suites_of(scene: Scene, pairs: Sequence[tuple[Suite, Suite]]) -> Suites:
     """Everything the comparison needs to know of the changed tests."""
-    old = {(s.path, u.name): u for s, _ in pairs for u in s.units}
     collected = collection.collector(scene)
-    asserting = frozenset().union(*(s.asserting for _, s in pairs))
+    asserting = frozenset().union(*(s.asserting for pair in pairs for s in pair))
+    old = {
+        (s.path, u.name): _placed(u, s, asserting, is_new=False) for s, _ in pairs for u in s.units
+    }
     new = {
         (s.path, u.name): _placed(u, s, asserting, is_new=not before.units)
         for before, s in pairs
@@ -67,6 +69,9 @@ def suites_of(scene: Scene, pairs: Sequence[tuple[Suite, Suite]]) -> Suites:
         if not unit.name.startswith(HELPER)
         and (key not in old or unit.size > old[key].size or len(unit.checks) > len(old[key].checks))
     )
+    written = supplies.written_out(scene)
+    if written:
+        new = {key: replace(u, literals=u.literals | written) for key, u in new.items()}
     return Suites(
         old=old,
         new=new,

@@ -144,11 +144,28 @@ def golden(scene: Scene) -> Iterator[Finding]:
     for delta in scene.deltas:
         if not places.is_golden(delta.path) or delta.is_added or not delta.is_file:
             continue
-        if delta.is_deleted:
+        if delta.is_deleted and not _is_written_out(delta, scene):
             yield Finding(path=delta.path, detail="data of tests was deleted", soft=True)
+        elif delta.is_deleted:
+            continue
         elif delta.before != delta.after and not _holds_the_same(delta):
             detail = "data of tests was changed: expectations follow the code"
             yield Finding(path=delta.path, line=_first_difference(delta), detail=detail, soft=True)
+
+
+def written_out(scene: Scene) -> frozenset[str]:
+    """Names, as literals, of files of expected output whose text went into the tests."""
+    gone = (d for d in scene.files if d.is_deleted and places.is_golden(d.path))
+    return frozenset(repr(places.name(d.path)) for d in gone if _is_written_out(d, scene))
+
+
+def _is_written_out(delta: Delta, scene: Scene) -> bool:
+    """Whether what the file held stands in a test now, line by line."""
+    wanted = [line.strip() for line in delta.old_text.splitlines() if line.strip()]
+    texts = (d.new_text for d in scene.files if places.is_test_code(d.path))
+    return bool(wanted) and any(
+        "\n".join(wanted) in "\n".join(line.strip() for line in text.splitlines()) for text in texts
+    )
 
 
 def _holds_the_same(delta: Delta) -> bool:
