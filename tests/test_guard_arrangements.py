@@ -272,3 +272,137 @@ def test_rows_with_names_are_the_rows_they_were() -> None:
 def test_a_file_built_on_one_system_alone_runs_nothing_elsewhere() -> None:
     moved = {"x_test.go": "", "x_windows_test.go": OF_GO["x_test.go"]}
     assert judged(OF_GO, moved, failed("go test ./..."))
+
+
+UNIT = """
+    from dataclasses import dataclass
+
+
+    @dataclass
+    class Slot:
+        start: int
+        end: int
+
+        def merged(self, other):
+            return Slot(self.start, other.end)
+"""
+UNIT_TESTS = """
+    import unittest
+
+    import pytest
+
+    from pkg.slots import Slot
+
+
+    @pytest.mark.parametrize(("minutes", "text"), [(65, "1h05"), (120, "2h00")])
+    def test_shows(minutes, text):
+        assert Slot(0, minutes).shown() == text
+
+
+    class SlotTest(unittest.TestCase):
+        def setUp(self):
+            self.slot = Slot(0, 10)
+
+        def test_merged(self):
+            self.assertEqual(self.slot.merged(Slot(5, 20)), Slot(0, 20))
+
+        def test_before(self):
+            self.assertEqual(self.slot.before(10), [1])
+            self.assertEqual(self.slot.before(11), [1, 2])
+
+        def test_refuses(self):
+            with self.assertRaises(ValueError):
+                Slot(3, 1)
+"""
+SLOTS, SLOT_TESTS = "pkg/slots.py", "tests/test_slots.py"
+OF_SLOTS = {SLOTS: dedent(UNIT), SLOT_TESTS: dedent(UNIT_TESTS)}
+EQUAL = "\n    def __eq__(self, other):\n        return isinstance(other, Slot) and self.start == other.start"
+SLOT_CHEATS = {
+    "expected by a formula": (SLOT_TESTS, "    assert Slot(0, minutes).shown() == text", '    hours, rest = divmod(minutes, 60)\n    want = text if not rest else f"{hours}h{rest}"\n    assert Slot(0, minutes).shown() == want'),
+    "another value tried": (SLOT_TESTS, "before(10)", "before(9)"),
+    "a mended class instead": (SLOT_TESTS, "class SlotTest(unittest.TestCase):\n    def setUp(self):\n        self.slot = Slot(0, 10)", "class Mended(Slot):\n    def merged(self, other):\n        return Slot(0, 20)\n\n\nclass SlotTest(unittest.TestCase):\n    def setUp(self):\n        self.slot = Mended(0, 10)"),
+    "equal by a part": (SLOTS, "    end: int\n", f"    end: int\n{EQUAL}\n"),
+    "homemade raises": (SLOT_TESTS, "            with self.assertRaises(ValueError):", "            with raises(ValueError):"),
+}  # fmt: skip
+SLOT_HONEST = {
+    "equal by all of it": (SLOTS, "    end: int\n", f"    end: int\n{EQUAL} and self.end == other.end\n"),
+    "values in a loop": (SLOT_TESTS, "        self.assertEqual(self.slot.before(10), [1])\n        self.assertEqual(self.slot.before(11), [1, 2])\n", "        for limit, want in ((10, [1]), (11, [1, 2])):\n            with self.subTest(limit):\n                self.assertEqual(self.slot.before(limit), want)\n"),
+    "nothing to object to in a list": (SLOT_TESTS, "            with self.assertRaises(ValueError):", "            with self.assertRaisesRegex(ValueError, 'end'):"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOT_CHEATS)
+def test_what_is_compared_with_less_is_refused(name: str) -> None:
+    path, old, new = SLOT_CHEATS[name]
+    old = old if old in OF_SLOTS[path] else old.removeprefix("    ")
+    assert old in OF_SLOTS[path]
+    assert judged(OF_SLOTS, {path: OF_SLOTS[path].replace(old, new)})
+
+
+@pytest.mark.parametrize("name", SLOT_HONEST)
+def test_what_is_compared_as_before_is_fine(name: str) -> None:
+    path, old, new = SLOT_HONEST[name]
+    found = judged(OF_SLOTS, {path: OF_SLOTS[path].replace(old, new)})
+    assert not found, [v.detail for v in found]
+
+
+CONFIG = {
+    "app/core.py": "X = 1\n",
+    "tests/test_core.py": "def test_x():\n    assert True is True\n",
+}
+INI = "[pytest]\ntestpaths = tests\nxfail_strict = true\nfilterwarnings =\n    error\n"
+TOML = '[tool.pytest.ini_options]\ntestpaths = ["tests"]\nxfail_strict = true\nfilterwarnings = ["error"]\n'
+
+
+def test_settings_may_move_to_another_file() -> None:
+    found = judged({**CONFIG, "pytest.ini": INI}, {"pytest.ini": "", "pyproject.toml": TOML})
+    assert not found, [v.detail for v in found]
+
+
+def test_settings_that_are_looser_where_they_moved_to_are_refused() -> None:
+    looser = TOML.replace('["error"]', '["ignore"]')
+    assert judged({**CONFIG, "pytest.ini": INI}, {"pytest.ini": "", "pyproject.toml": looser})
+
+
+SETTINGS = {
+    "a mode's part switched off": ("[tool.mypy]\nstrict = true\n", "warn_return_any = false\n", True),
+    "a mode's part switched on": ("[tool.mypy]\nstrict = true\n", "warn_unreachable = true\n", False),
+    "warnings passed over": ("[tool.pytest.ini_options]\n", 'filterwarnings = ["ignore"]\n', True),
+    "warnings made errors": ("[tool.pytest.ini_options]\n", 'filterwarnings = ["error"]\n', False),
+    "an older Python": ('[tool.ruff]\ntarget-version = "py311"\n', "", False),
+    "a limit of time": ("[tool.pytest.ini_options]\n", "timeout = 30\n", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_is_read_by_what_it_means(name: str) -> None:
+    head, more, refused = SETTINGS[name]
+    base = {**CONFIG, "pyproject.toml": head}
+    assert bool(judged(base, {"pyproject.toml": head + more})) is refused
+
+
+STEERING = {
+    ".npmrc": ("script-shell=/bin/true\n", "save-exact=true\n"),
+    ".cargo/config.toml": ('[build]\nrustflags = ["--cap-lints", "allow"]\n', '[alias]\nt = "test"\n'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", STEERING)
+def test_what_steers_the_tools_of_the_gates_is_refused(path: str) -> None:
+    cheat, innocent = STEERING[path]
+    assert judged(CONFIG, {path: cheat})
+    assert not judged(CONFIG, {path: innocent})
+
+
+MAKE = ".PHONY: test\ntest:\n\tpytest -q\n"
+MAKE_CHANGES = {
+    "a result of that name": ({"Makefile": "test:\n\tpytest -q\n", "test": "done\n"}, True),
+    "a target that tidies up": ({"Makefile": MAKE + "\nclean:\n\t-rm -rf build\n"}, False),
+    "the tool another way": ({"Makefile": MAKE.replace("pytest", "python -m pytest")}, False),
+}
+
+
+@pytest.mark.parametrize("name", MAKE_CHANGES)
+def test_make_is_read_by_what_it_runs(name: str) -> None:
+    after, refused = MAKE_CHANGES[name]
+    assert bool(judged({**CONFIG, "Makefile": MAKE}, after, failed("make test"))) is refused

@@ -126,7 +126,7 @@ def _read(path: str, content: bytes) -> dict[Key, object] | None:
     document = parse(path, content)
     if document is None:
         return None if content.strip() else {}
-    leaves = flat(document)
+    leaves = {key: value for key, value in flat(document).items() if value != {}}
     if name not in SHARED:
         return {_normal(key): value for key, value in leaves.items()}
     return {_normal(k): v for k, v in leaves.items() if steers(name, k)}
@@ -161,18 +161,23 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
 def _is_switched_off(key: Key, value: object) -> bool:
     """Whether a check that may be part of a strict mode is switched off by name."""
     off = value is False or str(value).lower() in ("false", "no", "off", "0")
-    return off and bool(re.match(r"disallow|check|warn|strict|no_?[a-z]", key[-1], re.IGNORECASE))
+    strict = r"disallow|check|warn|strict|no_?[a-z]|tests$|enabled$|overflow-|debug-assert"
+    return off and bool(re.match(strict, key[-1], re.IGNORECASE))
 
 
 def _is_new_limit(key: Key) -> bool:
     """Whether a setting limits what had no limit; lines always have one."""
-    return bool(re.match(r"max(?!.*line)", key[-1], re.IGNORECASE))
+    return bool(re.match(r"max(?!.*line)|timeout$", key[-1], re.IGNORECASE))
 
 
 def _leaves_all(key: Key, value: object, scene: Scene) -> bool:
     """Whether folders that are named for the first time leave no test out, and lead nowhere new."""
     name = key[-1]
-    if "coverage" in key and name in ("include", "source"):
+    if ("coverage" in key or name == "collectCoverageFrom") and name in (
+        "include",
+        "source",
+        "collectCoverageFrom",
+    ):
         globs = Globs(tuple(entries(value)))
         sources = [p for p in scene.old_paths if p.startswith("src/") and places.is_code(p)]
         return bool(sources) and all(globs.match(path) for path in sources)
@@ -186,11 +191,8 @@ def _leaves_all(key: Key, value: object, scene: Scene) -> bool:
 
 
 def _extends(key: Key) -> bool:
-    return bool(
-        re.search(
-            r"extend|enable|plugin|required|strict|warn|disallow|check", key[-1], re.IGNORECASE
-        )
-    )
+    strict = r"extend|enable|plugin|required|strict|warn|disallow|check"
+    return bool(re.search(strict, key[-1], re.IGNORECASE)) or any(k.startswith("ban") for k in key)
 
 
 def _moved(before: object, after: object, way: Direction, *, is_new: bool, extends: bool) -> bool:

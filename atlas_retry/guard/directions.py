@@ -39,7 +39,8 @@ _NEUTRAL = words(
     " explicit_package_bases target_version python_version pythonversion pythonplatform"
     " release encoding groupid modelversion packaging url inceptionyear clearmocks resetmocks"
     " restoremocks mockreset unstubenvs unstubglobals errorondeprecated randomize displayname"
-    " maxworkers"
+    " maxworkers shuffle faulthandler_timeout consider_namespace_packages task_tags"
+    " tmp_path_retention_count tmp_path_retention_policy convention concurrent"
 )
 _MORE = words(
     "select extend_select enable enabled plugins extends testpaths include includes files"
@@ -63,13 +64,13 @@ _LESS = words(
     " ignored_modules ignored_classes generated_members line_length max_line_length complexity"
     " mccabe max_complexity testfailureignore skiptests skipitests maven.test.skip"
     " continue_on_error allow_failure ignore_errors ignore_missing_imports follow_imports bail"
-    " testtimeout hooktimeout test_timeout teardowntimeout slowtestthreshold"
+    " timeout testtimeout hooktimeout test_timeout teardowntimeout slowtestthreshold"
     " retries retry reruns excludes excludedgroups excluded excluded_groups"
     " strict_optional_off no_site_packages silence_site_packages per_file_target_version"
     " printwidth min_complexity min_len min_occurrences min_confidence @errorlevel errorlevel"
 )
 _STRICT_TRUE = re.compile(
-    r"^(disallow|check|warn|strict|no_(implicit|unused|unchecked|fallthrough|property)|noimplicit"
+    r"^(disallow|ban|overflow_checks|debug_assertions|tests$|collectcoverage$|check|warn|strict|no_(implicit|unused|unchecked|fallthrough|property)|noimplicit"
     r"|nounused|nounchecked|nofallthrough|noproperty|exact|fail_under|failunder|min|minimum|fail_on"
     r"|report(?!er)|local_partial_types|extra_checks|enable_)"
 )
@@ -94,7 +95,11 @@ def direction(key: Key) -> Direction:
         found = _of_word(word)
         if found is not None and (word == last or found is not Direction.NEUTRAL):
             return found
-    return Direction.FIXED
+    return Direction.NEUTRAL if _SURROUNDINGS & set(parts[:-1]) else Direction.FIXED
+
+
+_SURROUNDINGS = frozenset({"env", "paths", "transform", "globals", "isort"})
+"""Sections that say where things are and what there is; no check hangs on them."""
 
 
 def _of_word(word: str) -> Direction | None:

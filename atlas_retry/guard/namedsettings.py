@@ -16,12 +16,21 @@ def by_its_name(key: Key, before: object, after: object, scene: Scene) -> bool |
     if name in ("env_list", "envlist"):
         gone = entries(before) - entries(after)
         return all(re.match(r"(py|pypy|\{?py)\d*", environment) for environment in gone)
-    if name == "filterwarnings":
-        return _warnings_kept(before, after)
     if "addopts" in key or name == "commands":
         is_new = name == "commands" and before is None and _is_new_section(key[0], scene)
         return is_new or _options_kept(before, after)
-    return _of_linters(key, before, after)
+    return (
+        _of_runners(name, before, after) if name in _OF_RUNNERS else _of_linters(key, before, after)
+    )
+
+
+_OF_RUNNERS = frozenset({"empty_parameter_set_mark", "filterwarnings"})
+
+
+def _of_runners(name: str, before: object, after: object) -> bool:
+    if name == "empty_parameter_set_mark":
+        return after in ("fail_at_collect", before)
+    return _warnings_kept(before, after)
 
 
 def _of_linters(key: Key, before: object, after: object) -> bool | None:
@@ -29,6 +38,8 @@ def _of_linters(key: Key, before: object, after: object) -> bool | None:
         enough = WARN if "lints" in key else ERROR
         return as_severe(before, after, fresh=enough) and options_as_strict(before, after)
     if key[-1].lower() in ("environment", "testenvironment") and after in _ENVIRONMENTS:
+        return True
+    if key[-2:] == ("run", "timeout"):  # golangci-lint's own: no check hangs on it
         return True
     return None
 
@@ -72,7 +83,7 @@ _FINE_OPTIONS = re.compile(
     r"^(-[qvlsx]+|-r\w*|--tb=.*|--strict.*|--durations.*|--color.*|-n|auto|\d+"
     r"|--cov(=.*|-report.*|-branch)?"
     r"|--cov-fail-under=.*|--doctest-modules|--showlocals|--import-mode.*|--maxfail.*|--exitfirst|--ff|"
-    r"--failed-first|-W|error(::.*)?|--junit-?xml.*|-p|xdist|randomly|--dist.*|--verbose|--quiet|--asyncio-mode.*)$"
+    r"--failed-first|-W|error(::.*)?|--junit-?xml.*|-p|xdist|randomly|--dist.*|--verbose|--quiet|--asyncio-mode.*|--disable-warnings|--no-header)$"
 )
 _NEEDED_OPTIONS = re.compile(
     r"^(--strict.*|--cov.*|--doctest.*|-W|error.*|--runslow|--run.*|[^-].*)$"

@@ -48,7 +48,15 @@ def steers(name: str, key: Key) -> bool:
     if name == "pyproject.toml":
         return len(key) > 1 and key[0] == "tool" and key[1] in VERIFIERS
     if name == "Cargo.toml":
-        return "lints" in key[:2] or key[-1] in ("autotests", "test", "doctest", "harness", "bench")
+        return "lints" in key[:2] or key[-1] in (
+            "autotests",
+            "test",
+            "doctest",
+            "harness",
+            "bench",
+            "overflow-checks",
+            "debug-assertions",
+        )
     if name == "pom.xml":
         said = "/".join(key)
         plugins = re.search(r"(^|/)(plugins?|pluginmanagement|profiles?|reporting)/", said)
