@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -56,9 +57,19 @@ def trim(parent: Path, *, keep: int | None = None) -> None:
     total = 0
     newest_first = sorted(parent.iterdir(), key=lambda p: (len(p.name), p.name), reverse=True)
     for at, old in enumerate(newest_first):
-        total += sum(file.lstat().st_size for file in old.rglob("*.log"))
+        total += _log_bytes(old)
         if at and (total > MAX_LOG_BYTES or (keep is not None and at >= keep)):
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _log_bytes(parent: Path) -> int:
+    """What the logs in a folder take; somebody else may be removing it meanwhile."""
+    total = 0
+    for above, _, names in os.walk(parent):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(f"{above}/{name}").st_size if name.endswith(".log") else 0
+    return total
 
 
 def key_of(root: Path) -> str:

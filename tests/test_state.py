@@ -1,0 +1,17 @@
+"""The state directory's own housekeeping."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from atlas_retry import state
+
+
+def test_several_may_make_room_at_once(tmp_path: Path) -> None:
+    for number in range(200):
+        folder = tmp_path / f"{number:03}"
+        folder.mkdir()
+        (folder / "stdout.log").write_text("3 passed\n")
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        made = [pool.submit(state.trim, tmp_path, keep=2) for _ in range(4)]
+    assert [one.exception() for one in made] == [None] * 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["198", "199"]
