@@ -138,8 +138,6 @@ class GoingOn(Struct, frozen=True, kw_only=True):
     run_id: str
     so_far: Progress
     elapsed_s: float
-    lost_usd: float
-    """What has been paid for and is in no attempt."""
     with_agent: Callable[[Agent], Agent]
     """The agent that takes up what was begun, made from the one that starts anew."""
 
@@ -164,9 +162,7 @@ def run_locked(
         _name_begun(site, told)
         told = following(fan_out((journal, told)), Scope(run=run_id))
         journey = _journey(site, asked, journal, told, going_on)
-        purse = purse or purse_of(site.state, asked.batch, but=run_id)
-        purse.pay(going_on.lost_usd if going_on else 0.0)
-        journey = replace(journey, purse=purse)
+        journey = replace(journey, purse=purse or purse_of(site.state, asked.batch, but=run_id))
         try:
             outcome = retry(journey.run, wiring.effects(journey))
         except Interrupted:

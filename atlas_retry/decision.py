@@ -62,15 +62,22 @@ class Progress(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...] = ()
     refused: AgentReply | None = None
     """The agent could not be had."""
+    begun_usd: float = 0.0
+    """What the turn that comes next has cost already, where it was cut off and goes on."""
+    begun_reviews_usd: float = 0.0
+    """The same of the reviews after it."""
     elapsed_s: float = 0.0
     elsewhere: Elsewhere = Elsewhere()
 
     @property
     def cost_usd(self) -> float:
-        """Of every turn, counted as an attempt or not, and of every review."""
+        """Of every turn, counted as an attempt or not, cut off or not, and of every review."""
         refused = (self.refused.cost_usd or 0.0) if self.refused else 0.0
         settled = self.settled.cost_usd if self.settled is not self.baseline else 0.0
-        return sum(map(_cost_usd, self.attempts), refused + self.baseline.cost_usd + settled)
+        begun = self.begun_usd + self.begun_reviews_usd
+        return sum(
+            map(_cost_usd, self.attempts), refused + self.baseline.cost_usd + settled + begun
+        )
 
     @property
     def dearest_usd(self) -> float:

@@ -120,7 +120,7 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
         do.restore(before.id, after.id, None)
         return replace(progress, refused=reply)
     attempt = replace(
-        _told(reply, run, request),
+        _told(reply, run, request, progress),
         number=number,
         prompt_chars=len(request.prompt),
         prompt_path=prompt_path,
@@ -145,11 +145,14 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
         current=end.id,
         trees=(*progress.trees, end.tree),
         attempts=(*progress.attempts, attempt),
+        begun_usd=0.0,
+        begun_reviews_usd=0.0,
     )
 
 
-def _told(reply: AgentReply, run: Run, request: AgentRequest) -> Attempt:
-    """What the agent says of its own turn."""
+def _told(reply: AgentReply, run: Run, request: AgentRequest, progress: Progress) -> Attempt:
+    """What the agent says of its own turn, with what had been paid for it before it was cut off."""
+    begun_usd = progress.begun_usd
     return Attempt(
         number=request.attempt,
         agent=run.agent,
@@ -157,7 +160,8 @@ def _told(reply: AgentReply, run: Run, request: AgentRequest) -> Attempt:
         session_id=reply.session_id,
         transport_retries=reply.transport_retries,
         denials=reply.denials,
-        cost_usd=reply.cost_usd,
+        cost_usd=begun_usd + (reply.cost_usd or 0.0) if begun_usd else reply.cost_usd,
+        reviews_usd=progress.begun_reviews_usd,
         tokens=reply.tokens,
         summary=reply.summary,
         error=reply.error,

@@ -46,11 +46,6 @@ class Purse:
                 cost_usd=told - progress.cost_usd, dearest_usd=likely, promised_usd=promised
             )
 
-    def pay(self, cost_usd: float) -> None:
-        """What is gone from the budget and belongs to no attempt."""
-        with self._lock:
-            self._before_usd += cost_usd
-
     def settle(self, key: str, cost_usd: float) -> None:
         """An attempt is paid: the rest of what it was promised is free again."""
         with self._lock:

@@ -111,7 +111,6 @@ def _continued_run(scene: _Scene, turn: str | None, alive_s: float, site: Site) 
         run_id=scene.run.id,
         so_far=_progress(scene),
         elapsed_s=elapsed_s,
-        lost_usd=scene.remains.open_attempt.lost_usd if scene.remains.open_attempt else 0.0,
         with_agent=lambda agent: _taking_up(scene, turn, agent),
     )
 
@@ -189,7 +188,7 @@ def _progress(scene: _Scene) -> Progress:
     results = [attempt.result or origin for attempt in remains.attempts]
     validated = [a.validation for a in remains.attempts if a.validation]
     fixed = workspace.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
-    return Progress(
+    progress = Progress(
         baseline=baseline,
         settled=settled,
         latest=validated[-1] if validated else settled,
@@ -199,6 +198,12 @@ def _progress(scene: _Scene) -> Progress:
         trees=tuple(workspace.load(scene.git, name).work for name in (origin, *results)),
         fixers_changed=tuple(change.path for change in fixed),
         attempts=remains.attempts,
+    )
+    counted_usd = progress.cost_usd - sum(a.cost_usd or 0.0 for a in remains.attempts)
+    return replace(
+        progress,
+        begun_usd=remains.open_attempt.lost_usd if remains.open_attempt else 0.0,
+        begun_reviews_usd=max(remains.reviews_usd - counted_usd, 0.0),
     )
 
 
@@ -237,5 +242,5 @@ def _continued(request: AgentRequest, begun: OpenAttempt, done: Iterable[Attempt
         request,
         session=Session.RESUME,
         session_id=begun.session_id,
-        session_cost_usd=sum(earlier),
+        session_cost_usd=sum(earlier, begun.lost_usd),
     )

@@ -4,13 +4,35 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.errors import StateError
-from atlas_retry.events import AttemptStarted, Event, GateStarted, Notice
-from atlas_retry.history import TRANSITIONS, RunRow, State, Transition, archive, path_of, reading
+from atlas_retry.events import (
+    AgentActivity,
+    AttemptStarted,
+    Event,
+    GateStarted,
+    Notice,
+    RunStarted,
+    ValidationFinished,
+    unseen,
+)
+from atlas_retry.history import (
+    TRANSITIONS,
+    Opening,
+    Order,
+    RunRow,
+    State,
+    Transition,
+    archive,
+    journal,
+    path_of,
+    reading,
+)
 from atlas_retry.history.states import follows
-from atlas_retry.model import Verdict
+from atlas_retry.model import Kind, Status, Validation, Verdict, WorkspaceFacts
 from tests.projects import FIXED, WORSE, Project, make_project
+from tests.values import result
 
 
 @pytest.fixture
@@ -130,3 +152,33 @@ def test_paths_that_are_not_utf8_are_recorded_and_come_back(project: Project) ->
     with reading(home(project)) as connection:
         (attempt,) = archive.attempts(connection, outcome.run_id)
     assert attempt.changes == outcome.attempts[0].changes
+
+
+def test_a_run_that_was_cut_off_tells_what_its_turns_and_reviews_have_cost(tmp_path: Path) -> None:
+    review = replace(result("sense", Status.FAILED, kind=Kind.REVIEW), cost_usd=0.25)
+    validated = ValidationFinished(validation=Validation(results=(review,)))
+    facts = WorkspaceFacts(name="w", root="/w")
+    opening = Opening(run_id="r", order=Order(batch="b"), repository="w", mark="m")
+    with journal(tmp_path, opening, unseen) as kept:
+        for event in (
+            RunStarted(facts=facts, start_snapshot="s", left_out=()),
+            validated,
+            AttemptStarted(
+                number=1,
+                agent="x",
+                model=None,
+                session_id=None,
+                snapshot="s",
+                prompt_chars=0,
+                prompt_path="",
+            ),
+            AgentActivity(text="reading", cost_usd=0.5),
+            validated,
+        ):
+            kept(event)
+    with reading(tmp_path) as connection:
+        assert archive.batch_usd(connection, "b", but="") == (1.0, 0.5)
+        remains = archive.remains(connection, "r")
+    assert remains.reviews_usd == 0.5
+    assert remains.open_attempt is not None
+    assert remains.open_attempt.lost_usd == 0.5

@@ -1,5 +1,6 @@
 """Runs that are cut off and go on: nothing is paid twice, and nobody's edits are run over."""
 
+import json
 import os
 import pty
 import select
@@ -114,7 +115,7 @@ def test_a_conversation_goes_on_with_its_edits_in_place(scene: Scene) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert scene.asked() == ["new None     return a - b", "resume conversation-1 # half done"]
     (row,) = scene.runs()
-    assert row.cost_usd == 0.5
+    assert row.cost_usd == 0.1 + 0.5
 
 
 def test_a_turn_that_starts_over_has_been_paid_for_all_the_same(scene: Scene) -> None:
@@ -126,7 +127,21 @@ def test_a_turn_that_starts_over_has_been_paid_for_all_the_same(scene: Scene) ->
     assert done.returncode == 1
     assert "2.00" in done.stdout
     (row,) = scene.runs()
-    assert row.verdict == Verdict.EXHAUSTED
+    assert (row.verdict, row.cost_usd) == (Verdict.EXHAUSTED, 2.0)
+
+
+def test_every_beginning_of_a_turn_is_paid_for(scene: Scene) -> None:
+    scene.project.configure(
+        agent={"backend": "tests.resuming_agent:dear"}, retry={"max_cost_usd": 5.0}
+    )
+    killed = [scene.atlas("retry", "--ai-fix")]
+    killed += [scene.atlas("resume", "--ai-fix") for _ in range(2)]
+    assert [one.returncode for one in killed] == [-signal.SIGKILL] * 3
+    done = scene.atlas("resume", "--ai-fix", "--json")
+    assert done.returncode == 1
+    document = json.loads(done.stdout)
+    assert (document["verdict"], document["cost_usd"]) == ("exhausted", 6.0)
+    assert document["final_error"] == "the budget of $5.00 is spent"
 
 
 @pytest.mark.parametrize("how", ["edit", "commit", "configuration", "gate"])

@@ -17,6 +17,11 @@ _COLUMNS = (
     " learning, mark, pruned"
 )
 _NEWEST = "ORDER BY started_at DESC, rowid DESC"
+_REVIEWS = (
+    "(SELECT total(json_extract(value, '$.cost_usd')) FROM outputs,"
+    " json_each(outputs.document, '$.results') WHERE outputs.run = runs.id)"
+)
+"""What the reviews of a run have cost; an ended one has no outputs."""
 
 
 def runs(
@@ -85,8 +90,9 @@ def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[
     Of those that were cut off, as far as the agent had told.
     """
     spent, dearest = connection.execute(
-        "SELECT total(iif(verdict NOT NULL, runs.cost_usd, told)), max(dearest) FROM runs"
-        " LEFT JOIN (SELECT run, total(coalesce(cost_usd, told_usd)) AS told,"
+        f"SELECT total(iif(verdict NOT NULL, runs.cost_usd, coalesce(told, 0) + {_REVIEWS})),"  # noqa: S608 - constants
+        " max(dearest) FROM runs"
+        " LEFT JOIN (SELECT run, total(coalesce(cost_usd, told_usd, 0) + lost_usd) AS told,"
         " max(coalesce(cost_usd, told_usd)) AS dearest FROM attempts GROUP BY run) ON run = id"
         " WHERE json_extract(asked, '$.batch') = ? AND id <> ?",
         (batch, but),
@@ -128,30 +134,34 @@ def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
         " WHERE run = ? AND attempt IS NULL ORDER BY number",
         (run_id,),
     )
+    query = f"SELECT {_REVIEWS} FROM runs WHERE id = ?"  # noqa: S608 - constants
+    (reviews_usd,) = connection.execute(query, (run_id,)).fetchone()
     return Remains(
         order=order_of(connection, run_id),
         validations=tuple(read(document, Validation) for (document,) in documents),
         attempts=attempts(connection, run_id),
         open_attempt=open_attempt(connection, run_id),
+        reviews_usd=reviews_usd,
     )
 
 
 def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | None:
     """The attempt of a run that was started and not finished."""
     found = connection.execute(
-        "SELECT number, snapshot, session_id, reply, told_usd FROM attempts"
+        "SELECT number, snapshot, session_id, reply,"
+        " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0) FROM attempts"
         " WHERE run = ? AND ended_at IS NULL",
         (run_id,),
     ).fetchone()
     if found is None:
         return None
-    number, snapshot, session_id, reply, told_usd = found
+    number, snapshot, session_id, reply, lost_usd = found
     return OpenAttempt(
         number=number,
         snapshot=snapshot,
         session_id=session_id,
         reply=read(reply, AgentReply) if reply else None,
-        told_usd=told_usd or 0.0,
+        lost_usd=lost_usd,
     )
 
 

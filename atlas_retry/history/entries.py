@@ -155,7 +155,8 @@ def _replied(to: sqlite3.Connection, run_id: str, event: AgentReplied) -> None:
 def _count_cost(to: sqlite3.Connection, run_id: str) -> None:
     to.execute(
         "UPDATE runs SET cost_usd ="
-        " (SELECT coalesce(sum(cost_usd), 0) FROM attempts WHERE run = runs.id) WHERE id = ?",
+        " (SELECT total(coalesce(cost_usd, 0) + lost_usd) FROM attempts WHERE run = runs.id)"
+        " WHERE id = ?",
         (run_id,),
     )
 
@@ -177,7 +178,8 @@ def _attempt_finished(to: sqlite3.Connection, run_id: str, attempt: Attempt, at:
     _write_rules(to, run_id, attempt)
     to.execute(
         "UPDATE attempts SET agent = ?, model = ?, session_id = ?, ended_at = ?, passed = ?,"
-        " cost_usd = ?, duration_ms = ?, validation = ?, document = ?, reply = NULL"
+        " cost_usd = ?, duration_ms = ?, validation = ?, document = ?, reply = NULL,"
+        " lost_usd = 0"
         " WHERE run = ? AND number = ?",
         (
             attempt.agent,

@@ -37,10 +37,18 @@ def interrupted(to: sqlite3.Connection, run: RunRow, reason: str) -> None:
 
 
 def continued(to: sqlite3.Connection, run: RunRow, at: str, spent_ms: int) -> None:
-    """A run that was cut off goes on; so long it had been running before."""
+    """A run that was cut off goes on; so long it had been running before.
+
+    What the turn had cost that was cut off is kept beside what it will cost from now on.
+    """
     with writing(to):
         to.execute(
             "UPDATE runs SET segment_at = ?, spent_ms = ? WHERE id = ?", (at, spent_ms, run.id)
+        )
+        to.execute(
+            "UPDATE attempts SET lost_usd = lost_usd + told_usd, told_usd = NULL"
+            " WHERE run = ? AND ended_at IS NULL AND reply IS NULL AND told_usd NOT NULL",
+            (run.id,),
         )
 
 

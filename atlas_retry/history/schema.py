@@ -131,5 +131,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) STRICT, WITHOUT ROWID
         """,
     ),
+    # what earlier beginnings of an attempt had cost, each of which was cut off
+    ("ALTER TABLE attempts ADD COLUMN lost_usd REAL NOT NULL DEFAULT 0",),
 )
 """Each is run once, in one transaction; `PRAGMA user_version` counts those that have been."""

@@ -83,13 +83,8 @@ class OpenAttempt(Struct, frozen=True, kw_only=True):
     session_id: str | None
     reply: AgentReply | None
     """The agent's turn, when it had come to its end: it is paid."""
-    told_usd: float = 0.0
-    """What the turn had cost, as far as the agent had told."""
-
-    @property
-    def lost_usd(self) -> float:
-        """What is paid and comes to nothing, because the turn has to be begun anew."""
-        return 0.0 if self.reply or self.session_id else self.told_usd
+    lost_usd: float = 0.0
+    """What each beginning of the turn had cost, as far as the agent had told; no reply holds it."""
 
 
 class Remains(Struct, frozen=True, kw_only=True):
@@ -100,6 +95,8 @@ class Remains(Struct, frozen=True, kw_only=True):
     """Before the first attempt: the baseline, and what the fixers made of it."""
     attempts: tuple[Attempt, ...]
     open_attempt: OpenAttempt | None
+    reviews_usd: float
+    """What all reviews have cost, those of the open attempt included."""
 
 
 class Transition(Struct, frozen=True, kw_only=True):
