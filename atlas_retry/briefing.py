@@ -12,7 +12,7 @@ from atlas_retry.model import Tree, Validation
 from atlas_retry.prompt import Brief
 from atlas_retry.redaction import clean, redact, secret_values
 from atlas_retry.scratch import laid_out
-from atlas_retry.settings import Settings
+from atlas_retry.settings import Settings, attempts_of_run
 from atlas_retry.site import Site, plan
 from atlas_retry.trace import traced
 
@@ -28,7 +28,8 @@ def first_brief(
         read=tree.read,
         paths=tree.paths,
         gates=settings.gates,
-        max_attempts=settings.retry.budget.attempts,
+        max_attempts=attempts_of_run(settings),
+        changed=workspace.changed_lines(root, settings.triage_baseline, environ=environ),
         protected=_worth_telling(judge.protected(root, settings), settings, tree),
         settings=settings.prompt,
         budget_chars=settings.context.max_chars,

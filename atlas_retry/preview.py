@@ -9,7 +9,7 @@ from atlas_retry import config, gates
 from atlas_retry.briefing import first_brief, traced_brief
 from atlas_retry.history import reading
 from atlas_retry.history.learning import recalled
-from atlas_retry.model import Gate, Validation
+from atlas_retry.model import Validation
 from atlas_retry.prompt import Brief, compose
 from atlas_retry.recorded import completed
 from atlas_retry.redaction import secret_values
@@ -19,34 +19,43 @@ from atlas_retry.site import Site, open_site, plan, validation_logs
 
 
 def preview(
-    root: Path, environ: Mapping[str, str], *, recorded: Recorded | None, max_chars: int | None
+    root: Path,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object],
+    *,
+    recorded: Recorded | None,
+    max_chars: int | None,
 ) -> str:
     """The first prompt for what fails, or a sentence that nothing does.
 
     With a recorded failure any folder will do: its configuration is used where it has one.
+    `overrides` are configuration keys, dotted, that flags set.
     Raises ConfigError, UsageError.
     """
-    brief = _recorded(root, environ, recorded) if recorded else _current(root, environ)
+    brief = (
+        _recorded(root, environ, overrides, recorded)
+        if recorded
+        else _current(open_site(root, environ, overrides))
+    )
     if brief.validation.success:
         return "nothing fails, so there is nothing to ask\n"
     return compose(replace(brief, budget_chars=max_chars or brief.budget_chars)).text
 
 
-def _recorded(root: Path, environ: Mapping[str, str], recorded: Recorded) -> Brief:
-    settings = _settings(root, environ, recorded.gates)
+def _recorded(
+    root: Path, environ: Mapping[str, str], overrides: Mapping[str, object], recorded: Recorded
+) -> Brief:
+    settings = (
+        config.load(root, environ=environ, overrides=overrides)
+        if config.is_configured(root)
+        else Settings(gates=recorded.gates)
+    )
     hidden = secret_values(environ)
     validation = completed(recorded.validation, root, settings, hidden)
     return first_brief(root, settings, environ, validation)
 
 
-def _settings(root: Path, environ: Mapping[str, str], known: tuple[Gate, ...]) -> Settings:
-    if config.is_configured(root):
-        return config.load(root, environ=environ, overrides={})
-    return Settings(gates=known)
-
-
-def _current(root: Path, environ: Mapping[str, str]) -> Brief:
-    site = open_site(root, environ)
+def _current(site: Site) -> Brief:
     logs = validation_logs(site)
     how = replace(plan(site, logs), flake_reruns=site.settings.retry.flake_reruns)
     validation = gates.validate(site.settings.gates, how)

@@ -135,3 +135,13 @@ def attempts_allowed(gate: Gate, *, flag: int | None = None, configured: int | N
     """
     told = (gate.max_retries, flag, configured, ATTEMPTS_BY_KIND.get(gate.kind))
     return next((limit for limit in told if limit is not None), DEFAULT_ATTEMPTS)
+
+
+def attempts_of_run(settings: Settings, *, flag: int | None = None) -> int:
+    """How many attempts a run may cost: those of its required gate that may cost the most."""
+    configured = settings.retry.attempts_configured
+    if (configured if flag is None else flag) == 0:
+        return 0
+    required = (gate for gate in settings.gates if gate.required)
+    allowed = (attempts_allowed(gate, flag=flag, configured=configured) for gate in required)
+    return max(allowed, default=0)

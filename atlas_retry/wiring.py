@@ -30,7 +30,7 @@ from atlas_retry.model import (
 from atlas_retry.prompt import Brief, compose
 from atlas_retry.purse import Purse
 from atlas_retry.redaction import redact, secret_values
-from atlas_retry.settings import GuardMode, attempts_allowed
+from atlas_retry.settings import GuardMode, attempts_of_run
 from atlas_retry.site import Site, failing_gates, plan, remember
 from atlas_retry.triage import against_baseline
 
@@ -61,20 +61,13 @@ def run_folder(site: Site, run_id: str) -> RunFolder:
 
 def limits(site: Site, *, with_agent: bool, attempts_flag: int | None) -> Limits:
     """What a run in this site may spend; the attempts of all gates bound those of the run."""
-    configured = site.settings.retry.attempts_configured
-    said = attempts_flag if attempts_flag is not None else configured
-    allowed = [
-        attempts_allowed(gate, flag=attempts_flag, configured=configured)
-        for gate in site.settings.gates
-        if gate.required
-    ]
-    attempts = 0 if said == 0 else max(allowed, default=0)
+    attempts = attempts_of_run(site.settings, flag=attempts_flag)
     return Limits(
         budget=replace(site.settings.retry.budget, attempts=attempts),
         gates=site.settings.gates,
         with_agent=with_agent,
         attempts_flag=attempts_flag,
-        attempts_configured=configured,
+        attempts_configured=site.settings.retry.attempts_configured,
     )
 
 

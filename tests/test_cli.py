@@ -33,7 +33,8 @@ def project(tmp_path: Path, environ: dict[str, str]) -> Project:
     return make_project(tmp_path, environ)
 
 
-def atlas(project: Project, *arguments: str, **variables: str) -> Ended:
+def atlas(project: Project, *arguments: str, said: str = "", **variables: str) -> Ended:
+    """`said` is what stands on its standard input."""
     done = subprocess.run(
         (sys.executable, "-m", "atlas_retry", *arguments),
         cwd=project.root,
@@ -41,7 +42,7 @@ def atlas(project: Project, *arguments: str, **variables: str) -> Ended:
         check=False,
         capture_output=True,
         text=True,
-        stdin=subprocess.DEVNULL,
+        input=said,
         timeout=LIMIT_S,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
@@ -234,6 +235,28 @@ def test_dry_run_shows_the_prompt_and_asks_nobody(project: Project) -> None:
     ended = atlas(project, "retry", ".", "--ai-fix", "--dry-run")
     assert "Previous validation failed" in ended.out
     assert (project.root / "calc.py").read_text() != FIXED
+
+
+def test_dry_run_heeds_the_flags_and_a_record_on_standard_input(project: Project) -> None:
+    report = atlas(project, "validate", "--json").out
+    words = ("retry", ".", "--dry-run", "--max-attempts", "5", "--from", "-")
+    ended = atlas(project, *words, said=report)
+    assert ended.code == 0, ended.err
+    assert "Previous validation failed" in ended.out
+    assert ended.out.rstrip().endswith("Attempt 1 of 5.")
+
+
+@pytest.mark.parametrize("option", [("--json",), ("--report", "json=told.json")])
+def test_a_prompt_is_no_report(option: tuple[str, ...], project: Project) -> None:
+    ended = atlas(project, "retry", ".", "--dry-run", *option)
+    assert (ended.code, ended.out) == (2, "")
+
+
+def test_what_resume_asks_of_a_person_is_no_json(project: Project) -> None:
+    assert atlas(project, "retry", ".").code == 1
+    ended = atlas(project, "resume", "--json")
+    assert (ended.code, ended.out) == (1, "")
+    assert "next: atlas resume" in ended.err
 
 
 def test_only_one_kind_or_name_runs(project: Project) -> None:

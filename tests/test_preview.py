@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from atlas_retry.preview import preview
-from tests.projects import WORSE, Project, make_project
+from tests.projects import FIXED, UNITTEST, WORSE, Project, make_project
 
 
 def shown(project: Project) -> str:
-    return preview(project.root, project.environ, recorded=None, max_chars=None)
+    return preview(project.root, project.environ, {}, recorded=None, max_chars=None)
 
 
 def lasting(prompt: str) -> str:
@@ -31,4 +31,15 @@ def test_it_is_the_prompt_of_the_run_with_what_is_protected_and_what_was_learned
     assert "May not be touched: contract/**, .atlas/**" in before
     assert "times, it should be times" in before
     sent = Path(outcome.attempts[0].prompt_path or "").read_text()
+    assert lasting(before) == lasting(sent)
+
+
+def test_it_counts_attempts_as_the_run_does(tmp_path: Path, environ: dict[str, str]) -> None:
+    project = make_project(tmp_path, environ)
+    project.configure(validation={"test": [{"run": UNITTEST, "max_retries": 5}]})
+    project.attempt(1, {"calc.py": FIXED})
+    before = shown(project)
+    (attempt,) = project.retry().attempts
+    sent = Path(attempt.prompt_path or "").read_text()
+    assert "Attempt 1 of 5." in before
     assert lasting(before) == lasting(sent)

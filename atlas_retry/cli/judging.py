@@ -36,7 +36,7 @@ def prompt(
 
     (folder,) = find([workspace], Path.cwd(), os.environ)
     recorded = output.recorded(start_from)
-    text = preview(folder, os.environ, recorded=recorded, max_chars=max_chars)
+    text = preview(folder, os.environ, {}, recorded=recorded, max_chars=max_chars)
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     return 0
 

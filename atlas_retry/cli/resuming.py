@@ -13,6 +13,7 @@ from atlas_retry.errors import AtlasError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TextIO
 
     from atlas_retry.batch import Finished
     from atlas_retry.events import Emit
@@ -54,8 +55,8 @@ def resume(
         print("there is nothing to resume", file=sys.stderr if json else sys.stdout)
         return OK
     if not ai_fix and not every and (rows[0].with_agent or not rows[0].is_open):
-        if not _is_asked_by_a_person():
-            return _say_how(rows[0])
+        if json or not _is_asked_by_a_person():
+            return _say_how(rows[0], sys.stderr if json else sys.stdout)
         ai_fix = _answer(rows[0])
         if not ai_fix:
             return FAILED
@@ -155,12 +156,12 @@ def _is_asked_by_a_person() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
 
 
-def _say_how(row: "RunRow") -> int:
+def _say_how(row: "RunRow", to: "TextIO") -> int:
     from atlas_retry.history import telling  # noqa: PLC0415 - start-up
 
-    print(f"run {row.id} in {row.root}: {telling.state_of(row)}")
-    print(f"next: atlas resume {row.root} --ai-fix")
-    print(f"back: atlas undo {row.id}")
+    print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
+    print(f"next: atlas resume {row.root} --ai-fix", file=to)
+    print(f"back: atlas undo {row.id}", file=to)
     return FAILED
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from atlas_retry.batch import Done
-from atlas_retry.cli.output import on_github, publish, recorded
+from atlas_retry.batch import Asked, Done
+from atlas_retry.cli.output import on_github, publish
 from atlas_retry.cli.runs import EXIT_CODES
 from atlas_retry.many import labels
 from atlas_retry.model import Outcome
@@ -22,10 +22,11 @@ def told_run(outcome: Outcome, *, verbosity: int) -> Iterator[Line]:
     yield from outcome_summary(outcome)
 
 
-def write_prompts(roots: Sequence[Path], environ: Mapping[str, str], start: Path | None) -> int:
+def write_prompts(roots: Sequence[Path], environ: Mapping[str, str], asked: Asked) -> int:
     """What `--dry-run` shows: the first prompt of each workspace."""
     for root in roots:
-        print(preview(root, environ, recorded=recorded(start), max_chars=None), end="")
+        text = preview(root, environ, asked.overrides, recorded=asked.recorded, max_chars=None)
+        print(text, end="")
     return 0
 
 

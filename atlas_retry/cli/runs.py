@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from atlas_retry.cli import options
+from atlas_retry.errors import UsageError
 from atlas_retry.model import Verdict
 
 EXIT_CODES = {
@@ -76,6 +77,11 @@ def retry(
     from atlas_retry import batch, many  # noqa: PLC0415 - start-up
     from atlas_retry.cli import output, run_output  # noqa: PLC0415 - start-up
 
+    if dry_run and (json or report):
+        raise UsageError(
+            "--dry-run shows prompts: there is nothing to report",
+            remedy="leave out --json and --report",
+        )
     targets = output.targets(report or [])
     asked = batch.Asked(
         ai_fix=ai_fix,
@@ -97,7 +103,7 @@ def retry(
     level = options.verbosity(quiet, verbose)
     roots = many.find(workspaces or [], Path.cwd(), os.environ, every=every)
     if dry_run:
-        return run_output.write_prompts(roots, os.environ, start_from)
+        return run_output.write_prompts(roots, os.environ, asked)
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
     ) as shown:
