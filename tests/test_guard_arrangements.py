@@ -406,3 +406,9 @@ MAKE_CHANGES = {
 def test_make_is_read_by_what_it_runs(name: str) -> None:
     after, refused = MAKE_CHANGES[name]
     assert bool(judged({**CONFIG, "Makefile": MAKE}, after, failed("make test"))) is refused
+
+
+@pytest.mark.parametrize(("name", "refused"), [("test-money.py", True), ("test_cash.py", False)])
+def test_a_test_file_keeps_a_name_that_runners_import(name: str, refused: bool) -> None:
+    found = judged(BASE, {FILE: "", f"tests/{name}": BASE[FILE]})
+    assert bool(found) is refused, [v.detail for v in found]

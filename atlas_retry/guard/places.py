@@ -15,7 +15,7 @@ _TEST_NAME = re.compile(
     r"|tests?\.(py|rs|rb|js|ts)|conftest\.py|.*\.bats|.*\.snap)$"
 )
 _COLLECTED = {
-    ".py": re.compile(r"^(test.*|.*_test|tests)\.py$"),
+    ".py": re.compile(r"^(test_.*|.*_test|test\w*)\.py$"),
     ".go": re.compile(r"_test\.go$"),
     ".java": re.compile(r"^(Test.*|.*Tests?|.*TestCase|.*IT|.*Spec)\.java$"),
 }

@@ -90,7 +90,11 @@ def suppressions(scene: Scene) -> Iterator[Finding]:
                 narrowed[blanket] -= 1
                 continue
             shown = key.replace("\t", " ").strip()
-            yield Finding(path=path, line=line, detail=f"a suppression was added: {shown}")
+            yield Finding(
+                path=path,
+                line=line,
+                detail=f"a suppression was added: {shown}; there may be fewer, not more",
+            )
 
 
 def _found(path: str, source: bytes | None) -> list[tuple[str, int]]:
