@@ -117,6 +117,14 @@ def test_a_trace_ranks_first() -> None:
     )
 
 
+def test_what_somebody_has_just_changed_ranks_above_the_rest_and_says_so() -> None:
+    changed = {"src/shop/cart.py": (range(8, 9),)}
+    prompt = compose(replace(brief_of(TESTED), changed=changed))
+    ranking = [entry.split()[1] for entry in prompt.ranking]
+    assert ranking.index("Cart.add") < ranking.index("Cart.total")
+    assert "just changed" in prompt.text
+
+
 def test_an_undefined_name_brings_the_imports_and_what_has_a_similar_name() -> None:
     prompt = compose(brief_of(LINTED))
     assert "from .money import rounded" in prompt.text

@@ -1,6 +1,6 @@
 """What a prompt is made of and what comes out. Values only."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, field
 
@@ -48,6 +48,8 @@ class Brief(Struct, frozen=True, kw_only=True):
     learnings: tuple[str, ...] = ()
     trace: tuple[Traced, ...] = ()
     """Functions that the failing tests execute, most suspect first; empty: nothing was traced."""
+    changed: Mapping[str, tuple[range, ...]] = field(default_factory=dict)
+    """Lines by path that somebody has just changed."""
     settings: PromptSettings = field(default_factory=PromptSettings)
     budget_chars: int = DEFAULT_BUDGET_CHARS
     error_chars: int = DEFAULT_ERROR_CHARS

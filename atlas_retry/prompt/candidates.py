@@ -12,7 +12,7 @@ from atlas_retry.prompt.complaints import NO_NAME, named_at_fault
 from atlas_retry.prompt.failing import FailingTest, involved_files, known_path, locate
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project
-from atlas_retry.prompt.suspects import Suspect, suspects
+from atlas_retry.prompt.suspects import Changed, Suspect, suspects
 from atlas_retry.syntax import ScopeKind
 
 MAX_TESTS = 24
@@ -35,7 +35,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 def candidates(
-    results: tuple[GateResult, ...], project: Project, trace: tuple[Traced, ...] = ()
+    results: tuple[GateResult, ...],
+    project: Project,
+    trace: tuple[Traced, ...],
+    changed: Changed,
 ) -> tuple[Candidate, ...]:
     """Everything worth showing, likeliest first; each passage with its marks."""
     tested = _diagnostics(results, testing=True)
@@ -46,7 +49,7 @@ def candidates(
         graph = Graph(project, _starts(tested, project))
         tests = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_TESTS])
         found += _own_sources(tests, project)
-        found += _scored(suspects(tests, graph, trace), project)
+        found += _scored(suspects(tests, graph, trace, changed), project)
         _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))

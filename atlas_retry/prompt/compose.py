@@ -60,7 +60,7 @@ def compose(brief: Brief) -> Prompt:
     """
     results = _failed(brief)
     project = Project(brief.read, brief.paths)
-    found = candidates(results, project, brief.trace)
+    found = candidates(results, project, brief.trace, brief.changed)
     budget = max(brief.budget_chars, 0)
     parts = _fixed(brief, results, budget)
     room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS

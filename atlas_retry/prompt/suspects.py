@@ -1,17 +1,13 @@
-"""Ranks the definitions that may be at fault for failing tests. Guesses; says what each rests on.
-
-The weights were fitted by maximum likelihood to 233 seeded faults of 32 Python projects and
-rounded. Fitted without the projects that are asked about, they have the fault among the first
-2,300 characters of code in half of the cases; what a trace weighs was tried out on the same.
-"""
+"""Ranks definitions that may be at fault for failing tests. Guesses; says what each rests on."""
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from atlas_retry.prompt.brief import Traced
+from atlas_retry.prompt.evidence import Evidence, rating
 from atlas_retry.prompt.failing import FailingTest, passing
 from atlas_retry.prompt.flow import Edges, Weights, all_lines, led_to, mean, ochiai, spread
 from atlas_retry.prompt.graph import Graph, Spot
@@ -45,78 +41,9 @@ class Suspect(Struct, frozen=True, kw_only=True):
     """Lines of it that a traceback names."""
 
 
-class Evidence(Struct, frozen=True, kw_only=True):
-    """What speaks for a definition; each figure grows with the likelihood or falls with it."""
-
-    reach: float
-    """Logarithm of how strongly the failing tests lead to it."""
-    blame: float
-    """Share of the failing tests in all that lead to it."""
-    words: float
-    name: float
-    stem: float
-    frame: float
-    """In a traceback, 1 for the innermost."""
-    owner: float
-    """Its class is named by the test."""
-    size: float
-    """Logarithm of its lines: long ones hold more faults."""
-    used: float
-    """Logarithm of how many use it: what all use is seldom broken for one."""
-    is_class: float
-    in_tests: float
-    traced: float
-    quoted: float
-    """It mentions the names that the messages quote."""
-    pressing: float
-    """As `words`, of the messages and failing lines only."""
-    said: float
-    """Its name is said by the failing tests."""
-    storing: float
-    """It sets what the failing lines read."""
-    near: float
-    """Logarithm of how strongly the innermost frames lead to it."""
-    home: float
-    """In the file of an innermost frame."""
-    kin: float
-    """In the class of an innermost frame."""
-    blamed: float
-    """The interpreter's message points at it."""
-    empty: float
-    """It may return None, and the messages speak of None."""
-    slip: float
-    """Something in it looks unfinished."""
-    spectrum: float
-    """Ochiai's figure: reached by the failing tests, not by the passing ones."""
-
-
-WEIGHTS = Evidence(
-    reach=0.3,
-    blame=0.85,
-    words=1.0,
-    name=0.45,
-    stem=0.15,
-    frame=0.3,
-    owner=0.45,
-    size=0.1,
-    used=-0.15,
-    is_class=-0.85,
-    in_tests=-2.0,
-    traced=12.0,
-    quoted=0.65,
-    pressing=1.25,
-    said=1.0,
-    storing=0.7,
-    near=0.15,
-    home=0.8,
-    kin=0.35,
-    blamed=1.4,
-    empty=1.1,
-    slip=1.8,
-    spectrum=0.55,
-)
 FLOOR = 1e-4
 FRAME_FADE = 0.75
+Changed = Mapping[str, tuple[range, ...]]
 Framed = dict[Spot, tuple[tuple[int, ...], float]]
 
 
@@ -141,14 +68,24 @@ class _Scene(Struct, frozen=True, kw_only=True):
     noneness: float
     """Share of the tests that speak of None."""
     oddities: dict[Spot, tuple[Slip, ...]]
+    changed: Changed
+
+    def touches(self, spot: Spot) -> bool:
+        """Whether somebody has just changed it."""
+        first, last = spot.scope.start_line, spot.scope.end_line
+        changed = self.changed.get(spot.path, ())
+        return any(lines.start <= last and first < lines.stop for lines in changed)
 
 
 def suspects(
-    tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ...] = ()
+    tests: tuple[FailingTest, ...],
+    graph: Graph,
+    trace: tuple[Traced, ...],
+    changed: Changed,
 ) -> tuple[Suspect, ...]:
     """Candidates, likeliest first."""
-    scene = _scene(tests, graph, trace)
-    rated = {spot: _rating(gathered) for spot, gathered in evidence(tests, scene)}
+    scene = _scene(tests, graph, trace, changed)
+    rated = {spot: rating(gathered) for spot, gathered in evidence(tests, scene)}
     top = max(rated.values(), default=0.0)
     chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
     whole = sum(chances.values()) or 1.0
@@ -164,7 +101,9 @@ def suspects(
     return tuple(sorted(found, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
 
 
-def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ...]) -> _Scene:
+def _scene(
+    tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ...], changed: Changed
+) -> _Scene:
     inference = Inference(graph)
     edges = resolved(inference)
     others = passing(tests, graph)
@@ -194,6 +133,7 @@ def _scene(tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ..
         blamed=blamed(told, graph),
         noneness=sum(tells_none(messages((test,))) for test in tests) / len(tests),
         oddities=oddities({*failing, *near}, inference),
+        changed=changed,
     )
 
 
@@ -268,6 +208,7 @@ def _evidence(spot: Spot, scene: _Scene) -> Evidence:
         blamed=scene.blamed.get(spot, 0.0),
         empty=scene.noneness * may_be_none(scene.graph.body(spot)) if reach else 0.0,
         slip=sum(slip.weight for slip in scene.oddities.get(spot, ())),
+        touched=float(scene.touches(spot)),
         spectrum=scene.spectrum.get(spot, 0.0),
     )
 
@@ -277,15 +218,10 @@ def _is_kin(spot: Spot, other: Spot) -> bool:
     return spot.path == other.path and own is not None and own == others
 
 
-def _rating(gathered: Evidence) -> float:
-    return sum(
-        float(getattr(gathered, name) * getattr(WEIGHTS, name))
-        for name in Evidence.__struct_fields__
-    )
-
-
 def _why(spot: Spot, scene: _Scene) -> str:
-    return "; ".join((_way(spot, scene), *(slip.what for slip in scene.oddities.get(spot, ()))))
+    told = ["just changed"] if scene.touches(spot) else []
+    told += [slip.what for slip in scene.oddities.get(spot, ())]
+    return "; ".join((_way(spot, scene), *told))
 
 
 def _way(spot: Spot, scene: _Scene) -> str:

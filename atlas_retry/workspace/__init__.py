@@ -10,6 +10,7 @@ from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.lock import Holder, holder, lock
 from atlas_retry.workspace.plain import PlainFolder
 from atlas_retry.workspace.putback import moved_git, put_back_git
+from atlas_retry.workspace.recent import changed_lines
 from atlas_retry.workspace.restore import Restored, conflicts, restore
 from atlas_retry.workspace.shadow import compact, drop, keep, kept
 from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
@@ -41,6 +42,7 @@ __all__ = [
     "Workspace",
     "Worktree",
     "add_worktree",
+    "changed_lines",
     "changes",
     "compact",
     "conflicts",

@@ -1,0 +1,53 @@
+"""Lines that are new, compared with a commit: what somebody has just changed."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.workspace import changed_lines
+from tests.repositories import ENVIRON, git, write
+
+
+def changed(root: Path, base: str | None = None) -> dict[str, list[int]]:
+    found = changed_lines(root, base, environ=ENVIRON)
+    return {path: [line for lines in ranges for line in lines] for path, ranges in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n", [2]),
+        ("a\nb\nc\n", "a\nb\nx\ny\nc\n", [3, 4]),
+        ("a\nb\nc\n", "a\nc\n", [1, 2]),
+        ("a\r\nb\r\n", "a\nB\n", [2]),
+    ],
+    ids=["replaced", "added", "taken out", "with other line ends"],
+)
+def test_lines_count_that_are_not_committed(
+    root: Path, before: str, after: str, lines: list[int]
+) -> None:
+    write(root, "src/new.py", before)
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "before")
+    write(root, "src/new.py", after)
+    assert changed(root) == {"src/new.py": lines}
+
+
+def test_a_file_that_git_does_not_know_is_new_as_a_whole(root: Path) -> None:
+    write(root, "src/new.py", "a\nb\n")
+    assert changed(root) == {"src/new.py": [1, 2]}
+
+
+def test_where_all_is_committed_the_last_commit_counts(root: Path) -> None:
+    write(root, "src/new.py", "a\nb\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "new")
+    assert changed(root) == {"src/new.py": [1, 2]}
+    assert changed(root, "HEAD") == {}
+
+
+def test_without_git_or_a_commit_nothing_is_known(tmp_path: Path, root: Path) -> None:
+    assert changed(tmp_path) == {}
+    assert changed(root, "no-such-commit") == {}
+    git(tmp_path, "init", "-q", "empty")
+    assert changed(tmp_path / "empty") == {}
