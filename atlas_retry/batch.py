@@ -119,17 +119,23 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
 def run_one(site: Site, asked: Asked, emit: Emit, purse: Purse | None = None) -> Outcome:
     """One run under the workspace's lock, every event of it in its log.
 
-    `purse` is what several runs share. Raises WorkspaceError where somebody else has the lock, or
-    git is in the middle of something and nobody forced it.
+    `purse` is what several runs share. Raises WorkspaceError where somebody else has the lock, and
+    as `refuse_begun`.
     """
-    if site.git.in_progress and not asked.force:
-        raise WorkspaceError(
-            f"git is in the middle of {_begun(site)} in {site.root}: what is half done there would "
-            "be taken for the failure",
-            remedy="finish it or give it up (git status says how), or say --force",
-        )
+    refuse_begun(site.git, asked)
     with workspace.lock(site.git):
         return run_locked(site, asked, emit, purse=purse)
+
+
+def refuse_begun(git: workspace.Workspace, asked: Asked) -> None:
+    """Raise WorkspaceError where git is in the middle of something and nobody forced the run."""
+    if git.in_progress and not asked.force:
+        raise WorkspaceError(
+            f"git is in the middle of {_begun(git)} in {git.root}: what is half done there would "
+            "be taken for the failure",
+            remedy="finish it or give it up (git status says how), or: "
+            f"atlas retry {git.root} --force",
+        )
 
 
 class GoingOn(Struct, frozen=True, kw_only=True):
@@ -234,12 +240,14 @@ def _name_unfinished(site: Site, journal: history.Journal, told: Emit, run_id: s
 def _name_begun(site: Site, told: Emit) -> None:
     """An agent may take conflict markers for the failure: whoever is in the middle hears of it."""
     if site.git.in_progress:
-        text = f"git is in the middle of {_begun(site)}: it stays as it is, and so does its state"
+        text = (
+            f"git is in the middle of {_begun(site.git)}: it stays as it is, and so does its state"
+        )
         told(Notice(level=Level.WARNING, text=text))
 
 
-def _begun(site: Site) -> str:
-    return " and ".join(site.git.in_progress)
+def _begun(git: workspace.Workspace) -> str:
+    return " and ".join(git.in_progress)
 
 
 def _journey(

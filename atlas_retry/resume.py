@@ -45,7 +45,8 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
 
     Where nothing had been asked of an agent yet it starts over, as a run of its own. Raises
     UsageError where the run may spend money and `ai_fix` does not allow it; WorkspaceError, with
-    the difference, where the workspace or its gates are not as it knew them.
+    the difference, where the workspace or its gates are not as it knew them, and as
+    `batch.refuse_begun`.
     """
     with history.reading(state.home(environ)) as connection:
         remains = archive.remains(connection, run.id)
@@ -60,10 +61,12 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
         overrides=order.overrides,
         attempts_flag=order.attempts_flag,
         allow=order.allow,
+        force=order.force,
         batch=order.batch,
     )
     home = state.home(environ)
     git = workspace.open_workspace(Path(run.root), home, environ=environ)
+    batch.refuse_begun(git, asked)
     with workspace.lock(git):
         scene = _Scene(
             git=git,

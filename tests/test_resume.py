@@ -106,6 +106,22 @@ def test_a_turn_that_is_over_is_not_paid_again(scene: Scene) -> None:
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
 
 
+def test_nothing_starts_over_in_the_middle_of_a_merge(scene: Scene) -> None:
+    kill = (
+        f"[ -e {scene.notes}/once ] || {{ touch {scene.notes}/once; kill -KILL $PPID; sleep 9; }}"
+    )
+    scene.agent(FIX, validation={"test": [{"name": "deadly", "run": kill}, UNITTEST]})
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    merge = scene.project.root / ".git" / "MERGE_HEAD"
+    merge.write_text(git(scene.project.root, "rev-parse", "HEAD", environ=scene.environ))
+    refused = scene.atlas("resume", "--ai-fix")
+    assert refused.returncode == 3
+    assert "git is in the middle of a merge" in refused.stderr
+    assert scene.calc.read_text() == CALC
+    merge.unlink()
+    assert scene.atlas("resume", "--ai-fix").returncode == 0
+
+
 def test_a_conversation_goes_on_with_its_edits_in_place(scene: Scene) -> None:
     scene.project.configure(
         agent={"backend": "tests.resuming_agent:factory", "path": str(scene.notes)}
