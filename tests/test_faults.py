@@ -131,6 +131,25 @@ def test_a_report_for_which_there_is_no_room_is_told_and_nothing_is_clean(projec
     assert "a report cannot be written: /dev/full (No space left on device)" in ended.err
 
 
+def test_what_standard_output_has_no_room_for_is_told_to_be_lost(project: Project) -> None:
+    gates(project, "true")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            (sys.executable, "-m", "atlas_retry", "validate", "--json"),
+            cwd=project.root,
+            env=project.environ,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    assert done.returncode == 3
+    assert "standard output cannot be written" in done.stderr
+    assert "No space left on device" in done.stderr
+
+
 def test_a_report_that_can_be_nowhere_is_refused_before_a_gate_runs(project: Project) -> None:
     gates(project, "touch ran")
     ended = atlas(project, "validate", "--report", "json=calc.py/report.json")

@@ -19,7 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     streams.settle()
     code = _exit_code(arguments)
     gc.freeze()  # Python ends by collecting all there is, three times: a tenth of a short command
-    sys.exit(BROKEN if streams.no_room() and code == 0 else code)
+    if why := streams.lost():
+        _tell(
+            AtlasError(f"standard output cannot be written, and what it should hold is lost: {why}")
+        )
+    sys.exit(BROKEN if why and code == 0 else code)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:

@@ -62,8 +62,9 @@ def escaped(error: UnicodeError) -> tuple[str, int]:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4)), error.end
 
 
-def no_room() -> bool:
-    """Whether something said on stdout is lost although somebody may have waited for it."""
+def lost() -> str | None:
+    """Why something said on stdout is lost although somebody may have waited for it."""
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
-    return isinstance(raw, _Lossy) and raw.lost not in {None, errno.EPIPE}
+    why = raw.lost if isinstance(raw, _Lossy) else None
+    return None if why in {None, errno.EPIPE} else os.strerror(why)
