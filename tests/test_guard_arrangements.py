@@ -412,3 +412,11 @@ def test_make_is_read_by_what_it_runs(name: str) -> None:
 def test_a_test_file_keeps_a_name_that_runners_import(name: str, refused: bool) -> None:
     found = judged(BASE, {FILE: "", f"tests/{name}": BASE[FILE]})
     assert bool(found) is refused, [v.detail for v in found]
+
+
+@pytest.mark.parametrize(
+    ("comment", "refused"), [("yamllint disable", True), ("nolint's place", False)]
+)
+def test_settings_may_speak_of_suppressions(comment: str, refused: bool) -> None:
+    base = {"deploy.yaml": "a: 1\n"}
+    assert bool(judged(base, {"deploy.yaml": f"# {comment}\na: 1\n"})) is refused

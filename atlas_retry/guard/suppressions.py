@@ -61,6 +61,8 @@ _ATTRIBUTES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("pragma", re.compile(r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored\s+\"([^\"]+)")),
     ("pragma", re.compile(r"#\s*pragma\s+warning\s*\(?\s*disable\s*:?\s*([\w, ]+)")),
 )
+_OF_DATA = frozenset({"other linter", "security off", "formatter off", "eslint-disable"})
+"""What comments of data and prose can silence; the rest they can only speak of."""
 _OWN_LINTERS = frozenset(
     (".yml", ".yaml", ".md", ".tf", ".toml", ".css", ".scss", ".html", ".sql", ".proto", ".cfg")
 )
@@ -103,8 +105,10 @@ def _found(path: str, source: bytes | None) -> list[tuple[str, int]]:
                               or places.name(path) in ("Dockerfile", "Makefile")):  # fmt: skip
         return []
     found: list[tuple[str, int]] = []
+    of_data = places.suffix(path) in _OWN_LINTERS
+    patterns = [row for row in _PATTERNS if not of_data or row[0] in _OF_DATA]
     for text, line in _comments(path, source):
-        for kind, pattern in _PATTERNS:
+        for kind, pattern in patterns:
             for match in pattern.finditer(text):
                 found += [(f"{kind}\t{code}", line) for code in _codes(match[1])]
     code = source.decode("utf-8", "replace")
