@@ -92,6 +92,8 @@ class Done(Struct, frozen=True, kw_only=True):
     """In the order they were asked for."""
     not_started: tuple[str, ...] = ()
     """Absolute paths."""
+    next_command: str = ""
+    """What starts those."""
     cascade: Cascade = field(default_factory=Cascade)
 
 

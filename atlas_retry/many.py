@@ -14,6 +14,7 @@ from atlas_retry.batch import Asked, Done, Finished
 from atlas_retry.cascade import detect
 from atlas_retry.errors import AtlasError, ConfigError, UsageError
 from atlas_retry.events import Emit, Event, Notice, WorkspaceFinished
+from atlas_retry.history import Order
 from atlas_retry.model import Level, Outcome, Validation, Verdict, WorkspaceFacts
 from atlas_retry.purse import Purse
 from atlas_retry.reports.documents import Cascade
@@ -72,10 +73,10 @@ def run(
 ) -> Done:
     """Run every workspace, `jobs` at a time; what is not started is kept for `atlas resume --all`.
 
-    An error ends a batch of one; of several it is how that workspace ended. Raises Interrupted
-    after all have ended.
+    An error ends a batch of one that begins; else it is how that workspace ended. Raises
+    Interrupted after all have ended.
     """
-    if len(folders) == 1:
+    if len(folders) == 1 and asked.batch is None:
         site = batch.site_of(folders[0], asked, environ)
         outcome = batch.run_one(site, asked, emit)
         _keep(folders, (), asked, environ)
@@ -101,10 +102,13 @@ def run(
         left = tuple(queue)
         _keep(folders, left, asked, environ)
         if left:
-            course.emit(_not_started([crew.labels[folder] for folder in left]))
+            course.emit(
+                _not_started([crew.labels[folder] for folder in left], _next(ai_fix=asked.ai_fix))
+            )
     return Done(
         finished=tuple(course.finished[folder] for folder in folders if folder in course.finished),
         not_started=tuple(str(folder) for folder in left),
+        next_command=_next(ai_fix=asked.ai_fix),
         cascade=course.cascade,
     )
 
@@ -118,24 +122,45 @@ def go_on(
 ) -> Done:
     """Run what earlier batches have not started, each as it was asked for, until one pauses again.
 
-    `ai_fix` asks for the agent where the batch had not.
+    `ai_fix` asks for the agent where the batch had not; without it those wait on that may spend
+    money.
     """
     finished: list[Finished] = []
+    unpaid: list[Path] = []
+    left: list[Path] = []
     done = Done(finished=())
     for order, group in groupby(waiting, key=lambda one: one.order):
         folders = [Path(one.root) for one in group if Path(one.root).is_dir()]
-        if folders and not done.not_started:
-            asked = Asked(
-                ai_fix=ai_fix or order.ai_fix,
-                overrides=order.overrides,
-                attempts_flag=order.attempts_flag,
-                allow=order.allow,
-                force=order.force,
-                batch=order.batch,
-            )
-            done = run(folders, asked, environ, emit)
+        if order.ai_fix and not ai_fix:
+            unpaid += folders
+        elif done.not_started:
+            left += folders
+        elif folders:
+            done = run(folders, _asked_again(order, ai_fix=ai_fix), environ, emit)
             finished += done.finished
-    return replace(done, finished=tuple(finished))
+    if unpaid:
+        emit(_not_started([*labels(unpaid).values()], _next(ai_fix=True)))
+    return replace(
+        done,
+        finished=tuple(finished),
+        not_started=(*done.not_started, *map(str, (*left, *unpaid))),
+        next_command=_next(ai_fix=ai_fix or bool(unpaid)),
+    )
+
+
+def _asked_again(order: Order, *, ai_fix: bool) -> Asked:
+    return Asked(
+        ai_fix=ai_fix or order.ai_fix,
+        overrides=order.overrides,
+        attempts_flag=order.attempts_flag,
+        allow=order.allow,
+        force=order.force,
+        batch=order.batch,
+    )
+
+
+def _next(*, ai_fix: bool) -> str:
+    return f"{GO_ON} --ai-fix" if ai_fix else GO_ON
 
 
 def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSettings:
@@ -250,6 +275,6 @@ def _keep(
     )
 
 
-def _not_started(names: Sequence[str]) -> Notice:
-    text = f"not started: {', '.join(names)}. Go on: {GO_ON}"
+def _not_started(names: Sequence[str], command: str) -> Notice:
+    text = f"not started: {', '.join(names)}. Go on: {command}"
     return Notice(level=Level.WARNING, text=text)

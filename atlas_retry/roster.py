@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from atlas_retry.batch import Done
-from atlas_retry.many import GO_ON, labels
+from atlas_retry.many import labels
 from atlas_retry.units import usd
 from atlas_retry.wording import Line, failure_lines, headline, printable
 
@@ -57,7 +57,7 @@ def _next(done: Done, verbosity: int) -> Iterator[Line]:
         more = len(done.not_started) - len(shown)
         tail = f" and {more} more (-v shows all)" if more else ""
         yield f"not started: {', '.join(map(printable, shown))}{tail}", ""
-        yield f"next: {GO_ON}", "code"
+        yield f"next: {done.next_command}", "code"
     for one in done.finished:
         if one.outcome.remedy and verbosity >= 0:
             yield f"next: {one.outcome.remedy}", "code"

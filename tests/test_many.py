@@ -202,6 +202,32 @@ def test_a_batch_that_goes_on_has_what_is_left_of_its_budget(yard: Yard, left: s
     assert [run["cost_usd"] for run in runs] == [0.0] * len(left)
 
 
+def test_what_is_not_started_spends_nothing_without_ai_fix(yard: Yard) -> None:
+    yard.make("b", "c", "d", "e", retry={"max_ai_retry_attempts": 1})
+    yard.script("worse", cost_usd=1.0)
+    first = yard.run("b", "c", "d", "e", ai_fix=True, jobs=1)
+    assert len(first.not_started) == 1
+    again = yard.atlas("resume", "--all", "--json")
+    assert again.returncode == 1
+    document = json.loads(again.stdout)
+    assert (document["runs"], document["not_started"]) == ([], list(first.not_started))
+    assert "not started: e. Go on: atlas resume --all --ai-fix" in again.stderr
+    assert yard.waiting() == ["e"]
+
+
+def test_one_that_is_left_and_cannot_be_opened_stops_no_other(yard: Yard) -> None:
+    yard.make(*"bcdef")
+    yard.run("b", "c", "d", "e", jobs=1)
+    yard.run("b", "c", "d", "f", jobs=1)
+    (yard.folder / "e" / ".atlas" / "config.yaml").write_text("nope: 1\n")
+    (yard.folder / "f" / "state.txt").write_text("good\n")
+    again = yard.atlas("resume", "--all", "--json")
+    assert again.returncode == 3
+    runs = json.loads(again.stdout)["runs"]
+    assert [run["verdict"] for run in runs] == ["broken", "clean"]
+    assert yard.waiting() == []
+
+
 def test_what_runs_when_the_batch_pauses_goes_on_to_its_end(yard: Yard) -> None:
     yard.make("slow", gate="sleep 3; true")
     yard.make("b", "c", "d", "e", "f", "g")
