@@ -1,6 +1,7 @@
 """What changes in a folder that is under no git. Holds no contents, so puts nothing back."""
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 
 from atlas_retry.workspace.scan import CACHES
@@ -19,7 +20,7 @@ class PlainFolder:
         tree = directory_tree(self._root)
         paths = [path for path in tree.paths() if CACHES.isdisjoint(path.split("/"))]
         self._looks.append(
-            {path: f"{tree.mode(path)} {_digest(tree.read(path) or b'')}" for path in paths}
+            {path: f"{tree.mode(path)} {_content(self._root / path)}" for path in paths}
         )
         return str(len(self._looks) - 1)
 
@@ -29,5 +30,11 @@ class PlainFolder:
         return tuple(sorted({path for path, _ in old.items() ^ new.items()}))
 
 
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+def _content(path: Path) -> str:
+    """What tells the content of a file or a link; one that cannot be read has none."""
+    with suppress(OSError):
+        if path.is_symlink():
+            return str(path.readlink())
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()
+    return ""

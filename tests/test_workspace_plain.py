@@ -1,0 +1,36 @@
+"""A folder that is under no git: what changes in it is seen."""
+
+import os
+import tracemalloc
+from pathlib import Path
+
+from atlas_retry.workspace import PlainFolder
+
+MIB = 1 << 20
+
+
+def test_content_mode_and_target_are_what_differs(tmp_path: Path) -> None:
+    for name in ("content", "mode", "same"):
+        (tmp_path / name).write_text("a\n")
+    (tmp_path / "link").symlink_to("same")
+    os.mkfifo(tmp_path / "pipe")
+    folder = PlainFolder(tmp_path)
+    before = folder.take()
+    (tmp_path / "content").write_text("b\n")
+    (tmp_path / "mode").chmod(0o755)
+    (tmp_path / "same").touch()
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("nowhere")
+    assert folder.between(before, folder.take()) == ("content", "link", "mode")
+
+
+def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
+    with (tmp_path / "data.bin").open("wb") as file:
+        file.truncate(32 * MIB)
+    tracemalloc.start()
+    try:
+        PlainFolder(tmp_path).take()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * MIB
