@@ -62,6 +62,8 @@ class Progress(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...] = ()
     refused: AgentReply | None = None
     """The agent could not be had."""
+    theirs: frozenset[str] = frozenset()
+    """What the user has edited while an agent worked: it is not put back."""
     begun_usd: float = 0.0
     """What the turn that comes next has cost already, where it was cut off and goes on."""
     begun_reviews_usd: float = 0.0

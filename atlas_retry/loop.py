@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from atlas_retry.attribution import before_the_agent, go_back
 from atlas_retry.decision import End, Progress, best, compared, decide
 from atlas_retry.effects import Effects, Run, Taken
 from atlas_retry.errors import AtlasError, Interrupted
@@ -116,6 +117,8 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
     reply = do.ask(request)
     do.emit(AgentReplied(number=number, reply=reply))
     after = do.snapshot(str(number))
+    before, theirs = before_the_agent(before, after, reply, number, do)
+    progress = replace(progress, theirs=progress.theirs | theirs)
     if reply.status is ReplyStatus.UNAVAILABLE:
         do.restore(before.id, after.id, None)
         return replace(progress, refused=reply)
@@ -174,12 +177,12 @@ def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress
     if end.verdict.is_green or not progress.attempts or run.on_exhausted is OnExhausted.KEEP:
         return _marked(progress, progress.attempts[-1:]), progress.latest
     if run.on_exhausted is OnExhausted.RESTORE:
-        do.restore(progress.start, progress.current, None)
+        go_back(progress.start, progress, do)
         return progress, progress.baseline
     chosen = best(progress)
     target = (chosen and chosen.result) or progress.origin
     if target != progress.current:
-        do.restore(target, progress.current, None)
+        go_back(target, progress, do)
     if chosen is None or chosen.validation is None:
         return progress, progress.settled
     return _marked(progress, (chosen,)), chosen.validation

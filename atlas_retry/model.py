@@ -368,6 +368,8 @@ class AgentReply(Struct, frozen=True, kw_only=True):
     """Tool calls that were refused, as `Tool: target`."""
     touched: tuple[str, ...] = ()
     """Paths that its editing tools named, relative to the workspace."""
+    touched_all: bool = False
+    """They are all that the turn can have edited: it ran no command, nor a tool of other reach."""
 
 
 Agent = Callable[[AgentRequest], AgentReply]

@@ -126,7 +126,14 @@ def _account(journey: Journey, progress: Progress) -> Progress:
 def _ask(journey: Journey, request: AgentRequest) -> AgentReply:
     reply = journey.agent(request)
     journey.purse.settle(str(journey.site.root), reply.cost_usd or 0.0)
-    return reply
+    return replace(reply, touched=tuple(_real(journey.site.root, path) for path in reply.touched))
+
+
+def _real(root: Path, path: str) -> str:
+    """The file behind a path that an agent named, links followed."""
+    there = (root / path).resolve()
+    inside = there.is_relative_to(root.resolve())
+    return there.relative_to(root.resolve()).as_posix() if inside else path
 
 
 def _take(journey: Journey, name: str) -> Taken:

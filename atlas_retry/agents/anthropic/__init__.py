@@ -158,7 +158,11 @@ class _Caller(Struct, kw_only=True):
         for path in paths:
             self.emit(AgentActivity(text=f"Write {path}", session_id=session_id))
         return AgentReply(
-            status=ReplyStatus.DONE, summary=fix.diagnosis, session_id=session_id, touched=paths
+            status=ReplyStatus.DONE,
+            summary=fix.diagnosis,
+            session_id=session_id,
+            touched=paths,
+            touched_all=True,
         )
 
     def _talk(self, line: Line, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:

@@ -74,6 +74,7 @@ def reply_of(request: AgentRequest, said: Transcript, done: Completed) -> AgentR
         turns=said.result.num_turns if said.result else None,
         denials=said.denials,
         touched=tuple(said.touched),
+        touched_all=said.result is not None and not said.ran_more,
     )
 
 

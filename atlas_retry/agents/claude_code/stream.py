@@ -20,6 +20,7 @@ from atlas_retry.model import Tokens
 MAX_LINE_BYTES: Final = 64 << 20
 """A longer line is dropped: nothing that counts is that long."""
 EDITING_TOOLS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
+READING_TOOLS: Final = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", "TodoWrite"})
 
 _REFUSED_LOGIN: Final = frozenset({401, 403})
 
@@ -101,6 +102,8 @@ class Transcript(Struct):
     fault: str | None = None
     """`assistant.error` of the last API error."""
     touched: list[str] = field(default_factory=list)
+    ran_more: bool = False
+    """Whether it called a tool that may edit what it does not name: a shell, another agent."""
     result: wire.Result | None = None
     usage: dict[str, wire.Usage] = field(default_factory=dict)
     """By message: what a run that was cut off has used."""
@@ -156,6 +159,7 @@ class Transcript(Struct):
         argument = decode(bytes(block.input), wire.ToolInput) or wire.ToolInput()
         target = self._relative(argument.target)
         self._calls[block.id] = f"{block.name}: {one_line(target)}"
+        self.ran_more |= block.name not in EDITING_TOOLS | READING_TOOLS
         if block.name in EDITING_TOOLS and target and target not in self.touched:
             self.touched.append(target)
         yield AgentActivity(text=one_line(f"{block.name} {target}"), session_id=self.session_id)

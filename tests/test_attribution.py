@@ -1,0 +1,50 @@
+"""What the user edits while the agent works stays the user's."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.events import Event, Notice
+from atlas_retry.model import Outcome, Verdict
+from tests.desk_sharing_agent import USERS_TEST
+from tests.projects import CALC, FIXED, TEST, Project, make_project
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    return make_project(tmp_path, environ)
+
+
+def run(project: Project, agent: str) -> tuple[Outcome, str]:
+    project.configure(agent={"backend": f"tests.desk_sharing_agent:{agent}"})
+    told: list[Event] = []
+    outcome = project.retry(told)
+    return outcome, " ".join(event.text for event in told if isinstance(event, Notice))
+
+
+def test_what_the_agent_did_not_name_is_neither_judged_nor_put_back(project: Project) -> None:
+    outcome, said = run(project, "naming")
+    assert outcome.verdict is Verdict.FIXED
+    (attempt,) = outcome.attempts
+    assert [change.path for change in attempt.changes] == ["calc.py"]
+    assert attempt.violations == ()
+    assert (project.root / "test_calc.py").read_text() == USERS_TEST
+    assert (project.root / "calc.py").read_text() == FIXED
+    assert "edited while the agent worked, and not by it: notes.txt, test_calc.py" in said
+
+
+def test_an_agent_that_did_nothing_is_given_no_credit_for_the_users_edits(project: Project) -> None:
+    outcome, _ = run(project, "idle")
+    assert outcome.verdict is Verdict.STALLED
+    assert outcome.attempts[0].changes == ()
+    assert (project.root / "notes.txt").read_text() == "the user's\n"
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_where_the_agent_may_have_done_more_than_it_names_all_is_judged_as_its_own(
+    project: Project,
+) -> None:
+    outcome, said = run(project, "silent")
+    assert {violation.path for violation in outcome.attempts[0].violations} == {"test_calc.py"}
+    assert (project.root / "test_calc.py").read_text() == TEST
+    assert "not by it" not in said
