@@ -151,6 +151,7 @@ def test_every_beginning_of_a_turn_is_paid_for(scene: Scene) -> None:
         agent={"backend": "tests.resuming_agent:dear"}, retry={"max_cost_usd": 5.0}
     )
     killed = [scene.atlas("retry", "--ai-fix")]
+    assert [row.cost_usd for row in scene.runs()] == [2.0]
     killed += [scene.atlas("resume", "--ai-fix") for _ in range(2)]
     assert [one.returncode for one in killed] == [-signal.SIGKILL] * 3
     done = scene.atlas("resume", "--ai-fix", "--json")

@@ -65,6 +65,7 @@ def told(
         " told_usd = coalesce(?, told_usd) WHERE run = ? AND ended_at IS NULL",
         (session_id, cost_usd, run_id),
     )
+    _count_cost(to, run_id)
 
 
 def _run_started(to: sqlite3.Connection, opening: Opening, event: RunStarted) -> None:
@@ -155,8 +156,8 @@ def _replied(to: sqlite3.Connection, run_id: str, event: AgentReplied) -> None:
 def _count_cost(to: sqlite3.Connection, run_id: str) -> None:
     to.execute(
         "UPDATE runs SET cost_usd ="
-        " (SELECT total(coalesce(cost_usd, 0) + lost_usd) FROM attempts WHERE run = runs.id)"
-        " WHERE id = ?",
+        " (SELECT total(coalesce(cost_usd, told_usd, 0) + lost_usd) FROM attempts"
+        " WHERE run = runs.id) WHERE id = ?",
         (run_id,),
     )
 
