@@ -76,6 +76,7 @@ RULES: tuple[Rule, ...] = (
     _row("emptied", "the work is no longer done", stubs.emptied),
     _row("always-equal", "a comparison that always holds proves nothing", equality.always_equal),
     _row("always-agreeing", "a comparison that always holds proves nothing", equality.agreeing),
+    _row("equality-narrowed", "what is not compared is not tested", equality.narrowed),
     _row("feature-removed", "removing what is checked is no repair", shortcuts.features_removed),
     _row("suppression-added", "the checker is told to look away", suppressions.suppressions),
     _row("type-escape", "the checker is silenced, not answered", escapes.type_escapes),
