@@ -1,7 +1,7 @@
 """Reports into files, each whole or not at all; what stands in them is `reports`' work."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from atlas_retry.errors import AtlasError, UsageError
@@ -28,10 +28,20 @@ def destination(option: str) -> Destination:
     return name, Path(path)
 
 
+def destinations(options: Sequence[str]) -> tuple[Destination, ...]:
+    """The same of several. Raises UsageError for a file that is named twice as well."""
+    found = tuple(destination(option) for option in options)
+    paths = [os.path.abspath(path) for _, path in found]  # noqa: PTH100 - follows no link
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise UsageError(f"two reports go to {twice}", remedy="give each --report its own file")
+    return found
+
+
 def _why_no_file(path: Path) -> str | None:
-    if path.is_dir():
+    # Not `Path.exists`: behind a folder that may not be searched it raises.
+    if os.path.isdir(path):  # noqa: PTH112 - as said
         return f"{path} is a folder"
-    if path.exists():
+    if os.path.exists(path):  # noqa: PTH110 - as said
         return None if os.access(path, os.W_OK) else f"{path} cannot be written"
     above = next(folder for folder in path.parents if os.path.lexists(folder))
     if not above.is_dir():

@@ -34,8 +34,9 @@ def against_baseline(
     results = tuple(_marked(result, known) for result in validation.results)
     told = [d for result in results if not result.success for d in result.diagnostics]
     there = sum(diagnostic.preexisting for diagnostic in told)
-    text = f"{there} of {len(told)} complaints are there at {revision} too, without the change"
-    emit(Notice(text=text))
+    if told:
+        text = f"{there} of {len(told)} complaints are there at {revision} too, without the change"
+        emit(Notice(text=text))
     return replace(validation, results=results)
 
 

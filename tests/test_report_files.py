@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import AtlasError, UsageError
-from atlas_retry.report_files import destination, write_reports
+from atlas_retry.report_files import destination, destinations, write_reports
 from atlas_retry.reports import REPORTS
 from tests.reports.samples import SUBJECTS
 
@@ -59,6 +59,12 @@ def test_where_no_file_can_be_is_refused_before_anything_runs(tmp_path: Path, bl
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match=r"is a folder|is no folder"):
         destination(f"json={tmp_path / blocked}")
+
+
+def test_a_file_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="two reports go to"):
+        destinations([f"json={tmp_path}/r", f"junit={tmp_path}/./r"])
+    assert len(destinations([f"json={tmp_path}/r", f"junit={tmp_path}/s"])) == 2
 
 
 def test_what_cannot_be_written_is_named_and_costs_no_other_report(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ def targets(arguments: Sequence[str]) -> "tuple[Destination, ...]":
     """What `--report FORMAT=PATH` asks for. Raises UsageError before anything runs."""
     if not arguments:
         return ()
-    from atlas_retry.report_files import destination  # noqa: PLC0415 - start-up
+    from atlas_retry.report_files import destinations  # noqa: PLC0415 - start-up
 
-    return tuple(destination(argument) for argument in arguments)
+    return destinations(arguments)
 
 
 def recorded(path: Path | None) -> "Recorded | None":
