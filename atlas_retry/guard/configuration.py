@@ -212,6 +212,8 @@ def _number(value: object) -> float | None:
         return 0.0
     if isinstance(value, bool | int | float):
         return float(value)
+    if isinstance(value, tuple) and len(set(value)) == 1 and str(value[0]) in ("true", "false"):
+        return float(value[0] == "true")
     text = str(value).strip().lower()
     if text in ("true", "false", "yes", "no", "on", "off"):
         return float(text in ("true", "yes", "on"))

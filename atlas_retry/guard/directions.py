@@ -41,6 +41,7 @@ _NEUTRAL = words(
     " restoremocks mockreset unstubenvs unstubglobals errorondeprecated randomize displayname"
     " maxworkers shuffle faulthandler_timeout consider_namespace_packages task_tags"
     " tmp_path_retention_count tmp_path_retention_policy convention concurrent"
+    " skip_install usedevelop use_develop skipsdist no_package"
 )
 _MORE = words(
     "select extend_select enable enabled plugins extends testpaths include includes files"
@@ -72,7 +73,7 @@ _LESS = words(
 _STRICT_TRUE = re.compile(
     r"^(disallow|ban|overflow_checks|debug_assertions|tests$|collectcoverage$|check|warn|strict|no_(implicit|unused|unchecked|fallthrough|property)|noimplicit"
     r"|nounused|nounchecked|nofallthrough|noproperty|exact|fail_under|failunder|min|minimum|fail_on"
-    r"|report(?!er)|local_partial_types|extra_checks|enable_)"
+    r"|fails?(on|if)(?!.*count)|report(?!er)|local_partial_types|extra_checks|enable_)"
 )
 _STRICT_FALSE = re.compile(r"^(allow|ignore|skip|exclude|disable|max|suppress|permit|tolerat)")
 _THRESHOLD = re.compile(r"threshold|fail_?under|watermark|minimum_coverage", re.IGNORECASE)

@@ -5,6 +5,7 @@ import shlex
 
 from atlas_retry.guard.case import Scene
 from atlas_retry.guard.directions import Key
+from atlas_retry.guard.environment import steers_tools
 from atlas_retry.guard.severity import ERROR, WARN, as_severe, options_as_strict
 
 
@@ -16,6 +17,8 @@ def by_its_name(key: Key, before: object, after: object, scene: Scene) -> bool |
     if name in ("env_list", "envlist"):
         gone = entries(before) - entries(after)
         return all(re.match(r"(py|pypy|\{?py)\d*", environment) for environment in gone)
+    if {"setenv", "set_env"} & {name, *key[-2:-1]}:
+        return _variables_kept(_variables(key, before), _variables(key, after))
     if "addopts" in key or name == "commands":
         is_new = name == "commands" and before is None and _is_new_section(key[0], scene)
         return is_new or _options_kept(before, after)
@@ -49,6 +52,33 @@ def _warnings_kept(before: object, after: object) -> bool:
     had, has = (frozenset(_lines(value)) for value in (before, after))
     gone = {rule for rule in had - has if rule.startswith("error")}
     return not gone and all(rule.startswith("error") for rule in has - had)
+
+
+_STRICT_VARIABLES = re.compile(
+    r"^(PYTHONWARNINGS=error(::.*)?|PYTHONDEVMODE=1|PYTHONHASHSEED=random|PYTHONSAFEPATH=1"
+    r"|PYTHON(UTF8|FAULTHANDLER|UNBUFFERED|DONTWRITEBYTECODE|ASYNCIODEBUG)=1|COVERAGE_FILE=\S+)$"
+)
+
+
+def _variables(key: Key, value: object) -> frozenset[str]:
+    """Assignments of an environment of tox: lines, or one by its key."""
+    is_one = key[-1] not in ("setenv", "set_env")
+    said = () if value is None else (f"{key[-1]}={value}",) if is_one else _lines(value)
+    return frozenset(re.sub(r"\s*=\s*", "=", line, count=1) for line in said)
+
+
+def _variables_kept(had: frozenset[str], has: frozenset[str]) -> bool:
+    """Whether nothing that steers tools went or came, but what makes them ask for more."""
+    gone = {line for line in had - has if _steers(line)}
+    return not gone and not any(
+        _steers(line) for line in has - had if not _STRICT_VARIABLES.match(line)
+    )
+
+
+def _steers(line: str) -> bool:
+    """Whether an assignment does, or names a file of assignments."""
+    name, equals, _ = line.partition("=")
+    return not equals or steers_tools(name)
 
 
 def _lines(value: object) -> tuple[str, ...]:

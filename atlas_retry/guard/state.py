@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.environment import VARIABLES
 from atlas_retry.guard.globs import Globs
 
 _INNOCENT_FACTS = ("index", "state:ORIG_HEAD", "state:FETCH_HEAD")
@@ -92,17 +93,8 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
         yield Finding(path=".", detail=f"a process was left running: {process}")
 
 
-_VARIABLES = re.compile(
-    r"^(PYTEST\w*|PYTHON\w+|RUFF_\w+|MYPY\w*|FLAKE8\w*|PYLINT\w*|COVERAGE\w*|COV_\w+|NODE_OPTIONS"
-    r"|NODE_ENV|NODE_PATH|JEST\w*|VITEST\w*|ESLINT\w*|CI|GITHUB_ACTIONS|PATH|LD_\w+|SKIP"
-    r"|PRE_COMMIT\w*|HUSKY\w*|GOFLAGS|GOTEST\w*|GOLANGCI\w*|RUSTFLAGS|CARGO_\w+|MAVEN_\w+|MVN_\w+"
-    r"|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|GRADLE_OPTS|MAKEFLAGS|SHELLCHECK\w*|SHELL|BASH_ENV|ENV"
-    r"|TOX_\w+|TOXENV|NOX\w*|GIT_\w+|HOME|TMPDIR|npm_config_\w+|NPM_CONFIG_\w+|\w*SKIP\w*TESTS?\w*)$"
-)
-
-
 _STEERS = re.compile(
-    _VARIABLES.pattern
+    VARIABLES.pattern
     + r"|^(script-shell|shell|node-options|ignore-scripts|if-present|prefix|userconfig"
     r"|globalconfig|nodeOptions|yarnPath|yarn-path|plugins)$"
 )

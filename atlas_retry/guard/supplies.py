@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from atlas_retry.guard import places
+from atlas_retry.guard import pins, places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs, lines_of
@@ -17,6 +17,7 @@ _TOOLS = re.compile(
     r"|eslint|prettier|typescript|nyc|c8|ts-jest|hypothesis|attrs|pre-commit)([\w@/.-]*)$"
     r"|^(@\w+/)?(eslint|jest|vitest|typescript|prettier|types)[\w/.-]*$|^@(eslint|jest|vitest|typescript-eslint)/"
 )
+_REQUIREMENTS = re.compile(r"(dev-|test-)?(requirements|constraints).*\.(txt|in)$")
 _PIN = re.compile(r"^\s*[\"']?([A-Za-z][\w.\-]*)(?:\[[^\]]*\])?\s*([<>=!~^@].*?)[\"']?\s*,?\s*$")
 
 
@@ -28,10 +29,9 @@ def dependencies(scene: Scene) -> Iterator[Finding]:
             yield from _manifest(delta)
         elif name == "go.mod":
             yield from _go_mod(delta)
-        elif name == "pyproject.toml" or re.match(
-            r"(dev-|test-)?(requirements|constraints).*\.(txt|in)$", name
-        ):
+        elif name in ("pyproject.toml", "tox.ini", "setup.cfg") or _REQUIREMENTS.match(name):
             yield from _pins(delta)
+        yield from pins.held_back(delta)
 
 
 def _manifest(delta: Delta) -> Iterator[Finding]:
@@ -47,7 +47,7 @@ def _manifest(delta: Delta) -> Iterator[Finding]:
         where = str(value)
         if redirected or key[-1] in ("path", "git") or (_LOCAL.search(where) and _known(key, old)):
             yield _told(delta, key, f"{'.'.join(key)} now leads to {where}")
-        elif key in old and _TOOLS.match(key[-1]) and _older(where, str(old[key])):
+        elif key in old and _TOOLS.match(key[-1]) and pins.is_older(where, str(old[key])):
             yield _told(delta, key, f"{key[-1]} went back from {old[key]} to {where}")
 
 
@@ -63,14 +63,6 @@ def _told(delta: Delta, key: tuple[str, ...], detail: str) -> Finding:
     lines = enumerate(delta.new_text.splitlines(), 1)
     line = next((number for number, text in lines if key[-1] in text), 1)
     return Finding(path=delta.path, line=line, detail=detail)
-
-
-def _older(new: str, old: str) -> bool:
-    return len(_numbers(new)) > 0 and _numbers(new) < _numbers(old)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
 def _go_mod(delta: Delta) -> Iterator[Finding]:
@@ -89,7 +81,9 @@ def _pins(delta: Delta) -> Iterator[Finding]:
             name, pin = next(iter(_pinned(text)), ("", ""))
             if not _TOOLS.match(name) or "tool." in text:
                 continue
-            if ("<" in pin and "<" not in old.get(name, "")) or _older(pin, old.get(name, "")):
+            if ("<" in pin and "<" not in old.get(name, "")) or pins.is_older(
+                pin, old.get(name, "")
+            ):
                 detail = f"{name} was held back: {pin.strip()}"
                 yield Finding(path=delta.path, line=number, detail=detail)
             elif "@" in pin:
@@ -104,18 +98,32 @@ def _pinned(text: str) -> Iterator[tuple[str, str]]:
                 yield found[1].lower(), found[2]
 
 
-_IGNORE_FILE = re.compile(
-    r"(^|/)\.(git|eslint|prettier|stylelint|ruff|flake8|pylint|markdownlint|golangci|jshint|docker|nyc|"
-    r"semgrep|gitleaks|trivy|bandit|coverage|test|yamllint|gitattributes|biome)ignore$|(^|/)\.gitattributes$"
+_IGNORE_FILE = re.compile(r"(^|/)\.[\w-]*ignore$")
+"""Of git, of the searchers whose files others honour (`.ignore`, `.rgignore`), of single tools."""
+_OF_PACKAGERS = re.compile(
+    r"/\.(docker|npm|helm|gcloud|vercel|cf|eb|slug|vscode|nodemon|watchman|eleventy|st)ignore$"
 )
+"""What they leave out is not shipped, or not watched; it is checked all the same."""
+_LEFT_BY_TOOLS = Globs(
+    (
+        "*.egg-info/", "*.dist-info/", "*.dSYM/", "__pycache__/", "node_modules/", ".venv/",
+        "venv/", ".tox/", ".nox/", ".nyc_output/", "htmlcov/",
+    )
+)  # fmt: skip
+"""Folders that building and running leave behind: no gate looks at them, tracked or not."""
+_LEFTOVERS = Globs(
+    (
+        ".coverage", ".DS_Store", "*.log", "*.py[co]", "*.class", "*.o", "*.obj", "*.so", "*.a",
+        "*.dll", "*.exe", "*.swp", "*.bak", "*.orig", "*.rej", "*.tmp", "*.pid", "*.db",
+    )
+)  # fmt: skip
+"""Files of the same sort; among tests they may be data."""
 
 
 def ignore_files(scene: Scene) -> Iterator[Finding]:
     """Patterns that leave out files which were looked at."""
     for delta in scene.files:
-        if not _IGNORE_FILE.search(delta.path) or delta.path.endswith(".dockerignore"):
-            continue
-        if delta.path.endswith(".gitattributes"):
+        if not _IGNORE_FILE.search(delta.path) or _OF_PACKAGERS.search(f"/{delta.path}"):
             continue
         folder = delta.path.rpartition("/")[0]
         before, after = lines_of(delta.old_text), lines_of(delta.new_text)
@@ -128,8 +136,12 @@ def ignore_files(scene: Scene) -> Iterator[Finding]:
 
 def _below(folder: str, scene: Scene) -> Iterator[str]:
     for path in sorted(scene.old_paths | {p for p in scene.new_paths if places.is_code(p)}):
-        if (not folder or path.startswith(f"{folder}/")) and "__pycache__/" not in path:
+        if (not folder or path.startswith(f"{folder}/")) and not _is_left_by_tools(path):
             yield path[len(folder) + 1 if folder else 0 :]
+
+
+def _is_left_by_tools(path: str) -> bool:
+    return _LEFT_BY_TOOLS.match(path) or (_LEFTOVERS.match(path) and not places.is_test(path))
 
 
 def _line_that_hides(delta: Delta, path: str) -> int:

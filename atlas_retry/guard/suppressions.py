@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.treechecks import text_of, walk
+from atlas_retry.guard.wholefile import is_narrowed, whole_file
 from atlas_retry.syntax import language_of, parse
 
 _CODES = r"[ \t]*[:=(\[]?[ \t]*([\w@/.,:\- ]*)"
@@ -76,11 +77,14 @@ def suppressions(scene: Scene) -> Iterator[Finding]:
     for delta in scene.files:
         old = [key for key, _ in _found(delta.path, delta.before)]
         new = _found(delta.path, delta.after)
+        gone = whole_file(delta.before) - whole_file(delta.after)
         before.update(old)
-        after.update(key for key, _ in new)
         fresh = Counter(old)
         for key, line in new:
             fresh[key] -= 1
+            if fresh[key] < 0 and is_narrowed(key, gone):
+                continue
+            after[key] += 1
             if fresh[key] < 0:
                 places_of.setdefault(key, []).append((delta.path, line))
     added = after - before
