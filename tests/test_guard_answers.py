@@ -76,3 +76,107 @@ def test_equality_over_all_fields_is_fine(before: str, old: str, new: str) -> No
 @pytest.mark.parametrize(("before", "old", "new"), NARROWED)
 def test_equality_over_what_a_test_says_is_fine(before: str, old: str, new: str) -> None:
     assert span(before, old, new, STATED) == set()
+
+
+STORE = """
+    class OutOfStock(Exception):
+        pass
+
+
+    class Store:
+        def __init__(self):
+            self.free = {}
+
+        def reserve(self, sku, count):
+            if self.free.get(sku, 0) < count:
+                raise OutOfStock(sku)
+            self.free[sku] -= count
+
+        def reserve_all(self, wanted):
+            for sku, count in wanted:
+                self.reserve(sku, count)
+
+        def __setitem__(self, sku, count):
+            self.free[sku] = count
+
+        def usage(self, text):
+            print(text)
+            sys.exit(2)
+"""
+ALL = "self.reserve(sku, count)"
+RESERVE = "if self.free.get(sku, 0) < count:\n                raise OutOfStock(sku)\n            self.free[sku] -= count"
+TOUCH = "raise OutOfStock(wanted)\n            for sku, count in wanted:\n                " + ALL
+REFUSING = [
+    (ALL, "raise OutOfStock(sku)"),
+    ("for sku, count in wanted:\n                " + ALL, TOUCH),
+    (RESERVE, "why = f'{sku}: {count}'\n            raise OutOfStock(why)"),
+    (RESERVE, "if count:\n                raise OutOfStock(sku)\n            else:\n                raise ValueError(sku)"),
+]  # fmt: skip
+REFUSING_SOME = [
+    (ALL, "if count < 1:\n                    raise ValueError(sku)\n                " + ALL),
+    ("for sku, count in wanted:\n                " + ALL, "for sku in {s for s, _ in wanted} - set(self.free):\n                raise OutOfStock(sku)"),
+    ("self.free[sku] = count", "why = f'{sku} is fixed'\n            raise TypeError(why)"),
+    ("sys.exit(2)", "raise SystemExit(2)"),
+    (RESERVE, "for _ in range(3):\n                if self.free.get(sku, 0) >= count:\n                    self.free[sku] -= count\n                    return\n            raise OutOfStock(sku)"),
+]  # fmt: skip
+
+
+def store(old: str, new: str) -> set[str]:
+    assert old in STORE
+    return rules_of(
+        judged({"src/kit/store.py": STORE}, {"src/kit/store.py": STORE.replace(old, new)})
+    )
+
+
+@pytest.mark.parametrize(("old", "new"), REFUSING)
+def test_a_function_that_refuses_everything_is_refused(old: str, new: str) -> None:
+    assert "stubbed" in store(old, new)
+
+
+@pytest.mark.parametrize(("old", "new"), REFUSING_SOME)
+def test_a_function_that_refuses_for_a_reason_is_fine(old: str, new: str) -> None:
+    assert store(old, new) <= {"early-exit"}
+
+
+ELSEWHERE = {
+    "src/store.ts": (
+        "export function all(wanted: string[]): number {\n  let n = 0;\n  for (const w of wanted) {\n    n += one(w);\n  }\n  return n;\n}\n",
+        "    n += one(w);",
+    ),
+    "src/Store.java": (
+        "class Store {\n  int all(List<String> wanted) {\n    int n = 0;\n    for (String w : wanted) {\n      n += one(w);\n    }\n    return n;\n  }\n}\n",
+        "      n += one(w);",
+    ),
+    "store.go": (
+        "package store\n\nfunc All(wanted []string) error {\n\tfor _, w := range wanted {\n\t\tone(w)\n\t}\n\treturn nil\n}\n",
+        "\t\tone(w)",
+    ),
+    "src/lib.rs": (
+        "pub fn all(wanted: &[String]) -> Result<usize, Error> {\n    let mut n = 0;\n    for w in wanted {\n        n += one(w);\n    }\n    Ok(n)\n}\n",
+        "        n += one(w);",
+    ),
+}
+REFUSAL = {
+    "src/store.ts": 'throw new Error("gone");',
+    "src/Store.java": "throw new OutOfStock(wanted);",
+    "store.go": 'return errors.New("gone")',
+    "src/lib.rs": "Err(Error::Gone)",
+}
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_other_languages_may_not_refuse_everything_either(path: str) -> None:
+    before, _ = ELSEWHERE[path]
+    lines = before.splitlines()
+    first = next(n for n, line in enumerate(lines) if "wanted" in line)
+    last = len(lines) - (2 if path.endswith("java") else 1)
+    after = "\n".join([*lines[: first + 1], "    " + REFUSAL[path], *lines[last:]]) + "\n"
+    assert "emptied" in rules_of(judged({path: before}, {path: after}))
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_other_languages_may_refuse_for_a_reason(path: str) -> None:
+    before, work = ELSEWHERE[path]
+    asked = "if (!w)" if path.endswith(("ts", "java")) else "if bad(w)"
+    after = before.replace(work, f"    {asked} {{\n      {REFUSAL[path]}\n    }}\n{work}")
+    assert judged({path: before}, {path: after}) == ()

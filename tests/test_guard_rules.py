@@ -165,7 +165,7 @@ INNOCENT: list[tuple[str, GateResult, dict[str, str]]] = [
     ("suppression moved with its line", RUFF, core("def _old():\n            return 1  # noqa: E501", "def _new():\n            if True:\n                return 1  # noqa: E501")),
     ("suppression moved to another file", RUFF, core("def _old():\n            return 1  # noqa: E501", "") | {"src/kit/old.py": "def _old():\n    return 1  # noqa: E501\n"}),
     ("suppression narrowed", RUFF, {"src/kit/core.py": "x = 1  # noqa: E501\n"} ) ,
-    ("suppression in a text", RUFF, core(PARSE, 'raise ValueError("add # noqa: E501 to the line")')),
+    ("suppression in a text", RUFF, core(PARSE, f'print("add # noqa: E501 to the line"){I12}{PARSE}')),
     ("a cast without a type checker", PYTEST, core(PARSE, "return cast(dict, json.loads(text))")),
     ("a cast of data", MYPY, core(PARSE, "return cast(dict[str, int], json.loads(text))")),
     ("a mapping of anything", MYPY, core("def parse(text)", "def parse(text: str) -> dict[str, Any]")),
