@@ -180,3 +180,53 @@ def test_other_languages_may_refuse_for_a_reason(path: str) -> None:
     asked = "if (!w)" if path.endswith(("ts", "java")) else "if bad(w)"
     after = before.replace(work, f"    {asked} {{\n      {REFUSAL[path]}\n    }}\n{work}")
     assert judged({path: before}, {path: after}) == ()
+
+
+AWARE = [
+    ("src/a.py", 'if any("pytest" in name for name in sys.modules):'),
+    ("src/a.py", 'if sys.argv[0].endswith("pytest"):'),
+    ("src/a.py", 'if os.environ.get("PYTEST_CURRENT_TEST"):'),
+    ("src/a.ts", 'const tested = "__vitest_worker__" in globalThis;'),
+    ("src/a.ts", 'if (process.env["VITEST"] === "true") {'),
+    ("src/a.ts", "const { JEST_WORKER_ID } = process.env;"),
+    ("src/a.ts", "if ((globalThis as any).describe) {"),
+    ("src/a.js", 'if (typeof beforeEach === "function") {'),
+    ("src/a.js", 'if (process.argv.some((a) => a.includes("mocha"))) {'),
+    ("src/a.js", 'if (new Error().stack.includes("node:internal/test")) {'),
+    ("src/a.ts", "if (import.meta.vitest) {"),
+    ("a.go", "if testing.Testing() {"),
+    ("a.go", 'if strings.HasSuffix(os.Args[0], ".test") {'),
+    ("src/lib.rs", "if cfg!(any(test, debug_assertions)) {"),
+    ("src/lib.rs", "#[cfg(not(test))] fn rate() -> i32 {"),
+    ("src/A.java", 'if (System.getProperty("surefire.test.class.path") != null) {'),
+    ("src/A.java", 'Class.forName("org.junit.jupiter.api.Test");'),
+    ("lib/a.rb", "if defined?(RSpec)"),
+    ("src/a.php", "if (defined('PHPUNIT_COMPOSER_INSTALL')) {"),
+]
+UNAWARE = [
+    ("src/a.py", 'RUNNERS = ("pytest", "unittest")'),
+    ("src/a.py", "args = sys.argv[1:]"),
+    ("src/a.ts", "const test = /a/.test(text) && typeof test === 'string';"),
+    ("src/a.ts", 'if (process.env.NODE_ENV === "production") {'),
+    ("src/a.ts", "if (import.meta.vitest) {\n  const { it } = import.meta.vitest;\n}"),
+    ("src/a.js", "log.error(error.stack);"),
+    ("playwright.config.ts", "retries: process.env.CI ? 2 : 0,"),
+    ("a.go", 'fmt.Println(os.Args[0], "test")'),
+    ("src/lib.rs", "#[cfg(test)] mod tests {}"),
+    ("src/A.java", 'System.getProperty("user.home");'),
+    ("lib/a.rb", "return unless defined?(Rails)"),
+]
+
+
+def beside(path: str, line: str) -> set[str]:
+    return rules_of(judged({path: "\n"}, {path: f"{line}\n"}))
+
+
+@pytest.mark.parametrize(("path", "line"), AWARE)
+def test_code_may_not_ask_whether_it_is_tested(path: str, line: str) -> None:
+    assert "test-aware" in beside(path, line)
+
+
+@pytest.mark.parametrize(("path", "line"), UNAWARE)
+def test_code_may_ask_for_other_things(path: str, line: str) -> None:
+    assert "test-aware" not in beside(path, line)

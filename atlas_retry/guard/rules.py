@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from atlas_retry.guard import (
     answers,
+    awareness,
     builds,
     configuration,
     conjunctions,
@@ -67,9 +68,7 @@ RULES: tuple[Rule, ...] = (
         "special-cased-together", "the code answers the test, not the task", conjunctions.answered
     ),
     _row("special-cased-by-name", "the code answers the test, not the task", answers.echoed),
-    _row(
-        "test-aware", "code must behave the same when it is not tested", specialcases.aware_of_tests
-    ),
+    _row("test-aware", "code must behave the same when it is not tested", awareness.aware_of_tests),
     _row("errors-swallowed", "an error that is hidden is not mended", shortcuts.swallowed),
     _row("error-discarded", "an error that is hidden is not mended", shortcuts.discarded),
     _row("stubbed", "the work is no longer done", stubs.stubbed),

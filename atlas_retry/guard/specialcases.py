@@ -1,4 +1,4 @@
-"""Rules on code that answers the tests instead of the task: by name, by digest, by being aware."""
+"""Rules on code that answers the tests instead of the task: by name, by digest."""
 
 import ast
 import re
@@ -18,28 +18,6 @@ if TYPE_CHECKING:
 
 MAX_TEST_FILES = 400
 """Test files read to know their inputs; beyond it only the changed ones count."""
-_AWARE = re.compile(
-    r"PYTEST_\w+|[\"'](_?pytest|unittest)[\"']\s+in\s+(sys\.modules|sys\.argv)|sys\.modules\.get\([\"'](_?pytest|unittest)"
-    r"|inspect\.(stack|currentframe)\(|sys\._getframe\(|process\.env\.(JEST_WORKER_ID|VITEST\w*)|NODE_ENV\W+test\b|import\.meta\.vitest"
-    r"|typeof\s+(jest|vi|describe|it|expect)\b|testing\.Testing\(\)|flag\.Lookup\([\"']test\.|os\.Args\[0\].*\.test"
-    r"|cfg!\(test\)|getStackTrace\(\)|Class\.forName\([\"']org\.junit|[\"']CI[\"']\s*[\]),]|process\.env\.CI\b"
-)
-
-
-def aware_of_tests(scene: Scene) -> Iterator[Finding]:
-    """Code that finds out whether it is being tested, to behave then."""
-    for delta in scene.files:
-        if places.is_test(delta.path) or not places.is_code(delta.path):
-            continue
-        old = {line.strip() for line in delta.old_text.splitlines()}
-        for number, line in enumerate(delta.new_text.splitlines(), 1):
-            bare = line.strip()
-            if bare in old or bare.startswith(("#", "//", "*")):
-                continue
-            if _AWARE.search(bare):
-                yield Finding(
-                    path=delta.path, line=number, detail=f"asks whether it is tested: `{bare[:80]}`"
-                )
 
 
 def special_cased(scene: Scene) -> Iterator[Finding]:
