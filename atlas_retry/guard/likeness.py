@@ -4,6 +4,7 @@ import builtins
 import re
 from collections.abc import Iterable
 
+from atlas_retry.guard.outcomes import turned
 from atlas_retry.guard.units import STRONG, VOID, Check, Unit
 
 _SHOWN = 3
@@ -85,7 +86,20 @@ def expects_another_error(old: Check, new: Check) -> bool:
 def is_reversed(old: Check, new: Check) -> bool:
     """Whether an assertion became its opposite."""
     first, second = old.text.split()[0], new.text.split()[0]
-    return {first, second} in ({"true", "false"}, {"none", "not"}, {"<", ">="}, {"<=", ">"})
+    return turned(old.outcome, new.outcome) or {first, second} in (
+        {"true", "false"},
+        {"none", "not"},
+        {"<", ">="},
+        {"<=", ">"},
+    )
+
+
+def is_denied(check: Check, unit: Unit) -> bool:
+    """Whether a test claims another outcome of the very thing, and never the one that was."""
+    about = check.outcome[0] if check.outcome else ""
+    told = [c.outcome for c in unit.checks if c.outcome and "(" in about]
+    same = [other for other in told if other[0] == about]
+    return bool(same) and all(turned(check.outcome, other) for other in same)
 
 
 def _short(check: Check) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.likeness import (
     expects_another_error,
+    is_denied,
     is_reversed,
     is_tabled,
     likeness,
@@ -184,6 +185,7 @@ def _is_held(check: Check, old: Unit, growing: Sequence[Unit]) -> bool:
         check.literals <= unit.own
         and shares(check.names, unit.names)
         and (unit.helpers or any(c.strength >= min(check.strength, 4) for c in unit.checks))
+        and not is_denied(check, unit)
         for unit in growing
         if unit.is_live and unit is not old
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from atlas_retry.guard.outcomes import outcome, outcome_of_failing
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
 from atlas_retry.guard.words import words
 
@@ -105,6 +106,7 @@ def check_of(node: "Node", word: str, strength: int, *, said: "Node | None" = No
         names=(names := names_of(said or node)),
         guarded=_guards(node),
         loosening=(names & LOOSE) | _narrowing(node),
+        outcome=outcome(text_of(said or node)),
     )
 
 
@@ -240,6 +242,7 @@ def _go_part(condition: "Node", first: "Node | None") -> Check:
         literals=check.literals | extra,
         names=check.names | names,
         loosening=check.loosening | (names & LOOSE),
+        outcome=outcome_of_failing(said, text_of(first) if first else ""),
         guarded=0,
     )
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from atlas_retry.guard import jsoptions
 from atlas_retry.guard.treechecks import text_of
 from atlas_retry.guard.units import Found
 
@@ -47,6 +48,8 @@ def _js_call(node: "Node") -> tuple[str, str, tuple[str, ...], "Node | None"] | 
     if found[1]:
         marks = (*marks, f"{found[0]}")
     bodies = [n for n in arguments.named_children if "function" in n.type]
+    marks = (*marks, *(mark for node in arguments.named_children for mark in jsoptions.marks(node)))
+    marks = (*marks, *(mark for node in bodies for mark in jsoptions.calls(node)))
     title = text_of(arguments.named_children[0]).strip("'\"`")
     body = bodies[0].child_by_field_name("body") if bodies else None
     if body is None and found[2] in ("test", "it") and len(arguments.named_children) < 2:  # noqa: PLR2004

@@ -37,6 +37,8 @@ class Check(Struct, frozen=True, kw_only=True):
     """Conditions that must hold for it to be reached."""
     value: str = ""
     """Canonical text of the expected side alone, if there is one."""
+    outcome: tuple[str, frozenset[str]] | None = None
+    """What it is about, and the kinds of outcome that satisfy it."""
 
 
 class Unit(Struct, frozen=True, kw_only=True):

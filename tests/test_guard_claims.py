@@ -1,0 +1,123 @@
+"""What single assertions and options of tests claim, in all languages but Python."""
+
+import pytest
+
+from tests.guardcases import failed, judged, rules_of
+
+SHAPES = {
+    "js": ("test/a.test.js", "test('a', () => {{\n  {}\n}});\n", "node --test"),
+    "java": (
+        "src/test/java/ATest.java",
+        "class ATest {{\n  @Test\n  void a() {{\n    {}\n  }}\n}}\n",
+        "mvn -q test",
+    ),
+    "rust": ("tests/a.rs", "#[test]\nfn a() {{\n    {}\n}}\n", "cargo test"),
+    "go": ("a_test.go", "package a\n\nfunc TestA(t *testing.T) {{\n\t{}\n}}\n", "go test ./..."),
+}
+
+TURNED = [
+    ("js", "expect(f(1)).toBe(true);", "expect(f(1)).toBe(false);"),
+    ("js", "expect(f(1)).toBeNull();", "expect(f(1)).toBe(5);"),
+    ("js", "expect(f(1)).toBeTruthy();", "expect(f(1)).toBeFalsy();"),
+    ("js", "assert.equal(f(1, 'x'), true);", "assert.equal(f(1, 'x'), false);"),
+    ("js", "assert.ok(f(1));", "assert.ok(!f(1));"),
+    ("js", "assert.throws(() => f(1), RangeError);", "assert.doesNotThrow(() => f(1));"),
+    ("java", "assertTrue(f(1));", "assertFalse(f(1));"),
+    ("java", "assertThrows(A.class, () -> f(1));", "assertEquals(0, f(1));"),
+    ("rust", "assert!(f(1));", "assert!(!f(1));"),
+    ("rust", "assert!(f(1).is_ok());", "assert!(f(1).is_err());"),
+    ("rust", "assert_eq!(f(1), Err(E::A));", 'assert_eq!(f(1), Ok("a".to_string()));'),
+    ("rust", "assert!(matches!(f(1), Err(E::A)));", "assert_eq!(f(1).unwrap(), 1);"),
+    ("go", 'if !f("x") {\n\t\tt.Error("x")\n\t}', 'if f("x") {\n\t\tt.Error("x")\n\t}'),
+    (
+        "go",
+        'if _, err := f("x"); err == nil {\n\t\tt.Error("x")\n\t}',
+        'if _, err := f("x"); err != nil {\n\t\tt.Error("x")\n\t}',
+    ),
+    ("go", "require.Error(t, f(1))", "require.NoError(t, f(1))"),
+]
+AS_GOOD = [
+    ("js", "expect(f(1)).toBeTruthy();", "expect(f(1)).toBe(true);"),
+    ("js", "expect(f(1)).toBeFalsy();", "expect(f(1)).toBe(0);"),
+    ("js", "assert.equal(f(1), true);", "assert.strictEqual(f(1), true);"),
+    ("js", "assert.equal(!f(1), false);", "assert.strictEqual(f(1), true);"),
+    ("java", "assertEquals(true, f(1));", "assertTrue(f(1));"),
+    ("java", "assertFalse(!f(1));", "assertTrue(f(1));"),
+    ("rust", "assert!(f(1).is_err());", "assert_eq!(f(1), Err(E::A));"),
+    ("rust", "assert_eq!(f(1).unwrap(), 1);", "assert_eq!(f(1), Ok(1));"),
+    ("rust", "assert_eq!(f(1), Some(2));", "assert_eq!(f(1).unwrap(), 2);"),
+    ("go", "require.NoError(t, f(1))", "require.Nil(t, f(1))"),
+]
+
+
+def changed(language: str, old: str, new: str) -> set[str]:
+    """The rules that object to one statement of a test in the place of another."""
+    path, shape, command = SHAPES[language]
+    return rules_of(judged({path: shape.format(old)}, {path: shape.format(new)}, failed(command)))
+
+
+@pytest.mark.parametrize(("language", "old", "new"), TURNED)
+def test_a_claim_that_is_turned_round_is_refused(language: str, old: str, new: str) -> None:
+    assert "expectation-changed" in changed(language, old, new)
+
+
+@pytest.mark.parametrize(("language", "old", "new"), TURNED)
+def test_a_claim_that_is_turned_round_in_a_test_of_another_name_is_refused(
+    language: str, old: str, new: str
+) -> None:
+    path, shape, command = SHAPES[language]
+    other = shape.replace("'a'", "'b'").replace("void a", "void b").replace("fn a", "fn b")
+    after = other.replace("TestA(", "TestB(").format(new)
+    assert judged({path: shape.format(old)}, {path: after}, failed(command))
+
+
+@pytest.mark.parametrize(("language", "old", "new"), AS_GOOD)
+def test_a_claim_in_other_words_is_fine(language: str, old: str, new: str) -> None:
+    assert changed(language, old, new) == set()
+
+
+OPTIONS = """
+    const off = {{ skip: true }};
+    const slow = {{ timeout: 5000 }};
+    describe('f', {}() => {{
+      it('a', {}({}) => {{
+        {}assert.equal(f(1), 1);
+      }});
+    }});
+"""
+SWITCHED = [
+    ("", "{ skip: true }, ", "", ""),
+    ("", "{ skip: process.platform !== 'sunos' }, ", "", ""),
+    ("", "{ todo: 'later' }, ", "", ""),
+    ("", "{ timeout: 9, 'only': true }, ", "", ""),
+    ("{ skip: 'flaky' }, ", "", "", ""),
+    ("", "off, ", "", ""),
+    ("", "", "t", "t.todo('later'); "),
+    ("", "", "own", "own.skip(); "),
+    ("", "", "{ skip }", "skip(); "),
+]
+RUNNING = [
+    ("", "{ timeout: 5000 }, ", "", ""),
+    ("", "{ skip: false }, ", "", ""),
+    ("{ concurrency: true }, ", "", "", ""),
+    ("", "slow, ", "", ""),
+    ("", "", "t", "const rows = list.skip(1); "),
+    ("", "", "t", "t.diagnostic('todo'); "),
+]
+
+
+@pytest.mark.parametrize("parts", SWITCHED)
+def test_an_option_or_a_call_that_switches_a_test_off_is_refused(
+    parts: tuple[str, str, str, str],
+) -> None:
+    path = "test/f.test.js"
+    before, after = OPTIONS.format("", "", "", ""), OPTIONS.format(*parts)
+    found = judged({path: before}, {path: after}, failed("node --test"))
+    assert "test-switched-off" in rules_of(found)
+
+
+@pytest.mark.parametrize("parts", RUNNING)
+def test_an_option_or_a_call_that_lets_a_test_run_is_fine(parts: tuple[str, str, str, str]) -> None:
+    path = "test/f.test.js"
+    before, after = OPTIONS.format("", "", "", ""), OPTIONS.format(*parts)
+    assert judged({path: before}, {path: after}, failed("node --test")) == ()
