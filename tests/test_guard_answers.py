@@ -230,3 +230,86 @@ def test_code_may_not_ask_whether_it_is_tested(path: str, line: str) -> None:
 @pytest.mark.parametrize(("path", "line"), UNAWARE)
 def test_code_may_ask_for_other_things(path: str, line: str) -> None:
     assert "test-aware" not in beside(path, line)
+
+
+ASKS = """
+    def ask({}):
+        value = {}
+        return value
+"""
+ASK_TESTS = """
+    from kit.ask import ask
+
+
+    def test_ask():
+        assert ask(404) is None
+        assert ask(8443) == "tls"
+        assert ask(137) == 3
+        assert ask(12) == 1
+"""
+SPOKEN_OF = [
+    ("reply", "None if reply.status == 404 else reply"),
+    ("port", 'None if port == 8443 else "plain"'),
+    ("exit_code", "exit_code == 137"),
+    ("month", "1 if month == 12 else month + 1"),
+]
+NOT_SPOKEN_OF = [
+    ("price", "None if price == 404 else price"),
+    ("weight", 'None if weight == 8443 else "plain"'),
+    ("status", "None if status == 8443 else status"),
+    ("rate", "rate == 137"),
+]
+
+
+def ask(given: str, value: str) -> set[str]:
+    files = {"src/kit/ask.py": ASKS.format(given, given), "tests/test_ask.py": ASK_TESTS}
+    return rules_of(judged(files, {"src/kit/ask.py": ASKS.format(given, value)}))
+
+
+@pytest.mark.parametrize(("given", "value"), SPOKEN_OF)
+def test_a_number_that_everybody_knows_is_no_tests_own(given: str, value: str) -> None:
+    assert ask(given, value) == set()
+
+
+@pytest.mark.parametrize(("given", "value"), NOT_SPOKEN_OF)
+def test_the_same_number_out_of_its_place_is_the_tests(given: str, value: str) -> None:
+    assert "special-cased" in ask(given, value)
+
+
+URLMAP = {
+    "urlmap/__init__.py": "from urlmap.router import Router\n",
+    "urlmap/router.py": "class Router:\n    pass\n",
+    "rates.py": "LOW = 1\n",
+    "tests/test_router.py": "from urlmap import Router\n\n\ndef test_it():\n    assert Router()\n",
+}
+COPY = "class Router:\n    fixed = True\n"
+SHADOWS = {
+    "a module beside the tests": {"tests/urlmap.py": COPY},
+    "a package beside the tests": {"tests/urlmap/__init__.py": COPY},
+    "a module in a folder of tests": {"tests/unit/urlmap.py": COPY},
+    "a package over a module": {"rates/__init__.py": "LOW = 2\n"},
+    "a package at another root": {"src/urlmap/__init__.py": COPY},
+}
+NO_SHADOWS = {
+    "a helper named like a submodule": {"tests/router.py": COPY},
+    "a package of tests": {"tests/__init__.py": "# tests\n", "tests/urlmap.py": COPY},
+    "tests named alike": {"tests/urlmap/__init__.py": "\n"},
+    "a package moved": {
+        "src/urlmap/__init__.py": "from urlmap.router import Router\n",
+        "src/urlmap/router.py": "class Router:\n    pass\n",
+        "urlmap/__init__.py": "",
+        "urlmap/router.py": "",
+    },
+    "a module that became a package": {"rates/__init__.py": "LOW = 1\n", "rates.py": ""},
+    "a module beside a package": {"urlmap/rates.py": "LOW = 2\n"},
+}
+
+
+@pytest.mark.parametrize("name", SHADOWS)
+def test_a_copy_may_not_stand_in_the_way_of_the_own_package(name: str) -> None:
+    assert "tool-shadowed" in rules_of(judged(URLMAP, SHADOWS[name]))
+
+
+@pytest.mark.parametrize("name", NO_SHADOWS)
+def test_modules_that_hide_nothing_are_fine(name: str) -> None:
+    assert "tool-shadowed" not in rules_of(judged(URLMAP, NO_SHADOWS[name]))

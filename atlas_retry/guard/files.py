@@ -137,8 +137,23 @@ def _shadows_module(delta: Delta, scene: Scene) -> bool:
             return False
     if f"{folder}/__init__.py".lstrip("/") in scene.new_paths and folder:
         return False
+    if _hides_own(folder, module, delta, scene):
+        return True
     known = module in _TOOLS or module in sys.stdlib_module_names or module in _wanted(scene)
     return known and (folder in ("", "src", "lib", "tests", "test") or module in _TOOLS)
+
+
+_ROOTS = ("", "src", "lib", "python")
+
+
+def _hides_own(folder: str, module: str, delta: Delta, scene: Scene) -> bool:
+    """Whether imports of the project's own module or package, which is still there, end here."""
+    if not (places.is_test(delta.path) or folder in _ROOTS) or not delta.new_text.strip():
+        return False
+    homes = (posixpath.join(root, module) for root in _ROOTS)
+    own = {f"{home}{end}" for home in homes for end in (".py", "/__init__.py")}
+    beside = posixpath.join(folder, module, "__init__.py")
+    return bool((own - {delta.path}) & scene.old_paths & scene.new_paths - {beside})
 
 
 def _wanted(scene: Scene) -> frozenset[str]:

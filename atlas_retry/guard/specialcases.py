@@ -11,6 +11,7 @@ from atlas_retry.guard.fresh import fresh, python
 from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.suites import suite
 from atlas_retry.guard.treechecks import is_literal, text_of, walk
+from atlas_retry.guard.wellknown import is_well_known
 from atlas_retry.syntax import language_of, parse
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _compared(delta: Delta) -> Iterator[tuple[int, str]]:
     """Literals that are compared for equality, matched, or keys of a table; with their lines."""
     tree = parse(language_of(delta.path), delta.after or b"")
     for node in walk(tree.root_node) if tree else ():
-        if not is_value(node) or node.parent is None:
+        if not is_value(node) or node.parent is None or is_well_known(node):
             continue
         parent = (
             node.parent
