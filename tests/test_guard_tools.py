@@ -90,6 +90,7 @@ FINE = [
     ("pom.xml", "</version>\n        </plugin>\n      </plugins>", "</version>\n          <configuration><failIfNoSpecifiedTests>true</failIfNoSpecifiedTests><skipTests>false</skipTests></configuration>\n        </plugin>\n      </plugins>"),
     ("build.gradle.kts", "6.0.9", "6.1.0"),
     ("build.gradle.kts", "8.3.0", "8.1.0"),
+    ("build.gradle.kts", "jupiter:5.10.2", "jupiter:5.11.0"),
     ("build.gradle.kts", "guava:33.0", "guava:32.0"),
     ("gradle/libs.versions.toml", "33.0", "32.0"),
     ("pyproject.toml", "^8.2", "^8.3"),

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
+from atlas_retry.guard.checkscripts import own_checks
 from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.executed import check_scripts
 
 _MAKE = re.compile(
     r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$"
@@ -221,8 +223,11 @@ def line_of(text: str, word: str) -> int:
 
 def shell_scripts(scene: Scene) -> Iterator[Finding]:
     """Scripts that gates run, and tests written in shell: nothing skipped, no failure hidden."""
+    checks = check_scripts(scene)
+    others = [d.path for d in scene.texts if d.path in checks and not _is_shell(d)]
+    yield from own_checks(scene, others)
     for delta in scene.files:
-        if not _is_shell(delta) or not _is_run_by_gates(delta.path, scene):
+        if not _is_shell(delta) or not (places.is_test(delta.path) or delta.path in checks):
             continue
         yield from lines_kept(delta, _commands(delta.old_text), _commands(delta.new_text))
         left = Counter(line for _, line in _commands(delta.old_text))
@@ -245,13 +250,6 @@ def _is_shell(delta: Delta) -> bool:
     return places.suffix(delta.path) in (".sh", ".bash", ".bats", ".zsh") or (
         head.startswith(b"#!") and b"sh" in head.splitlines()[0]
     )
-
-
-def _is_run_by_gates(path: str, scene: Scene) -> bool:
-    named = any(path in command for command in scene.commands)
-    sources = ("Makefile", "package.json", ".pre-commit-config.yaml", "tox.ini", "justfile")
-    said = b"\n".join(scene.old(source) or b"" for source in sources)
-    return named or places.is_test(path) or path.encode("utf-8", "surrogateescape") in said
 
 
 def _commands(text: str) -> list[tuple[int, str]]:

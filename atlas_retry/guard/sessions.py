@@ -21,6 +21,10 @@ def runners(scene: Scene) -> Iterator[Finding]:
             yield from lines_kept(delta, _sessions(delta.old_text), _sessions(delta.new_text))
 
 
+_VERSION = re.compile(r"(?<=[\w-]):\d[\w.-]*(?=[\"'])")
+"""Of a dependency of Gradle: that a tool's does not fall is looked at elsewhere."""
+
+
 def _sessions(text: str) -> list[tuple[int, str]]:
     """Numbered lines that run or decide something."""
     wanted = re.compile(
@@ -28,7 +32,7 @@ def _sessions(text: str) -> list[tuple[int, str]]:
         r"|[Ii]gnore|enabled|onlyIf"
     )
     return [
-        (number, " ".join(line.split()).rstrip(","))
+        (number, _VERSION.sub("", " ".join(line.split()).rstrip(",")))
         for number, line in enumerate(text.splitlines(), 1)
         if wanted.search(line) and not line.strip().startswith(("#", "//", '"""'))
     ]
