@@ -193,8 +193,9 @@ def _place(diagnostic: Diagnostic) -> str:
 
 
 def _said(diagnostic: Diagnostic) -> str:
-    rule = f"{diagnostic.rule_id} " if diagnostic.rule_id else ""
     first = diagnostic.message.strip().splitlines() or [""]
+    named = diagnostic.rule_id and not first[0].startswith(diagnostic.rule_id)
+    rule = f"{diagnostic.rule_id} " if named else ""
     times = f" (x{diagnostic.count})" if diagnostic.count > 1 else ""
     before = " (there before the change)" if diagnostic.preexisting else ""
     return f"{rule}{printable(first[0])}{times}{before}"
