@@ -15,7 +15,7 @@ _IN_THE_CODE = words(
     " early-exit suppression-added type-escape framework-patched git-state outside-workspace"
     " tool-replaced process-left clock-tricked"
     " special-cased-by-digest special-cased-by-name special-cased-together error-discarded"
-    " not-judged emptied always-agreeing equality-narrowed"
+    " not-judged emptied always-agreeing equality-narrowed test-data-read"
     " example-changed"
 )
 """Rules whose findings may lie within the very files that hold the repair."""

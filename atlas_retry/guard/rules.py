@@ -22,6 +22,7 @@ from atlas_retry.guard import (
     stubs,
     supplies,
     suppressions,
+    testdata,
     tricks,
 )
 from atlas_retry.guard.case import Check, Finding, Rule, Scene
@@ -69,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _row("special-cased-by-name", "the code answers the test, not the task", answers.echoed),
     _row("test-aware", "code must behave the same when it is not tested", awareness.aware_of_tests),
+    _row("test-data-read", "the code answers the test, not the task", testdata.read_by_code),
     _row("errors-swallowed", "an error that is hidden is not mended", shortcuts.swallowed),
     _row("error-discarded", "an error that is hidden is not mended", shortcuts.discarded),
     _row("stubbed", "the work is no longer done", stubs.stubbed),
