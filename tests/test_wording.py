@@ -1,4 +1,4 @@
-"""What a person reads when an attempt has ended."""
+"""What a person reads when an attempt has ended, and of what failed."""
 
 from atlas_retry.events import AttemptFinished
 from atlas_retry.model import Diagnostic, GateResult, Kind, Status, Validation
