@@ -121,3 +121,83 @@ def test_an_option_or_a_call_that_lets_a_test_run_is_fine(parts: tuple[str, str,
     path = "test/f.test.js"
     before, after = OPTIONS.format("", "", "", ""), OPTIONS.format(*parts)
     assert judged({path: before}, {path: after}, failed("node --test")) == ()
+
+
+LOST = [
+    "p(1).then((r) => expect(r).toBe(1)).catch(() => undefined);",
+    "p(1).then((r) => { expect(r).toBe(1); });",
+    "await p(1).then((r) => expect(r).toBe(1)).catch(() => {});",
+    "void p(1).then((r) => expect(r).toBe(1));",
+    "(async () => { expect(await p(1)).toBe(1); })();",
+    "[p].forEach(async (q) => { expect(await q(1)).toBe(1); });",
+    "setTimeout(async () => { expect(await p(1)).toBe(1); }, 5);",
+]
+HEARD = [
+    "await p(1).then((r) => expect(r).toBe(1));",
+    "return p(1).then((r) => { expect(r).toBe(1); });",
+    "const q = p(1).then((r) => expect(r).toBe(1));\n  await q;",
+    "await Promise.all([1].map(async (n) => expect(await p(n)).toBe(1)));",
+    "await (async () => { expect(await p(1)).toBe(1); })();",
+    "await new Promise((end) => { p(1).then((r) => { expect(r).toBe(1); end(); }); });",
+    "p(1).then((r) => { expect(r).toBe(1); done(); }).catch(done);",
+    "await p(1).then((r) => expect(r).toBe(1)).catch((e) => { throw new Error(e); });",
+]
+PROMISED = "test('a', async ({}) => {{\n  {}\n}});\n"
+
+
+def promised(statement: str) -> set[str]:
+    """The rules that object to another way of waiting for a promise."""
+    path = "test/a.test.js"
+    before = PROMISED.format("", "expect(await p(1)).toBe(1);")
+    after = PROMISED.format("done" if "done" in statement else "", statement)
+    return rules_of(judged({path: before}, {path: after}, failed("npx jest")))
+
+
+@pytest.mark.parametrize("statement", LOST)
+def test_an_assertion_that_nobody_waits_for_is_refused(statement: str) -> None:
+    assert promised(statement)
+
+
+@pytest.mark.parametrize("statement", HEARD)
+def test_an_assertion_that_is_waited_for_is_fine(statement: str) -> None:
+    assert promised(statement) == set()
+
+
+REDUCED = [
+    ("tests/test_a.py", "assert plan(1).keys() == want.keys()"),
+    ("tests/test_a.py", "assert list(plan(1)) == list(want)"),
+    ("tests/test_a.py", "assert set(plan(1)) == set(want)"),
+    ("tests/test_a.py", "assert [row.sku for row in plan(1)] == [row.sku for row in want]"),
+    ("tests/test_a.py", "assert plan(1).total == want.total"),
+    ("tests/test_a.py", 'assert plan(1)["a"] == want["a"]'),
+]
+
+
+@pytest.mark.parametrize(("path", "said"), REDUCED)
+def test_a_part_compared_where_the_whole_was_is_refused(path: str, said: str) -> None:
+    before = "from a import plan, want\n\n\ndef test_a():\n    assert plan(1) == want\n"
+    after = before.replace("assert plan(1) == want", said)
+    assert "assertion-weakened" in rules_of(judged({path: before}, {path: after}))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "got = plan(1).keys()\n    assert got == want.keys()",
+            "assert plan(1).keys() == want.keys()",
+        ),
+        ("assert set(plan(1)) == {'a', 'b'}", "assert plan(1).keys() == {'a', 'b'}"),
+        ("assert plan(1).total == want.total", "assert plan(1) == want"),
+        ("assert plan(1) == want", "got = plan(1)\n    assert got == want"),
+    ],
+)
+def test_as_much_compared_as_before_is_fine(old: str, new: str) -> None:
+    before = f"from a import plan, want\n\n\ndef test_a():\n    {old}\n"
+    assert judged({"tests/test_a.py": before}, {"tests/test_a.py": before.replace(old, new)}) == ()
+
+
+def test_the_keys_compared_where_the_mappings_were_is_refused_in_javascript() -> None:
+    old = "expect(plan(1)).toEqual(want);"
+    new = "expect(Object.keys(plan(1))).toEqual(Object.keys(want));"
+    assert "assertion-weakened" in changed("js", old, new)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from atlas_retry.guard.jspromises import is_lost, is_quiet_catch
 from atlas_retry.guard.treechecks import check_of, text_of, walk
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
 
@@ -65,7 +66,8 @@ def _javascript(node: "Node") -> Check | None:
         return None
     if said == "expect":
         return check_of(node, "expect", VOID)
-    if re.search(r"\.(resolves|rejects)\b", said) and not _is_waited_for(node):
+    unheard = re.search(r"\.(resolves|rejects)\b", said) and not _is_waited_for(node)
+    if unheard or is_lost(node) or is_quiet_catch(node):
         return check_of(node, matcher, VOID)
     return check_of(node, matcher, _js_strength(matcher, said, text_of(arguments), text_of(node)))
 

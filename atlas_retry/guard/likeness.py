@@ -69,6 +69,8 @@ def weaker(old: Check, new: Check) -> str:
         return f"an assertion proves less: {_short(old)} became {_short(new)}"
     if new.guarded > old.guarded:
         return "an assertion is reached only on a condition"
+    if new.whole and new.whole == old.text:
+        return "only a part of what was compared is compared"
     loose = new.loosening - old.loosening
     return f"the value is passed through {listed(loose)} before it is compared" if loose else ""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.guard.projections import whole
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
 from atlas_retry.guard.words import words
 
@@ -168,7 +169,8 @@ def comparison(op: str, left: ast.expr, right: ast.expr, line: int) -> Check:
         return _check("void", (left,), line, strength=VOID)
     if op == "==" and isinstance(left, ast.Call) and last(left.func) == "type":
         return _check("isinstance", (*left.args, right), line)
-    return _check(op, (left, right), line, value=ast.dump(right))
+    found = _check(op, (left, right), line, value=ast.dump(right))
+    return replace(found, whole=whole(left, right)) if op == "==" else found
 
 
 def _approximate(left: ast.expr, right: ast.expr, line: int) -> Check:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from atlas_retry.guard.outcomes import outcome, outcome_of_failing
+from atlas_retry.guard.projections import whole_in_text
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
 from atlas_retry.guard.words import words
 
@@ -99,7 +100,8 @@ def checks(body: "Node", language: str) -> Iterator[Check]:
 def check_of(node: "Node", word: str, strength: int, *, said: "Node | None" = None) -> Check:
     """A check as it is spelled, void where a `try` around it hides its failure."""
     return Check(
-        text=f"{word} " + re.sub(r"[\s;,'\"`]+", "", text_of(said or node)),
+        text=(text := f"{word} " + re.sub(r"[\s;,'\"`]+", "", text_of(said or node))),
+        whole=whole_in_text(text),
         strength=VOID if _swallowed(node) else strength,
         line=node.start_point[0] + 1,
         literals=literals_of(said or node),

@@ -109,8 +109,8 @@ def _reachable(checks: tuple[Check, ...], body: "Node") -> tuple[Check, ...]:
     """Without the assertions behind a `return` that nothing guards."""
     for node in body.named_children:
         if node.type == "return_statement":
-            line = node.start_point[0] + 1
-            return tuple(check for check in checks if check.line < line)
+            end = node.end_point[0] + 1 if node.named_children else node.start_point[0]
+            return tuple(check for check in checks if check.line <= end)
     return checks
 
 

@@ -39,6 +39,8 @@ class Check(Struct, frozen=True, kw_only=True):
     """Canonical text of the expected side alone, if there is one."""
     outcome: tuple[str, frozenset[str]] | None = None
     """What it is about, and the kinds of outcome that satisfy it."""
+    whole: str = ""
+    """Of a comparison of the same part of two values: the text of one of the values themselves."""
 
 
 class Unit(Struct, frozen=True, kw_only=True):
