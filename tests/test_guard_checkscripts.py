@@ -123,3 +123,53 @@ def test_what_asks_as_much_or_is_no_check_is_fine(
     assert old in TREE[path]
     found = judged(TREE, {path: TREE[path].replace(old, new)}, failing)
     assert "script-loosened" not in rules_of(found)
+
+
+SHELL_TEST = """
+    . lib/names.sh
+
+    equal "date" "$(date_of /b/a-1.gz)" 1
+    is_backup /b/notes.txt && r=yes || r=no
+    equal "others" "$r" no
+    is_backup /b/a-2.gz && r=yes || r=no
+    equal "backups" "$r" yes
+    rm -rf "$tmp"; mkdir "$tmp"
+"""
+AS_A_FUNCTION = """
+    . lib/names.sh
+
+    kind() {
+      if is_backup "$1"; then echo yes; else echo no; fi
+    }
+    dated() {
+      equal "date" "$(date_of "$1")" "$2"
+    }
+
+    dated /b/a-1.gz 1
+    equal "others" "$(kind /b/notes.txt)" no
+    equal "backups" "$(kind /b/a-2.gz)" yes
+    rm -rf "$tmp"; mkdir "$tmp"
+"""
+
+
+def test_a_shell_test_may_say_the_same_through_functions() -> None:
+    assert judged({"test/t.sh": SHELL_TEST}, {"test/t.sh": AS_A_FUNCTION}, PYTEST) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if is_backup", "if true"),
+        ("echo yes; else echo no", "echo no; else echo no"),
+        ("(kind /b/a-2.gz)", "(kind /b/a-3.gz)"),
+        ('notes.txt)" no', 'notes.txt)" yes'),
+        ('equal "date" "$(date_of "$1")" "$2"', 'equal "date" "$2" "$2"'),
+        ("dated /b/a-1.gz 1\n", ""),
+        ("dated() {\n", "dated() {\n      return 0\n"),
+        ("dated /b", "dated() { :; }\n    dated /b"),
+    ],
+)
+def test_a_function_that_asks_for_less_is_refused(old: str, new: str) -> None:
+    assert old in AS_A_FUNCTION
+    after = {"test/t.sh": AS_A_FUNCTION.replace(old, new)}
+    assert "script-loosened" in rules_of(judged({"test/t.sh": SHELL_TEST}, after, PYTEST))

@@ -9,6 +9,7 @@ from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.checkscripts import own_checks
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.executed import check_scripts
+from atlas_retry.guard.shellform import fresh_functions, inlined
 
 _MAKE = re.compile(
     r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$"
@@ -229,9 +230,10 @@ def shell_scripts(scene: Scene) -> Iterator[Finding]:
     for delta in scene.files:
         if not _is_shell(delta) or not (places.is_test(delta.path) or delta.path in checks):
             continue
-        yield from lines_kept(delta, _commands(delta.old_text), _commands(delta.new_text))
-        left = Counter(line for _, line in _commands(delta.old_text))
-        for number, line in _commands(delta.new_text):
+        old, new = _both(delta)
+        yield from lines_kept(delta, old, new)
+        left = Counter(line for _, line in old)
+        for number, line in new:
             left[line] -= 1
             if left[line] < 0 and _DISABLES.search(line):
                 yield Finding(path=delta.path, line=number, detail=f"switches off: `{line}`")
@@ -252,12 +254,19 @@ def _is_shell(delta: Delta) -> bool:
     )
 
 
-def _commands(text: str) -> list[tuple[int, str]]:
+def _both(delta: Delta) -> tuple[_Lines, _Lines]:
+    """The commands of both sides; those of tests with what new functions stand for put in."""
+    fresh = fresh_functions(delta.old_text, delta.new_text) if places.is_test(delta.path) else {}
+    texts = (text.replace("\\\n", " ") for text in (delta.old_text, delta.new_text))
+    old, new = (_commands(inlined(text, fresh)) for text in texts)
+    return old, new
+
+
+def _commands(lines: _Lines) -> _Lines:
     """Numbered commands; quotes and braces, which linters rewrite, left out."""
-    joined = text.replace("\\\n", " ")
     return [
         (number, " ".join(re.sub(r"[\"'{}`]|\$\(|\)", "", line).split()))
-        for number, line in enumerate(joined.splitlines(), 1)
+        for number, line in lines
         if line.strip() and not line.strip().startswith("#")
     ]
 
