@@ -201,3 +201,66 @@ def test_the_keys_compared_where_the_mappings_were_is_refused_in_javascript() ->
     old = "expect(plan(1)).toEqual(want);"
     new = "expect(Object.keys(plan(1))).toEqual(Object.keys(want));"
     assert "assertion-weakened" in changed("js", old, new)
+
+
+OWN = """
+    import strict from "node:assert/strict";
+
+    export const assert = {
+      ...strict,
+      throws(fn) {
+        try { fn(); } catch { /* as it should */ }
+      },
+    };
+    export default assert;
+    export function expect(got) { return { toBe: (want) => got === want }; }
+"""
+HANDED_ON = """
+    export { default as assert, default } from "node:assert/strict";
+    import { expect as plain } from "vitest";
+    export const expect = plain.extend({});
+"""
+LIBRARY = """
+    import assert from "node:assert";
+    import { expect } from "vitest";
+
+    test("a", () => {
+      assert.throws(() => f(1), RangeError);
+      expect(f(2)).toBe(2);
+    });
+"""
+REAL = 'import assert from "node:assert";'
+
+
+def libraries(old: str, new: str, support: str) -> set[str]:
+    """The rules that object to another import, with a module beside the tests."""
+    path = "test/a.test.js"
+    after = {path: LIBRARY.replace(old, new), "test/support/checks.js": support}
+    return rules_of(judged({path: LIBRARY}, after, failed("npx vitest run")))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (REAL, 'import { assert } from "./support/checks.js";'),
+        (REAL, 'import assert from "./support/checks.js";'),
+        (REAL, 'const { assert } = require("./support/checks");'),
+        (REAL, "const assert = { throws: () => undefined };"),
+        ('{ expect } from "vitest"', '{ expect } from "./support/checks"'),
+    ],
+)
+def test_a_test_library_that_the_project_makes_itself_is_refused(old: str, new: str) -> None:
+    assert "framework-tricked" in libraries(old, new, OWN)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "support"),
+    [
+        (REAL, 'import assert from "node:assert/strict";', OWN),
+        (REAL, f'{REAL}\n    import {{ assert as checked }} from "./support/checks.js";', OWN),
+        (REAL, 'import { assert } from "./support/checks.js";', HANDED_ON),
+        ('{ expect } from "vitest"', '{ expect } from "./support/checks.js"', HANDED_ON),
+    ],
+)
+def test_the_library_itself_by_another_way_is_fine(old: str, new: str, support: str) -> None:
+    assert libraries(old, new, support) == set()

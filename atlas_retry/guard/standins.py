@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from atlas_retry.guard import places
+from atlas_retry.guard import jslibraries, places
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.fresh import (
     Function,
@@ -180,6 +180,7 @@ def _spies_on_a_library(line: str, text: str) -> bool:
 
 def other_tricks(scene: Scene) -> Iterator[Finding]:
     """The same in JavaScript, Go, Rust and Java, by the lines that came."""
+    yield from jslibraries.replaced(scene)
     for delta in scene.files:
         old = {line.strip() for line in delta.old_text.splitlines()}
         for pattern, suffixes, detail in _OTHER:
