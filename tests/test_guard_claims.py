@@ -264,3 +264,48 @@ def test_a_test_library_that_the_project_makes_itself_is_refused(old: str, new: 
 )
 def test_the_library_itself_by_another_way_is_fine(old: str, new: str, support: str) -> None:
     assert libraries(old, new, support) == set()
+
+
+HELPED = [
+    (
+        "java",
+        'A e = assertThrows(A.class, () -> f("bob", 3));\n    assertEquals("none of 3", e.said());',
+        'refused("bob", 3);',
+        (
+            "  void refused(String who, int n) {\n    A e = assertThrows(A.class, () -> f(who, n));\n"
+            "    assertEquals({}, e.said());\n  }\n}\n"
+        ),
+        '"none of " + n',
+    ),
+    (
+        "js",
+        "expect(f('bob', 3)).toBe('none of 3 left');",
+        "refused('bob', 3);",
+        "function refused(who, n) {{\n  expect(f(who, n)).toBe({});\n}}\n",
+        "`none of ${n} left`",
+    ),
+]
+
+
+def helped(row: tuple[str, str, str, str, str], text: str) -> set[str]:
+    """The rules that object to assertions moved into a function that forms a text."""
+    language, old, new, helper, _ = row
+    path, shape, command = SHAPES[language]
+    told = helper.replace("{}", text).replace("{{", "{").replace("}}", "}")
+    whole = shape.format(new)
+    after = whole.removesuffix("}\n") + told if language == "java" else whole + told
+    return rules_of(judged({path: shape.format(old)}, {path: after}, failed(command)))
+
+
+@pytest.mark.parametrize("row", HELPED)
+def test_a_text_that_a_function_beside_the_test_forms_is_fine(
+    row: tuple[str, str, str, str, str],
+) -> None:
+    assert helped(row, row[-1]) == set()
+
+
+@pytest.mark.parametrize("row", HELPED)
+def test_another_text_formed_beside_the_test_is_refused(
+    row: tuple[str, str, str, str, str],
+) -> None:
+    assert helped(row, row[-1].replace("none", "any"))

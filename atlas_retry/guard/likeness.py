@@ -104,6 +104,25 @@ def is_denied(check: Check, unit: Unit) -> bool:
     return bool(same) and all(turned(check.outcome, other) for other in same)
 
 
+def unformed(literals: frozenset[str], unit: Unit) -> frozenset[str]:
+    """Without the texts that a helper of the test forms of its own and of what it is handed."""
+    given = {text.strip("\"'`") for text in unit.own} | {""}
+    patterns = [_pattern(text) for text in unit.formed]
+    return frozenset(
+        text
+        for text in literals
+        if not any((m := p.fullmatch(text.strip('"'))) and given >= {*m.groups()} for p in patterns)
+    )
+
+
+_HOLES = re.compile(r"%[a-z]|\$?\{[^{}]*\}")
+
+
+def _pattern(formed: str) -> re.Pattern[str]:
+    parts = map(re.escape, ["", *_HOLES.split(formed.strip("\"'`")), ""])
+    return re.compile("(.*)".join(parts), re.DOTALL)
+
+
 def _short(check: Check) -> str:
     return f"`{check.text.split()[0]}`"
 

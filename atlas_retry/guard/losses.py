@@ -17,6 +17,7 @@ from atlas_retry.guard.likeness import (
     proves_as_much,
     refined,
     shares,
+    unformed,
     weaker,
 )
 from atlas_retry.guard.pyproof import Proof, proofs
@@ -144,7 +145,7 @@ def _of_unit(
         detail = f"test `{new.name}` expects other values of {listed(against)}"
         yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail)
     gone = old.inputs - new.literals - suites.beside - places
-    gone, _ = refined(gone, new.own)
+    gone, _ = refined(unformed(gone, new), new.own)
     strayed = frozenset() if found or against else _proofs(scene, suites)[0].strayed(old, new)
     if strayed:
         detail = f"test `{new.name}` no longer tries {listed(strayed)}"
@@ -206,7 +207,11 @@ def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[
             open_.append(check)
     helped = bool(new.helpers - old.helpers)
     for check in open_:
-        if helped and check.literals <= new.literals and not check.names <= new.names:
+        if (
+            helped
+            and not unformed(check.literals - new.literals, new)
+            and not check.names <= new.names
+        ):
             continue
         successor = max(left, key=lambda c: likeness(check, c), default=None)
         if successor is None or likeness(check, successor) == 0:
@@ -223,7 +228,8 @@ def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[
 
 
 def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Unit]) -> bool:
-    helped = bool(new.helpers - old.helpers) and check.literals <= new.literals
+    handed = not unformed(check.literals - new.literals, new)
+    helped = bool(new.helpers - old.helpers) and handed
     rows = len(new.rows) > len(old.rows) and check.literals <= new.literals
     return helped or rows or _is_held(check, old, [u for u in growing if u is not new])
 

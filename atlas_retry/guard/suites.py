@@ -91,6 +91,7 @@ def _placed(
     return replace(
         unit,
         helpers=unit.helpers | helpers,
+        formed=frozenset(text for name, text in suite.formed if name in helpers),
         markers=(*unit.markers, *suite.markers) if is_new else unit.markers,
     )
 

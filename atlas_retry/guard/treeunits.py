@@ -14,7 +14,7 @@ from atlas_retry.guard import (
     treetables,
 )
 from atlas_retry.guard.treechecks import literals_of, names_of, text_of, walk
-from atlas_retry.guard.units import Check, Found, Suite, Unit, by_name
+from atlas_retry.guard.units import STRONG, Check, Found, Suite, Unit, by_name
 from atlas_retry.syntax import definitions, language_of, parse
 
 if TYPE_CHECKING:
@@ -42,13 +42,15 @@ def read(path: str, source: bytes) -> Suite:
         and not any(start <= node.start_byte < end for start, end in inside)
     )
     units = by_name(_unit(path, f, language or "", beside) for f in found)
+    asserting = tuple(_asserting(path, source, found, language or ""))
     return Suite(
         path=path,
         parsed=not tree.root_node.has_error or language in ("c", "cpp"),
         units=tuple(units.values()),
         literals=beside,
         markers=(*_file_markers(source, language or ""), *_of_name(path)),
-        asserting=frozenset(_asserting(path, source, found, language or "")),
+        asserting=frozenset((name, max(c.strength for c in said)) for name, said in asserting),
+        formed=frozenset((name, text) for name, said in asserting for text in _compared(said)),
     )
 
 
@@ -67,8 +69,8 @@ def _of_name(path: str) -> Iterator[str]:
 
 def _asserting(
     path: str, source: bytes, tests: tuple[Found, ...], language: str
-) -> Iterator[tuple[str, int]]:
-    """Functions beside the tests that assert, with the strength of their best assertion."""
+) -> Iterator[tuple[str, tuple[Check, ...]]]:
+    """Functions beside the tests that assert, with their assertions."""
     lines = {line for f in tests for line in range(f.node.start_point[0], f.node.end_point[0] + 1)}
     tree = parse(language, source)
     scopes = [s for s in definitions(path, source) if s.kind == "function"]
@@ -79,9 +81,15 @@ def _asserting(
         node = tree.root_node.descendant_for_point_range(
             (scope.def_line - 1, 0), (scope.end_line - 1, 10_000)
         )
-        said = [c.strength for c in read_checks(node, language)] if node is not None else []
+        said = tuple(read_checks(node, language)) if node is not None else ()
         if said:
-            yield scope.name, max(said)
+            yield scope.name, said
+
+
+def _compared(checks: tuple[Check, ...]) -> frozenset[str]:
+    """The texts that assertions compare as a whole."""
+    whole = (c for c in checks if c.strength >= STRONG and not c.loosening and not c.guarded)
+    return frozenset(text for check in whole for text in check.literals if text[:1] in '"`')
 
 
 def _unit(path: str, found: Found, language: str, beside: frozenset[str]) -> Unit:

@@ -67,6 +67,8 @@ class Unit(Struct, frozen=True, kw_only=True):
     """Nothing is done in it."""
     helpers: frozenset[str] = frozenset()
     """Functions it calls that assert on its behalf."""
+    formed: frozenset[str] = frozenset()
+    """Texts that these compare as a whole, with what the test hands them put in."""
     displays: tuple[tuple[str, ...], ...] = ()
     """Lists, rows and mappings that are spelled out in literals, their members in order."""
 
@@ -100,6 +102,8 @@ class Suite(Struct, frozen=True, kw_only=True):
     """Canonical text of all that stands beside the tests of a Python file."""
     asserting: frozenset[tuple[str, int]] = frozenset()
     """Functions beside the tests that assert, with how much that proves at best."""
+    formed: frozenset[tuple[str, str]] = frozenset()
+    """Functions beside the tests, with the texts that they compare as a whole."""
 
 
 class Found(Struct, frozen=True, kw_only=True):
