@@ -309,3 +309,35 @@ def test_another_text_formed_beside_the_test_is_refused(
     row: tuple[str, str, str, str, str],
 ) -> None:
     assert helped(row, row[-1].replace("none", "any"))
+
+
+LETTERS = """
+    import pytest
+
+    from a import kept
+
+
+    def test_a():
+        assert [row.name for row in kept("x")] == ["b", "c"]
+"""
+JOINED = """
+    import pytest
+
+    from a import kept
+
+
+    @pytest.mark.parametrize(("given", "want"), [("x", "bc"), ("y", "")])
+    def test_a(given, want):
+        assert "".join(row.name for row in kept(given)) == want
+"""
+
+
+def test_letters_joined_in_a_table_are_the_letters_one_by_one() -> None:
+    path = "tests/test_a.py"
+    assert judged({path: LETTERS}, {path: JOINED}) == ()
+
+
+@pytest.mark.parametrize(("old", "new"), [('"bc"', '"cb"'), ("kept(given)", "sorted(kept(given))")])
+def test_other_letters_joined_in_a_table_are_refused(old: str, new: str) -> None:
+    path = "tests/test_a.py"
+    assert judged({path: LETTERS}, {path: JOINED.replace(old, new)})

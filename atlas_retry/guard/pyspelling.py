@@ -70,6 +70,7 @@ def claims(said: ast.expr) -> Iterator[ast.expr]:
             yield from claims(ast.Compare(left=left, ops=[op], comparators=[right]))
     elif isinstance(said, ast.Compare):
         yield from _compared(said.left, said.ops[0], said.comparators[0])
+        yield from _letter_by_letter(said.left, said.ops[0], said.comparators[0])
     else:
         yield said
 
@@ -98,6 +99,19 @@ def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Iterator[ast.ex
         return
     for one, other in pairs:
         yield from _compared(one, op, other)
+
+
+def _letter_by_letter(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Iterator[ast.expr]:
+    """`"".join(x for x in y) == "ab"` says of the members, too, that they are "a" and "b"."""
+    text = right.value if isinstance(right, ast.Constant) else None
+    joined = isinstance(left, ast.Call) and ast.unparse(left.func) == "''.join"
+    if not (isinstance(left, ast.Call) and joined and isinstance(op, ast.Eq) and left.args):
+        return
+    inner = left.args[0]
+    if isinstance(text, str) and isinstance(inner, ast.GeneratorExp | ast.ListComp):
+        members = ast.ListComp(elt=inner.elt, generators=inner.generators)
+        letters = ast.List(elts=[ast.Constant(value=c) for c in text], ctx=ast.Load())
+        yield ast.Compare(left=members, ops=[ast.Eq()], comparators=[letters])
 
 
 def _is_known(node: ast.expr) -> bool:
