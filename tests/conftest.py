@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.workspace import Workspace
+from tests.projects import Project, make_project
 from tests.repositories import opened, repository
 
 Write = Callable[..., Path]
@@ -54,3 +55,9 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def ws(root: Path) -> Workspace:
     return opened(root)
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    """A project with a bug, for a script to mend."""
+    return make_project(tmp_path, environ)

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from atlas_retry import batch
 from atlas_retry.events import Event
 from atlas_retry.model import Outcome
 
+LIMIT_S = 60.0
+"""A bound on hangs."""
 IDENTITY = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
 
 CALC = "def add(a, b):\n    return a - b\n"
@@ -103,3 +106,33 @@ def make_project(folder: Path, environ: dict[str, str]) -> Project:
     project.configure()
     project.commit()
     return project
+
+
+class Ended(Struct, frozen=True):
+    """How a command line ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+def atlas(
+    project: Project, *arguments: str, said: str = "", cwd: Path | None = None, **variables: str
+) -> Ended:
+    """A command line as a person calls it; `said` is what stands on its standard input."""
+    done = subprocess.run(
+        (sys.executable, "-m", "atlas_retry", *arguments),
+        cwd=cwd or project.root,
+        env=project.environ | variables,
+        check=False,
+        capture_output=True,
+        text=True,
+        input=said,
+        timeout=LIMIT_S,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def gates(project: Project, *lines: str) -> None:
+    """Configure these as its lint gates."""
+    project.configure(validation={"lint": list(lines)})

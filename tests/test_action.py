@@ -12,7 +12,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from tests.projects import FIXED, Project, git, make_project
+from tests.projects import FIXED, Project, git
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 120.0
@@ -26,11 +26,6 @@ def read(name: str) -> dict[str, Any]:
 
 ACTION = read("action.yml")
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 class Ended(Struct, frozen=True, kw_only=True):

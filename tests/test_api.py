@@ -2,18 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
-
-from tests.projects import FIXED, Project, make_project
+from tests.projects import FIXED, Project
 
 LIMIT_S = 60.0
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def python(project: Project, program: str) -> str:

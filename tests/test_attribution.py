@@ -1,18 +1,9 @@
 """What the user edits while the agent works stays the user's."""
 
-from pathlib import Path
-
-import pytest
-
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Outcome, Verdict
 from tests.desk_sharing_agent import USERS_TEST
-from tests.projects import CALC, FIXED, TEST, Project, make_project
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
+from tests.projects import CALC, FIXED, TEST, Project
 
 
 def run(project: Project, agent: str) -> tuple[Outcome, str]:

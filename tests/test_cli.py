@@ -10,46 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 from typer._click import Command
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from atlas_retry.cli.app import application
 from atlas_retry.cli.help import EXAMPLES, GROUPS
-from tests.projects import CALC, FIXED, UNITTEST, Project, git, make_project
-
-LIMIT_S = 60.0
-
-
-class Ended(Struct, frozen=True):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
-
-
-def atlas(project: Project, *arguments: str, said: str = "", **variables: str) -> Ended:
-    """`said` is what stands on its standard input."""
-    done = subprocess.run(
-        (sys.executable, "-m", "atlas_retry", *arguments),
-        cwd=project.root,
-        env=project.environ | variables,
-        check=False,
-        capture_output=True,
-        text=True,
-        input=said,
-        timeout=LIMIT_S,
-    )
-    return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def gates(project: Project, *lines: str) -> None:
-    project.configure(validation={"lint": list(lines)})
+from tests.projects import CALC, FIXED, LIMIT_S, UNITTEST, Project, atlas, gates, git
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,10 @@ from msgspec import Struct
 from atlas_retry.discreet import discreet_agent, discreet_emit
 from atlas_retry.events import AgentActivity, AnswerRetried, Event, TransportRetried
 from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus
-from tests.projects import WORSE, Project, make_project
+from tests.projects import WORSE, Project
 
 VALUE = "correct-horse-battery-staple"
 HIDDEN = frozenset({VALUE})
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 class Talker(Struct, frozen=True):

@@ -7,40 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
-from tests.projects import CALC, FIXED, Project, git, make_project
-
-LIMIT_S = 60.0
-
-
-class Ended(Struct, frozen=True):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
-
-
-def atlas(project: Project, *arguments: str, cwd: Path | None = None, **variables: str) -> Ended:
-    done = subprocess.run(
-        (sys.executable, "-m", "atlas_retry", *arguments),
-        cwd=cwd or project.root,
-        env=project.environ | variables,
-        check=False,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=LIMIT_S,
-    )
-    return Ended(done.returncode, done.stdout, done.stderr)
-
-
-def gates(project: Project, *lines: str) -> None:
-    project.configure(validation={"lint": list(lines)})
+from tests.projects import CALC, FIXED, LIMIT_S, Ended, Project, atlas, gates, git
 
 
 def test_no_attempt_is_spoken_of_where_no_agent_can_be_had(project: Project) -> None:

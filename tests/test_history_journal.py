@@ -31,13 +31,8 @@ from atlas_retry.history import (
 )
 from atlas_retry.history.states import follows
 from atlas_retry.model import Kind, Status, Validation, Verdict, WorkspaceFacts
-from tests.projects import FIXED, WORSE, Project, make_project
+from tests.projects import FIXED, WORSE, Project
 from tests.values import result
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def home(project: Project) -> Path:

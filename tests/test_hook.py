@@ -13,16 +13,11 @@ import pytest
 from atlas_retry import hook
 from atlas_retry.errors import ConfigError
 from tests.messages_server import MessagesServer, call, edit, say, serving
-from tests.projects import FIXED, Project, make_project
+from tests.projects import FIXED, Project
 from tests.test_agents_claude_code import real
 
 FAILS = "echo 'calc.py:1:5: E501 line too long'; exit 1"
 REQUIRED = "required quality gates fail"
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def gates(project: Project, *lines: object, **sections: object) -> None:

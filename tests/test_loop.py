@@ -11,12 +11,7 @@ from atlas_retry import events
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Event, TransportRetried, ViolationsFound
 from atlas_retry.model import Verdict
-from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, git, make_project
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
+from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, git
 
 
 def test_a_clean_project_ends_clean_and_asks_nobody(project: Project) -> None:

@@ -1,21 +1,13 @@
 """Runs that start from a failure which another runner recorded."""
 
-from pathlib import Path
-
-import pytest
 from msgspec.structs import replace
 
 from atlas_retry import batch
 from atlas_retry.model import Status, Validation, Verdict
 from atlas_retry.recorded import aligned
 from atlas_retry.reports import Recorded
-from tests.projects import UNITTEST, Project, make_project
+from tests.projects import UNITTEST, Project
 from tests.values import gate, result, validation
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def recorded(status: Status) -> Recorded:

@@ -9,13 +9,8 @@ from atlas_retry import batch
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Outcome, Verdict
 from tests.messages_server import call, serving
-from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, make_project
+from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project
 from tests.test_review import answer
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def recorded(project: Project, folder: Path) -> Outcome:

@@ -9,7 +9,7 @@ from atlas_retry.model import Level, Outcome, Status, Verdict
 from atlas_retry.redaction import clean
 from atlas_retry.review import opinion
 from tests.messages_server import Answer, MessagesServer, call, say, serving
-from tests.projects import FIXED, UNITTEST, WORSE, Project, make_project
+from tests.projects import FIXED, UNITTEST, WORSE, Project
 from tests.test_agents_claude_code import real_claude
 
 QUIET = (
@@ -99,11 +99,6 @@ def test_a_complaint_points_into_the_project_or_nowhere(
 
 
 # --- in a run ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def judged(project: Project, server: MessagesServer, **gate: object) -> Outcome:

@@ -1,7 +1,6 @@
 """A green is about what is there: what moves while gates run is judged, and looked at again."""
 
 from collections.abc import Callable, Collection
-from pathlib import Path
 
 import pytest
 from msgspec import Struct, field
@@ -27,15 +26,10 @@ from atlas_retry.model import (
     Violation,
     WorkspaceFacts,
 )
-from tests.projects import TEST, Project, git, make_project
+from tests.projects import TEST, Project, git
 from tests.values import GREEN, RED, gate, result, validation
 
 CHEAT = Violation(rule="tests-removed", path="test_a.py")
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def test_code_that_rewrites_a_test_each_time_the_gates_run_buys_nothing(project: Project) -> None:

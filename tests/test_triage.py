@@ -1,19 +1,10 @@
 """What fails is told apart from what failed before the change; real git, real gates."""
 
-from pathlib import Path
-
-import pytest
-
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Diagnostic
-from tests.projects import CALC, UNITTEST, WORSE, Project, git, make_project
+from tests.projects import CALC, UNITTEST, WORSE, Project, git
 
 COMPLAIN = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
-
-
-@pytest.fixture
-def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    return make_project(tmp_path, environ)
 
 
 def complaints(project: Project, events: list[Event]) -> tuple[Diagnostic, ...]:
