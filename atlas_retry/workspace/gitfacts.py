@@ -13,6 +13,7 @@ from atlas_retry.workspace.index import staged
 
 MAX_HASHED_BYTES = 16 << 20
 """No hook is longer; what follows in a larger file does not count."""
+MORE_LOOKS = 3
 
 
 def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFacts:
@@ -40,7 +41,21 @@ def facts_since(
     is theirs that they have checked out and whose last move stands in their own log.
     """
     env = user_environment(os.environ if environ is None else environ)
-    now = dict(git_facts(root, environ=environ))
+    now = _now(root, before, env)
+    for _ in range(MORE_LOOKS):
+        # a ref and its log are two files: somebody may have committed between our looks at them
+        if all(now.get(name) == value for name, value in before.items() if _is_branch(name)):
+            break
+        now = _now(root, before, env)
+    return now
+
+
+def _is_branch(name: str) -> bool:
+    return name.startswith("refs/heads/")
+
+
+def _now(root: Path, before: GitFacts, env: Mapping[str, str]) -> GitFacts:
+    now = dict(git_facts(root, environ=env))
     if "unreadable" in now:
         return now
     own = git_dir_of(root, env)
