@@ -6,10 +6,13 @@ from msgspec import Struct
 
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import (
+    CANNOT_EXECUTE,
+    NOT_FOUND,
     AgentReply,
     Attempt,
     Budget,
     Gate,
+    GateResult,
     Kind,
     Status,
     Validation,
@@ -119,14 +122,19 @@ def _passed(progress: Progress, _: Limits) -> End | None:
     return End(verdict=Verdict.FIXED if changed else Verdict.CLEAN)
 
 
+def _blamed(broken: GateResult) -> End:
+    """A command that has run, and is void for what has gone, is not to be run again."""
+    if broken.exit_code in (None, CANNOT_EXECUTE, NOT_FOUND):
+        reason = f"{broken.name} cannot be run: {broken.error}"
+        remedy = f"see it for yourself: {broken.command}" if broken.command else None
+    else:
+        reason, remedy = f"{broken.name} is void: {broken.error}", "atlas undo"
+    return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
+
+
 def _broken(progress: Progress, limits: Limits) -> End | None:
     if progress.latest.broken and not progress.attempts:
-        first = progress.latest.broken[0]
-        return End(
-            verdict=Verdict.BROKEN,
-            reason=f"{first.name} cannot be run: {first.error}",
-            remedy=f"see it for yourself: {first.command}" if first.command else None,
-        )
+        return _blamed(progress.latest.broken[0])
     if unheard := [r for r in progress.latest.broken if r.kind is Kind.REVIEW]:
         return End(verdict=Verdict.BROKEN, reason=f"{unheard[0].name}: {unheard[0].error}")
     if progress.refused and limits.with_agent:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status
+from atlas_retry.model import (
+    CANNOT_EXECUTE,
+    NOT_FOUND,
+    Diagnostic,
+    Gate,
+    GateResult,
+    Kind,
+    Status,
+)
 from atlas_retry.process import Completed, Ended
 from atlas_retry.redaction import clean, redact
 
@@ -15,9 +23,6 @@ if TYPE_CHECKING:
     from atlas_retry.diagnostics import Findings
 
 MAX_REPORT_BYTES = 16 << 20
-
-CANNOT_EXECUTE, NOT_FOUND = 126, 127
-"""Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):

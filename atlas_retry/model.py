@@ -11,6 +11,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
+CANNOT_EXECUTE, NOT_FOUND = 126, 127
+"""Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
+
 
 class Kind(StrEnum):
     """What a gate checks. The order is the order of the report and of the writers."""

@@ -59,6 +59,15 @@ def test_gates_that_lose_the_workspace_have_not_passed(
     assert "Traceback" not in ended.err
 
 
+def test_what_a_gate_deleted_is_put_back_by_the_command_that_is_named(project: Project) -> None:
+    gates(project, "rm -f *; false")
+    ended = atlas(project, "retry", ".")
+    assert ended.code == 3
+    assert ended.out.endswith("next: atlas undo\n")
+    assert atlas(project, "undo").code == 0
+    assert (project.root / "calc.py").read_text() == CALC
+
+
 def wrapped_git(folder: Path, before: str) -> str:
     """A PATH on which `git` says something before git does."""
     real = shutil.which("git")
