@@ -4,6 +4,7 @@ from atlas_retry.decision import Progress
 from atlas_retry.effects import Effects, Taken
 from atlas_retry.events import Notice
 from atlas_retry.model import AgentReply, Level
+from atlas_retry.units import some
 
 MAX_SHOWN = 8
 
@@ -16,11 +17,14 @@ def before_the_agent(
     Whatever is judged or put back from there on is the agent's alone. It is `before` itself where
     the reply does not name all that its turn can have edited: then everything counts as its own.
     """
+    if not reply.touched_all:
+        return before, frozenset()
     changed = _paths(before.id, after.id, do)
     theirs = changed - set(reply.touched)
-    if not theirs or not reply.touched_all:
-        return before, frozenset()
-    text = f"edited while the agent worked, and not by it: {_some(sorted(theirs))}; left as it is"
+    if not theirs:
+        return before, theirs
+    named = some(sorted(theirs), MAX_SHOWN)
+    text = f"edited while the agent worked, and not by it: {named}; left as it is"
     do.emit(Notice(level=Level.WARNING, text=text))
     ours = changed - theirs
     if not ours:
@@ -39,8 +43,3 @@ def go_back(target: str, progress: Progress, do: Effects) -> None:
 
 def _paths(before: str, after: str, do: Effects) -> frozenset[str]:
     return frozenset(change.path for change in do.changes(before, after))
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-    return ", ".join(names[:MAX_SHOWN]) + more

@@ -17,6 +17,7 @@ from atlas_retry.events import Emit, Notice, now
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
 from atlas_retry.site import Site
+from atlas_retry.units import some
 
 MAX_SHOWN = 8
 
@@ -99,7 +100,7 @@ def _put_in_order(scene: _Scene) -> str | None:
             return _held_turn(scene)
         replayed = _hold(scene, there.id)
         workspace.restore(scene.git, scene.expected)
-        text = f"what was unfinished is put back (it is held): {_some(ours)}"
+        text = f"what was unfinished is put back (it is held): {some(ours, MAX_SHOWN)}"
         scene.emit(Notice(level=Level.WARNING, text=text))
         return replayed
 
@@ -137,13 +138,13 @@ def _difference(scene: _Scene, there: str, quiet_s: float) -> tuple[str, ...]:
     """
     moved = workspace.moved_git(scene.git, scene.run.start)
     if moved:
-        raise _refusal(scene, f"git has moved on: {_some(sorted(moved))}")
+        raise _refusal(scene, f"git has moved on: {some(sorted(moved), MAX_SHOWN)}")
     paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
     attempt = scene.remains.open_attempt
     in_order = attempt and rescue.was_put_in_order(scene.run, scene.held, attempt)
     theirs = paths if in_order else rescue.edited_since(scene.git, paths, quiet_s)
     if theirs:
-        raise _refusal(scene, f"edited since: {_some(sorted(theirs))}")
+        raise _refusal(scene, f"edited since: {some(sorted(theirs), MAX_SHOWN)}")
     return tuple(paths)
 
 
@@ -154,12 +155,6 @@ def _refusal(scene: _Scene, why: str) -> WorkspaceError:
         remedy=f"atlas retry {run.root} --ai-fix starts anew; atlas undo {run.id} puts back what "
         "was there before the run",
     )
-
-
-def _some(names: Iterable[str]) -> str:
-    every = [*names]
-    more = f" and {len(every) - MAX_SHOWN} more" if len(every) > MAX_SHOWN else ""
-    return ", ".join(every[:MAX_SHOWN]) + more
 
 
 def _hold(scene: _Scene, there: str) -> str | None:

@@ -1,4 +1,6 @@
-"""Durations and money as people say them; nothing else is worded here."""
+"""Durations, money and lists of names as people say them; nothing else is worded here."""
+
+from collections.abc import Iterable
 
 TENTHS_UP_TO_MS = 9_950
 ONE_CENT = 0.01
@@ -15,3 +17,10 @@ def seconds(duration_ms: int) -> str:
 def usd(amount: float) -> str:
     """Money, with enough digits to tell it from nothing."""
     return f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
+
+
+def some(names: Iterable[str], limit: int) -> str:
+    """The first names, and how many more there are: `a, b and 3 more`."""
+    every = [*names]
+    more = f" and {len(every) - limit} more" if len(every) > limit else ""
+    return ", ".join(every[:limit]) + more

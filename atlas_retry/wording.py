@@ -1,6 +1,6 @@
 """What a person reads: events, results and outcomes as styled lines. Prints nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from atlas_retry.events import (
     AgentActivity,
@@ -31,7 +31,7 @@ from atlas_retry.model import (
     Validation,
     Verdict,
 )
-from atlas_retry.units import seconds, usd
+from atlas_retry.units import seconds, some, usd
 
 Line = tuple[str, str]
 """Text and the name of its style, a key of `STYLES`; `gate` heads what a gate had to say, up to the
@@ -112,9 +112,8 @@ def _first_complaints(result: GateResult) -> Iterator[Line]:
         yield f"            and {len(result.diagnostics) - GLIMPSE} more", "dim"
 
 
-def _some(names: tuple[str, ...], limit: int = 4) -> str:
-    shown = ", ".join(printable(name) for name in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")
+def _some(names: Iterable[str]) -> str:
+    return some(map(printable, names), limit=4)
 
 
 def _counted(count: int, noun: str) -> str:

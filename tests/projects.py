@@ -133,6 +133,20 @@ def atlas(
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
+def shell(project: Project, line: str) -> Ended:
+    """A line of shell in the project, for what no argument can say: closed streams, a full disk."""
+    done = subprocess.run(
+        ("/bin/sh", "-c", line),
+        cwd=project.root,
+        env=project.environ,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
 def gates(project: Project, *lines: str) -> None:
     """Configure these as its lint gates."""
     project.configure(validation={"lint": list(lines)})

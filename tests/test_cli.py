@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from atlas_retry.cli.app import application
 from atlas_retry.cli.help import EXAMPLES, GROUPS
-from tests.projects import CALC, FIXED, LIMIT_S, UNITTEST, Project, atlas, gates, git
+from tests.projects import CALC, FIXED, LIMIT_S, UNITTEST, Project, atlas, gates, git, shell
 
 
 @pytest.mark.parametrize(
@@ -396,18 +396,10 @@ def test_without_git_a_run_says_what_to_install(project: Project, tmp_path: Path
 def test_a_run_goes_on_without_anybody_to_tell(line: str, code: int, project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED})
     script = f'atlas() {{ {shlex.quote(sys.executable)} -m atlas_retry "$@"; }}; {line}'
-    done = subprocess.run(
-        ("sh", "-c", script),
-        cwd=project.root,
-        env=project.environ,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
-    assert done.returncode == code
+    ended = shell(project, script)
+    assert ended.code == code
     assert (project.root / "calc.py").read_text() == (CALC if "ulimit" in line else FIXED)
-    assert "atlas_retry/" not in done.stderr
+    assert "atlas_retry/" not in ended.err
 
 
 def test_json_is_valid_whatever_the_encoding_of_stdout(project: Project) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.projects import CALC, FIXED, LIMIT_S, Ended, Project, atlas, gates, git
+from tests.projects import CALC, FIXED, LIMIT_S, Ended, Project, atlas, gates, git, shell
 
 
 def test_no_attempt_is_spoken_of_where_no_agent_can_be_had(project: Project) -> None:
@@ -248,17 +248,9 @@ def test_a_working_directory_that_is_gone_is_told_as_that(
     line = (
         f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m atlas_retry {' '.join(arguments)}"
     )
-    done = subprocess.run(
-        ("/bin/sh", "-c", line),
-        cwd=project.root,
-        env=project.environ,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "the folder that atlas is called in cannot be used: No such file" in done.stderr
+    ended = shell(project, line)
+    assert (ended.code, ended.out) == (3, "")
+    assert "the folder that atlas is called in cannot be used: No such file" in ended.err
 
 
 def test_a_batch_goes_elsewhere_when_the_temporary_folder_is_missing(

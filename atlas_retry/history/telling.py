@@ -9,7 +9,8 @@ from msgspec import Struct
 from atlas_retry.history.rescue import HELD, PutBack
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.documents import encode
-from atlas_retry.units import seconds, usd
+from atlas_retry.units import seconds, some, usd
+from atlas_retry.wording import printable
 
 MAX_SHOWN = 12
 
@@ -113,8 +114,4 @@ def put_back(row: RunRow, done: PutBack, headline: str) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(
-        "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
-        for name in names[:MAX_SHOWN]
-    )
-    return shown + (f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else "")
+    return some(map(printable, names), MAX_SHOWN)
