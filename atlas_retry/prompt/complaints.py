@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.prompt.failing import known_path
@@ -15,11 +15,12 @@ MAX_NAMES = 8
 MAX_OUTER_LINES = 60
 MAX_COMPLAINTS = 400
 """The rarest families of complaints are looked at first."""
-NAMED, CLOSE, ON_THE_LINE = 0.6, 0.5, 0.25
+NAMED, CLOSE, ON_THE_LINE, SETS_IT, SAME_NAME = 0.6, 0.5, 0.25, 0.8, 0.5
 
 _QUOTED = re.compile(
     r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]*\]\*?|\*)?[`\"'\u2019\u201d»]"
 )
+_PARTICULARS = re.compile(r"\"[^\"]*\"|`[^`]*`|'[^']*'|\u2018.*?\u2019|\u201c.*?\u201d|\d+")
 _OF_CLASS = re.compile(
     r"(?:of|class|for class|supertype|type|in) [`\"'\u2018\u201c]([\w.]+)"
     r"|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
@@ -35,6 +36,7 @@ _COSMETIC = re.compile(r"unused|redundant|style|format|deprecated|docstring|over
 NO_NAME = re.compile(
     r"undefined|not defined|cannot find|undeclared|unresolved|not in scope", re.IGNORECASE
 )
+_SET = re.compile(r"\b(?:self|cls|this)\.(\w+)(?: *: *[^=\n]{1,200})? *=(?!=)")
 UNDEFINED = re.compile(
     r"undefined|not defined|unbound|unresolved|cannot find|can't find|undeclared|not declared"
     r"|unknown|no attribute|has no|cannot access|does not exist|unimported|not found|no member",
@@ -45,7 +47,7 @@ UNDEFINED = re.compile(
 def family(diagnostic: Diagnostic) -> tuple[str, str, str]:
     """What complaints of one cause have in common: tool, rule, message without its particulars."""
     first = (diagnostic.message.splitlines() or [""])[0]
-    plain = re.sub(r"[`\"'\u2018\u201c].*?[`\"'\u2019\u201d]|\d+", "*", first)
+    plain = _PARTICULARS.sub("*", first)
     return diagnostic.tool, diagnostic.rule_id or "", plain[:120]
 
 
@@ -94,20 +96,37 @@ Involved = tuple[Spot, float, str, tuple[int, ...]]
 
 def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Involved]:
     line = diagnostic.region.start_line if diagnostic.region else None
-    if line is not None:
-        here = graph.at(path, line)
-        if here:
-            here = _outermost(here, graph)
-            yield here, 1.0, "complaint", (line,)
-        for spot in _on_the_line(path, line, graph):
-            yield spot, ON_THE_LINE, "used there", ()
+    lacking = UNDEFINED.search(diagnostic.message) is not None
+    owners = _owners(diagnostic.message, graph) if lacking else []
     names = _names(diagnostic)
+    if line is not None:
+        yield from _around(path, line, graph)
+        for spot in _meant(_on_the_line(path, line, graph), owners, graph):
+            yield spot, ON_THE_LINE, "used there", ()
     for name in names:
-        for spot in _defined(path, name, graph):
+        for spot in _meant(_defined(path, name, graph), owners, graph):
             yield spot, NAMED, "named", ()
-    if UNDEFINED.search(diagnostic.message):
-        for spot in _close(names, diagnostic.message, graph):
+    if lacking:
+        for spot in _close(names, owners, graph):
             yield spot, CLOSE, "similar name", ()
+        for spot in _setting(names, owners, graph):
+            yield spot, SETS_IT, "sets such an attribute", ()
+
+
+def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:
+    here = graph.at(path, line)
+    if here:
+        here = _outermost(here, graph)
+        yield here, 1.0, "complaint", (line,)
+        for twin in _twins(here, graph):
+            yield twin, SAME_NAME, "of the same name", ()
+
+
+def _twins(spot: Spot, graph: Graph) -> Iterator[Spot]:
+    """Its overloads, or the getter and setter of one property."""
+    for scope in graph.project.declared(spot.path):
+        if scope.qualified_name == spot.scope.qualified_name and scope != spot.scope:
+            yield Spot(spot.path, scope)
 
 
 def _outermost(spot: Spot, graph: Graph) -> Spot:
@@ -143,18 +162,47 @@ def _on_the_line(path: str, line: int, graph: Graph) -> Iterator[Spot]:
             yield targets[0]
 
 
-def _close(names: list[str], message: str, graph: Graph) -> Iterator[Spot]:
-    """Renamed things: similar names, in the class that is named, for a name that nothing has."""
+def _owners(message: str, graph: Graph) -> list[Spot]:
+    """The classes that a message says lack something, and what they are made from."""
     told = _OF_CLASS.search(message)
     owner = ((told[1] or told[2]) if told else "").rpartition(".")[2]
-    owners = [spot for spot in graph.by_name.get(owner, ()) if spot.scope.kind is ScopeKind.CLASS]
+    found = [spot for spot in graph.by_name.get(owner, ()) if spot.scope.kind is ScopeKind.CLASS]
+    for one in found:
+        found += [base for base in graph.bases(one) if base not in found]
+    return found
+
+
+def _meant(spots: Iterable[Spot], owners: list[Spot], graph: Graph) -> Iterator[Spot]:
+    """Where a class lacks something, another class's method of that name is not what is meant."""
+    own = {member for one in owners for member in graph.members(one)}
+    for spot in spots:
+        is_method = spot.scope.owner is not None and spot.scope.kind is ScopeKind.FUNCTION
+        if not owners or not is_method or spot in own:
+            yield spot
+
+
+def _close(names: list[str], owners: list[Spot], graph: Graph) -> Iterator[Spot]:
+    """Renamed things: similar names, in the class that is named, for a name that nothing has."""
     for name in names[:3]:
         last = name.rpartition(".")[2]
-        if last in graph.by_name:
+        pool = {member.scope.name: member for one in owners for member in graph.members(one)}
+        if last in (pool or graph.by_name):
             continue
-        pool = {member.scope.name: member for one in owners for member in graph.members(one)} or {
-            spot.scope.name: spot for spot in graph.spots if spot.scope.depth == 0
-        }
+        pool = pool or {spot.scope.name: spot for spot in graph.spots if spot.scope.depth == 0}
         for other in difflib.get_close_matches(last, pool, n=2, cutoff=0.6):
             if other != last:
                 yield pool[other]
+
+
+def _setting(names: list[str], owners: list[Spot], graph: Graph) -> Iterator[Spot]:
+    """The methods that set an attribute of a similar name: the one that is missed was renamed."""
+    setters: dict[str, Spot] = {}
+    for one in owners:
+        for member in graph.members(one):
+            if member.scope.kind is ScopeKind.FUNCTION:
+                for attribute in _SET.findall(graph.body(member)):
+                    setters.setdefault(attribute, member)
+    for name in names[:3]:
+        last = name.rpartition(".")[2]
+        close = difflib.get_close_matches(last, setters, n=1, cutoff=0.6)
+        yield from (setters[other] for other in close)

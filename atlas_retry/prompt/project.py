@@ -35,6 +35,7 @@ class Project:
         self._read = read
         self._list = paths
         self._sources: dict[str, bytes | None] = {}
+        self.declared = lru_cache(maxsize=None)(self._declared)
         self.definitions = lru_cache(maxsize=None)(self._definitions)
         self.imports = lru_cache(maxsize=None)(self._imports)
 
@@ -79,9 +80,14 @@ class Project:
             self._sources[path] = content if usable and b"\0" not in (content or b"") else None
         return self._sources[path]
 
+    def _declared(self, path: str) -> tuple[Scope, ...]:
+        """Every definition, those without a body among them: overloads, abstract ones."""
+        source = self.source(path)
+        return definitions(path, source) if source is not None else ()
+
     def _definitions(self, path: str) -> tuple[Scope, ...]:
         source = self.source(path)
-        found = definitions(path, source) if source is not None else ()
+        found = self.declared(path)
         if language_of(path) in _SCRIPTS:
             return _written(found)
         return _implemented(found, source) if path.endswith(".py") and source else found

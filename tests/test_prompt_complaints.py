@@ -1,0 +1,73 @@
+"""Which definitions the complaints of linters and type checkers lead to."""
+
+import pytest
+
+from atlas_retry.model import Kind
+from atlas_retry.prompt.candidates import candidates
+from atlas_retry.prompt.project import Project
+from tests.briefs import failed
+
+SOURCE = b"""\
+from typing import overload
+
+
+@overload
+def sent(value: int) -> int: ...
+
+
+@overload
+def sent(value: bytes) -> str: ...
+
+
+def sent(value):
+    return value
+
+
+class Base:
+    def prepare(self):
+        self.default_value = 1
+
+    def joined(self):
+        return []
+
+
+class Box(Base):
+    def shown(self):
+        return self.default_valu
+
+
+class Other:
+    def join(self):
+        return []
+
+
+def use(box: Box):
+    return box.join()
+"""
+MYPY = "mypy --strict ."
+
+
+@pytest.mark.parametrize(
+    ("complaint", "lead"),
+    [
+        ("a.py:12: error: Overloaded function implementation is inconsistent  [misc]", "a.py:4"),
+        ("a.py:12: error: Overloaded function implementation is inconsistent  [misc]", "a.py:8"),
+        ('a.py:26: error: "Box" has no attribute "default_valu"  [attr-defined]', "a.py:17"),
+        ('a.py:35: error: "Box" has no attribute "join"  [attr-defined]', "a.py:20"),
+    ],
+    ids=["first overload", "second overload", "what sets a similar attribute", "inherited name"],
+)
+def test_a_complaint_leads_to_what_it_may_be_about(complaint: str, lead: str) -> None:
+    assert lead in _led_to(complaint)
+
+
+def test_a_method_that_a_class_lacks_is_not_looked_for_in_other_classes() -> None:
+    assert "a.py:30" not in _led_to('a.py:35: error: "Box" has no attribute "join"  [attr-defined]')
+
+
+def _led_to(complaint: str) -> set[str]:
+    result = failed(
+        MYPY, f"{complaint}\nFound 1 error in 1 file (checked 1 source file)\n", Kind.LINT
+    )
+    found = candidates((result,), Project({"a.py": SOURCE}.get, lambda: ("a.py",)), (), {})
+    return {f"{c.passage.path}:{c.passage.start_line}" for c in found}
