@@ -343,7 +343,35 @@ def test_a_new_project_in_a_new_folder_brings_its_own_settings() -> None:
     assert judged(TREE, files, RUFF) == ()
 
 
-def test_the_part_for_atlas_in_a_shared_file_is_its_own() -> None:
-    before = {"pyproject.toml": "[tool.atlas]\ntest_commands = ['pytest']\n"}
-    after = {"pyproject.toml": "[tool.atlas]\ntest_commands = ['true']\n"}
-    assert "atlas-touched" in rules_of(judged(before, after))
+VALIDATION = """
+    [validation]
+    test_commands = ["make test"]
+"""
+ATLAS = {
+    "atlas.toml": VALIDATION,
+    ".atlasrc": '{"validation": {"test_commands": ["make test"]}}\n',
+    "atlas-retry.json": '{"validation": {"test_commands": ["make test"]}}\n',
+    "atlas.config.yaml": "validation:\n  test: [make test]\n",
+    "pyproject.toml": "[tool.atlas.validation]\ntest = ['make test']\n",
+    "setup.cfg": "[tool:atlas]\ntest_commands = make test\n",
+    "Cargo.toml": "[package.metadata.atlas]\ntest_commands = ['make test']\n",
+    "package.json": '{"atlas": {"test_commands": ["make test"]}}\n',
+}
+NOT_ATLAS = {
+    "atlas.json": '{"meta": {"image": "atlas.png"}, "make test": [0, 16]}\n',
+    "assets/atlas.toml": VALIDATION,
+    "package.json": '{"dependencies": {"atlas": "make test"}}\n',
+    "Cargo.toml": "[dependencies]\natlas = 'make test'\n",
+}
+
+
+@pytest.mark.parametrize("path", ATLAS)
+def test_settings_of_atlas_are_its_own_in_any_form(path: str) -> None:
+    after = ATLAS[path].replace("make test", "make test || true")
+    assert "atlas-touched" in rules_of(judged({path: ATLAS[path]}, {path: after}))
+
+
+@pytest.mark.parametrize("path", NOT_ATLAS)
+def test_files_that_are_only_named_like_atlas_are_not_its_own(path: str) -> None:
+    after = NOT_ATLAS[path].replace("make test", "1.2.3")
+    assert "atlas-touched" not in rules_of(judged({path: NOT_ATLAS[path]}, {path: after}))

@@ -7,6 +7,7 @@ from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.environment import VARIABLES
 from atlas_retry.guard.globs import Globs
+from atlas_retry.guard.words import words
 
 _INNOCENT_FACTS = ("index", "state:ORIG_HEAD", "state:FETCH_HEAD")
 _CACHES = Globs(
@@ -20,6 +21,15 @@ _CACHES = Globs(
     )
 )  # fmt: skip
 OWN = Globs(("/.atlas/", "atlas.yaml", "atlas.yml", "/.atlas.yaml"))
+_NAMED = re.compile(
+    r"\.?atlas([-_.]retry)?([-_.]?(config|rc))?(\.(ya?ml|toml|json[c5]?|ini|cfg|conf))?$"
+)
+"""Names of a file at the root that may hold settings of atlas; a game keeps its pictures in one."""
+_SAYS = words("validation gates guard retry agent review pre_commit max_attempts max_retries")
+_SHARED = words("pyproject.toml package.json setup.cfg tox.ini Cargo.toml composer.json deno.json")
+_PART = re.compile(r"(tool:)?atlas([-_]retry)?$")
+_TABLES = words("tool extra config metadata")
+"""Tables of shared files in which each tool keeps its settings; `package.metadata` is Cargo's."""
 
 
 def git_state(scene: Scene) -> Iterator[Finding]:
@@ -58,19 +68,34 @@ def tools(scene: Scene) -> Iterator[Finding]:
 def own_files(scene: Scene) -> Iterator[Finding]:
     """Configuration and state of atlas itself."""
     for delta in scene.deltas:
-        if OWN.match(delta.path) or delta.path in scene.case.sources:
+        if OWN.match(delta.path) or delta.path in scene.case.sources or _is_named(delta):
             yield Finding(
                 path=delta.path, detail="belongs to atlas, which decides what has to pass"
             )
-        elif delta.path in ("pyproject.toml", "package.json") and _own_part(delta):
+        elif delta.path in _SHARED and _own_part(delta):
             yield Finding(path=delta.path, detail="its part for atlas decides what has to pass")
+
+
+def _is_named(delta: Delta) -> bool:
+    """Whether a file is called as settings of atlas are, and holds or held some."""
+    if not _NAMED.match(delta.path):
+        return False
+    said = re.findall(r"[A-Za-z_]+", f"{delta.old_text} {delta.new_text}")
+    return any(word in _SAYS or word.endswith("_commands") for word in said)
 
 
 def _own_part(delta: Delta) -> bool:
     """Whether settings of atlas within a shared file changed."""
     old, new = (flat(parse(delta.path, side or b"{}")) for side in (delta.before, delta.after))
-    keys = {key for key in (*old, *new) if "atlas" in key[:2]}
+    keys = {key for key in (*old, *new) if _is_part(key)}
     return any(old.get(key) != new.get(key) for key in keys)
+
+
+def _is_part(key: tuple[str, ...]) -> bool:
+    if _PART.match(key[0]):
+        return True
+    table = key[1:] if key[0] == "package" else key
+    return len(table) > 1 and table[0] in _TABLES and bool(_PART.match(table[1]))
 
 
 def protected(scene: Scene) -> Iterator[Finding]:
