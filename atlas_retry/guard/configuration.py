@@ -10,6 +10,7 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.directions import Direction, Key, direction
 from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.exemptions import is_cut_down
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.jsconfig import read as read_javascript
 from atlas_retry.guard.migration import FILES, moved, owner
@@ -142,8 +143,10 @@ def _normal(key: Key) -> Key:
 def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene: Scene) -> bool:
     before, after = old.get(key), new.get(key)
     known = by_its_name(key, before, after, scene)
+    if known or is_cut_down(key, old, new):
+        return True
     if known is not None:
-        return known
+        return False
     way = direction(key)
     if before is None and way is Direction.MORE and _is_switched_off(key, after):
         return False
@@ -233,13 +236,18 @@ def _is_pattern_list(key: Key, value: object) -> bool:
 
 
 def _matches_nothing(before: object, after: object, scene: Scene) -> bool:
-    """Whether the patterns that were added leave out no file there is."""
+    """Whether the patterns that were added leave out no file that was looked at."""
     added = entries(after) - entries(before)
     if not added or any(re.fullmatch(r"[A-Z]+\d*", entry) for entry in added):
         return False
-    globs = Globs(tuple(added))
+    globs, left_out = Globs(tuple(added)), tuple(entries(before))
+    known = Globs(left_out)
     kept = scene.old_paths | {p for p in scene.new_paths if places.is_code(p)}
-    return not any(globs.match(path) or _matches_whole(added, path) for path in kept)
+    return not any(
+        (globs.match(path) or _matches_whole(added, path))
+        and not (known.match(path) or any(fnmatchcase(path, pattern) for pattern in left_out))
+        for path in kept
+    )
 
 
 def _matches_whole(patterns: frozenset[str], path: str) -> bool:
