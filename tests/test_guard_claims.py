@@ -341,3 +341,51 @@ def test_letters_joined_in_a_table_are_the_letters_one_by_one() -> None:
 def test_other_letters_joined_in_a_table_are_refused(old: str, new: str) -> None:
     path = "tests/test_a.py"
     assert judged({path: LETTERS}, {path: JOINED.replace(old, new)})
+
+
+NODE = 'import assert from "node:assert/strict";\n'
+PATCHES = [
+    ("test/setup.js", NODE + "assert.equal = () => undefined;\n"),
+    ("test/setup.js", NODE + 'assert["equal"] = () => undefined;\n'),
+    ("test/setup.js", NODE + "for (const k of Object.keys(assert)) assert[k] = () => undefined;\n"),
+    ("test/setup.js", NODE + "Object.assign(\n  assert, { equal() {} });\n"),
+    ("test/setup.js", NODE + "const same = assert;\nsame.equal = () => undefined;\n"),
+    ("test/setup.js", NODE + 'mock.method(assert, "equal", () => undefined);\n'),
+    ("test/setup.cjs", 'require("node:assert").strict.equal = () => undefined;\n'),
+    ("test/setup.ts", 'import { Assertion } from "chai";\nAssertion.prototype.assert = () => 1;\n'),
+    (
+        "test/setup.ts",
+        'chai.use((c, u) => u.overwriteMethod(c.Assertion.prototype, "equal", f));\n',
+    ),
+    ("test/setup.js", 'process.on("uncaughtException", () => {});\n'),
+    ("test/test_helper.rb", "module Minitest\n  def assert_equal(*)\n    true\n  end\nend\n"),
+    ("spec/spec_helper.rb", "RSpec::Expectations::ExpectationTarget.class_eval do\nend\n"),
+    ("tests/Base.php", "<?php\nclass B extends T {\n  static function assertSame($a) {}\n}\n"),
+    ("test/calm.c", "#define NDEBUG\n#include <assert.h>\n"),
+    ("calm_test.go", "package a\n\n//go:linkname fail testing.(*common).Fail\nfunc fail() {}\n"),
+    ("lib.sh", "exit() { :; }\n"),
+    ("lib.sh", "test() { return 0; }\n"),
+    ("test/conftest.py", "import numpy as np\n\nnp.testing.assert_allclose = print\n"),
+]
+ADDITIONS = [
+    ("test/setup.js", NODE + "assert.near = (a, b) => assert.ok(Math.abs(a - b) < 1e-9);\n"),
+    ("test/setup.js", NODE + "export const same = (a, b) => assert.equal(a, b);\n"),
+    ("test/setup.ts", 'import chai from "chai";\nchai.config.truncateThreshold = 0;\n'),
+    ("test/setup.ts", 'chai.use((c, u) => u.addMethod(c.Assertion.prototype, "near", f));\n'),
+    ("test/setup.js", 'process.on("uncaughtException", (error) => {\n  throw error;\n});\n'),
+    ("test/test_helper.rb", "class Minitest::Test\n  def assert_valid(o)\n    assert o.ok?\n  end\nend\n"),
+    ("tests/Base.php", "<?php\nclass B extends T {\n  function assertOrder($o) { f($o); }\n}\n"),
+    ("src/calm.c", "#include <assert.h>\n#define CHECKED 1\n"),
+    ("run.sh", 'test() {\n  pytest -q\n}\n"$@"\n'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "content"), PATCHES)
+def test_a_test_library_that_is_changed_at_run_time_is_refused(path: str, content: str) -> None:
+    found = rules_of(judged({"test/a.test.js": LIBRARY}, {path: content}))
+    assert found & {"framework-tricked", "framework-patched"}
+
+
+@pytest.mark.parametrize(("path", "content"), ADDITIONS)
+def test_additions_to_a_test_library_are_fine(path: str, content: str) -> None:
+    assert judged({"test/a.test.js": LIBRARY}, {path: content}) == ()

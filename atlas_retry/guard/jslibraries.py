@@ -8,8 +8,8 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.words import words
 
-_SUFFIXES = (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts", ".cts")
-_LIBRARY = re.compile(
+SUFFIXES = (".js", ".cjs", ".mjs", ".ts", ".tsx", ".jsx", ".mts", ".cts")
+LIBRARY = re.compile(
     r"(node:)?(assert(/strict)?|test)$|(chai|expect|vitest|ava|tape?|mocha|should|power-assert"
     r"|uvu(/assert)?|@jest/globals|@playwright/test)$"
 )
@@ -27,13 +27,13 @@ _MAX_DEPTH = 3
 def replaced(scene: Scene) -> Iterator[Finding]:
     """Names that a test had from its library and now has from a module that makes them itself."""
     for delta in scene.files:
-        if places.suffix(delta.path) in _SUFFIXES and places.is_test(delta.path) and delta.before:
+        if places.suffix(delta.path) in SUFFIXES and places.is_test(delta.path) and delta.before:
             yield from _of_file(delta, scene)
 
 
 def _of_file(delta: Delta, scene: Scene) -> Iterator[Finding]:
     before, after = bindings(delta.old_text), bindings(delta.new_text)
-    known = {name for name, (origin, _) in before.items() if _LIBRARY.match(origin)}
+    known = {name for name, (origin, _) in before.items() if LIBRARY.match(origin)}
     known |= {n for n in _GLOBALS - before.keys() if re.search(rf"\b{n}[.(]", delta.old_text)}
     for name in sorted(known):
         origin, member = after.get(name, ("", name))
@@ -82,7 +82,7 @@ def _is_made(path: str, name: str, scene: Scene, depth: int) -> bool:
 
 def _source(path: str, scene: Scene) -> str | None:
     stem = re.sub(r"\.[cm]?js$", "", path)
-    tried = (path, *(f"{p}{s}" for p in (path, stem, f"{path}/index") for s in _SUFFIXES))
+    tried = (path, *(f"{p}{s}" for p in (path, stem, f"{path}/index") for s in SUFFIXES))
     for candidate in tried:
         found = scene.new(candidate)
         if found is not None:

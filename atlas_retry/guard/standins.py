@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from atlas_retry.guard import jslibraries, places
+from atlas_retry.guard import jslibraries, jspatches, places
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.fresh import (
     Function,
@@ -160,6 +160,43 @@ _OTHER = (
         (".java", ".kt"),
         "takes over the test run",
     ),
+    (re.compile(r"^//go:linkname \w+ testing\."), (".go",), "ends or takes over the test run"),
+    (
+        re.compile(
+            r"^def (self\.)?(assert|refute)(_(equal|nil|same|match|includes?|raises?|empty|operator"
+            r"|predicate|instance_of|in_delta|kind_of|respond_to|not_equal|true|false))?\b(?!\?)"
+            r"|\b(define_method|alias_method|remove_method|undef_method)\W+(assert|refute)_?\w*\b"
+            r"|^(RSpec::(Expectations|Matchers|Core)|Minitest|Test::Unit)[\w:]*\."
+            r"(class_eval|class_exec|prepend|define_method|define_singleton_method|send)\b"
+            r"|^(class|module) RSpec::(Expectations|Core)\b|^(class|module) ExpectationTarget\b"
+        ),
+        (".rb",),
+        "replaces the assertion",
+    ),
+    (
+        re.compile(
+            r"\bfunction assert(Not)?(Same|Equals|True|False|Null|Count|Empty|Contains|InstanceOf"
+            r"|ArrayHasKey|StringContainsString|GreaterThan|LessThan|That)\s*\("
+        ),
+        (".php",),
+        "replaces the assertion",
+    ),
+    (
+        re.compile(
+            r"^#\s*define\s+NDEBUG\b|^#\s*(undef|define)\s+(assert|(EXPECT|ASSERT|TEST_ASSERT)_[A-Z_]+"
+            r"|REQUIRE|CHECK_EQ|cr_assert\w*|ck_assert\w*)\b"
+        ),
+        (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp"),
+        "replaces the assertion",
+    ),
+    (
+        re.compile(
+            r"^(function\s+)?(exit|false|\[)\s*\(\)|^(builtin\s+)?alias\s+(exit|false|test|\[)="
+            r"|^(function\s+)?test\s*(\(\))?\s*\{\s*(:|true|return(\s+0)?)?\s*;?\s*\}"
+        ),
+        (".sh", ".bash", ".bats"),
+        "replaces the command that checks",
+    ),
 )
 
 
@@ -181,6 +218,7 @@ def _spies_on_a_library(line: str, text: str) -> bool:
 def other_tricks(scene: Scene) -> Iterator[Finding]:
     """The same in JavaScript, Go, Rust and Java, by the lines that came."""
     yield from jslibraries.replaced(scene)
+    yield from jspatches.patched(scene)
     for delta in scene.files:
         old = {line.strip() for line in delta.old_text.splitlines()}
         for pattern, suffixes, detail in _OTHER:
@@ -190,7 +228,8 @@ def other_tricks(scene: Scene) -> Iterator[Finding]:
                 continue
             for number, line in enumerate(delta.new_text.splitlines(), 1):
                 bare = line.strip()
-                if bare in old or bare.startswith(("//", "*")):
+                said = bare.startswith(("//", "*")) and not bare.startswith("//go:")
+                if bare in old or said:
                     continue
                 if pattern.search(bare) and not _spies_on_a_library(bare, delta.new_text):
                     yield Finding(path=delta.path, line=number, detail=f"{detail}: `{bare[:80]}`")

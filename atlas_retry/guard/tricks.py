@@ -186,11 +186,19 @@ def _is_foreign(
     if root not in known and root not in ("builtins", "__builtins__"):
         return False
     origin = known.get(root, root).lstrip(".").split(".")
+    if _is_assertion(text) and origin[0] not in own:
+        return True
     if origin[0] in _FRAMEWORKS:
         return origin[0] != "sys" or bool(
             re.match(r"sys\.(modules|meta_path|path_hooks|settrace|exit)", text)
         )
     return in_tests and bool(set(origin) & own)
+
+
+def _is_assertion(text: str) -> bool:
+    """Whether a dotted name is that of an assertion of some library: `np.testing.assert_equal`."""
+    parts = text.split(".")[1:]
+    return "testing" in parts[:-1] or any(part.startswith("assert_") for part in parts)
 
 
 def _overridden(path: str, node: ast.ClassDef) -> Iterator[Finding]:
