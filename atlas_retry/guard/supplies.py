@@ -1,6 +1,5 @@
-"""Rules on dependencies, ignore files and golden data."""
+"""Rules on dependencies and ignore files; which golden data went into the tests."""
 
-import json
 import re
 from collections.abc import Iterator
 
@@ -151,55 +150,16 @@ def _line_that_hides(delta: Delta, path: str) -> int:
     return 1
 
 
-def golden(scene: Scene) -> Iterator[Finding]:
-    """Expected output that was changed to what comes out, or deleted so that it is written anew."""
-    for delta in scene.deltas:
-        if not places.is_golden(delta.path) or delta.is_added or not delta.is_file:
-            continue
-        if delta.is_deleted and not _is_written_out(delta, scene):
-            yield Finding(path=delta.path, detail="data of tests was deleted", soft=True)
-        elif delta.is_deleted:
-            continue
-        elif delta.before != delta.after and not _holds_the_same(delta):
-            detail = "data of tests was changed: expectations follow the code"
-            yield Finding(path=delta.path, line=_first_difference(delta), detail=detail, soft=True)
-
-
 def written_out(scene: Scene) -> frozenset[str]:
     """Names, as literals, of files of expected output whose text went into the tests."""
     gone = (d for d in scene.files if d.is_deleted and places.is_golden(d.path))
-    return frozenset(repr(places.name(d.path)) for d in gone if _is_written_out(d, scene))
+    return frozenset(repr(places.name(d.path)) for d in gone if is_written_out(d, scene))
 
 
-def _is_written_out(delta: Delta, scene: Scene) -> bool:
+def is_written_out(delta: Delta, scene: Scene) -> bool:
     """Whether what the file held stands in a test now, line by line."""
     wanted = [line.strip() for line in delta.old_text.splitlines() if line.strip()]
     texts = (d.new_text for d in scene.files if places.is_test_code(d.path))
     return bool(wanted) and any(
         "\n".join(wanted) in "\n".join(line.strip() for line in text.splitlines()) for text in texts
     )
-
-
-def _holds_the_same(delta: Delta) -> bool:
-    """Whether everything that was in it still is: formatting, and entries that were added."""
-    if places.suffix(delta.path) in (".json", ".yaml", ".yml", ".toml"):
-        old, new = parse(delta.path, delta.before or b""), parse(delta.path, delta.after or b"")
-        if isinstance(old, list) and isinstance(new, list):
-            kept = [json.dumps(item, sort_keys=True, default=str) for item in new]
-            return all(json.dumps(item, sort_keys=True, default=str) in kept for item in old)
-        if isinstance(old, dict) and isinstance(new, dict):
-            return flat(old).items() <= flat(new).items()
-        return old == new and old is not None
-    if delta.path.endswith((".snap", ".ambr")):
-        return set(_entries(delta.old_text)) <= set(_entries(delta.new_text))
-    return delta.old_text.split() == delta.new_text.split()
-
-
-def _entries(text: str) -> list[str]:
-    parts = re.split(r"^(?=exports\[|# name:)", text, flags=re.MULTILINE)
-    return [part.replace("\r\n", "\n").strip() for part in parts if not part.startswith("//")]
-
-
-def _first_difference(delta: Delta) -> int:
-    pairs = zip(delta.old_text.splitlines(), delta.new_text.splitlines(), strict=False)
-    return next((n for n, (old, new) in enumerate(pairs, 1) if old != new), 1)
