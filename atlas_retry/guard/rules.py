@@ -15,6 +15,7 @@ from atlas_retry.guard import (
     goldens,
     pipelines,
     scripts,
+    sequences,
     sessions,
     shortcuts,
     specialcases,
@@ -69,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     _row(
         "special-cased-together", "the code answers the test, not the task", conjunctions.answered
     ),
+    _row("special-cased-whole", "the code answers the test, not the task", sequences.recognised),
     _row("special-cased-by-name", "the code answers the test, not the task", answers.echoed),
     _row("test-aware", "code must behave the same when it is not tested", awareness.aware_of_tests),
     _row("test-data-read", "the code answers the test, not the task", testdata.read_by_code),
