@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.filenames import respelled
 from atlas_retry.guard.likeness import (
     expects_another_error,
     is_denied,
@@ -137,7 +138,7 @@ def _of_unit(
         detail = f"test `{new.name}` was emptied"
         yield Loss.REMOVED, Finding(path=new.path, line=new.line, detail=detail)
         return
-    found = [*_of_checks(old, new, suites.growing), *_of_rows(old, new, suites.growing)]
+    found = [*_of_checks(old, new, suites.growing, scene), *_of_rows(old, new, suites.growing)]
     yield from found
     places = {str(n) for display in new.displays for n in range(len(display) + 1)}
     against = frozenset() if found else _proofs(scene, suites)[0].contradicted(old)
@@ -146,6 +147,7 @@ def _of_unit(
         yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail)
     gone = old.inputs - new.literals - suites.beside - places
     gone, _ = refined(unformed(gone, new), new.own)
+    gone = respelled(gone, new.own - old.own, new.literals, new.path, scene)
     strayed = frozenset() if found or against else _proofs(scene, suites)[0].strayed(old, new)
     if strayed:
         detail = f"test `{new.name}` no longer tries {listed(strayed)}"
@@ -196,7 +198,9 @@ def _absorbs(growing: Sequence[Unit], literals: frozenset[str], names: frozenset
     return any(literals <= unit.own and shares(names, unit.names) for unit in growing)
 
 
-def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[Loss, Finding]]:
+def _of_checks(
+    old: Unit, new: Unit, growing: Sequence[Unit], scene: Scene
+) -> Iterator[tuple[Loss, Finding]]:
     left = list(new.checks)
     open_: list[Check] = []
     for check in old.checks:
@@ -220,7 +224,7 @@ def _of_checks(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[
                 yield Loss.CHECK_REMOVED, Finding(path=new.path, line=new.line, detail=detail)
             continue
         left.remove(successor)
-        loss = _difference(check, successor, new)
+        loss = _difference(check, successor, new, scene)
         if loss:
             kind, why = loss
             detail = f"test `{new.name}`: {why}"
@@ -234,11 +238,12 @@ def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Uni
     return helped or rows or _is_held(check, old, [u for u in growing if u is not new])
 
 
-def _difference(old: Check, new: Check, after: Unit) -> tuple[Loss, str] | None:
+def _difference(old: Check, new: Check, after: Unit, scene: Scene) -> tuple[Loss, str] | None:
     """How the successor of an assertion falls short of it."""
     if why := weaker(old, new):
         return Loss.WEAKENED, why
     lost, gained = refined(old.literals - new.literals, new.literals - old.literals)
+    lost = respelled(lost, gained, after.literals, after.path, scene)
     if lost and (gained or lost - after.literals):
         why = f"asserts {listed(gained) or 'nothing'} instead of {listed(lost)}"
         return Loss.EXPECTATION, why

@@ -1,6 +1,7 @@
 """Assertions of Python tests, made canonical. Reads `ast`, runs nothing."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -42,6 +43,7 @@ _LOOSE = words(
     "round int len str bool abs set sorted type lower upper casefold strip lstrip rstrip"
     " replace startswith endswith split approx isclose any normalize Counter frozenset"
 )
+_ASSERTS = re.compile("assert|verify|expect")
 _BROAD = frozenset({"Exception", "BaseException", "ArithmeticError", "object"})
 
 
@@ -201,7 +203,7 @@ def of_call(call: ast.Call, line: int, scope: Scope) -> Check | None:
         return _unary(called, call.args[0], line, scope)
     if called == "fail":
         return _check("fail", (call.func,), line, strength=PARTIAL)
-    if called in _MOCK or called.startswith(("assert", "verify", "expect")):
+    if called in _MOCK or _ASSERTS.match(called):
         return _check(called, (call,), line, strength=_MOCK.get(called, FIRM))
     return None
 
@@ -259,9 +261,17 @@ def _check(
         line=line,
         literals=literals_in(*nodes),
         names=names_in(*nodes),
-        loosening=_called_in(nodes) & _LOOSE,
+        loosening=_laid_over(nodes),
         value=value,
     )
+
+
+def _laid_over(nodes: tuple[ast.expr, ...]) -> frozenset[str]:
+    """What makes values alike; not the `str(path)` that the code under test is handed."""
+    calls = [part for root in nodes for part in ast.walk(root) if isinstance(part, ast.Call)]
+    plain = (c for c in calls if last(c.func) not in _LOOSE and not _ASSERTS.match(last(c.func)))
+    handed = {id(a) for c in plain for a in c.args}
+    return _LOOSE & {last(c.func) for c in calls if not (last(c.func) == "str" and id(c) in handed)}
 
 
 def _called_in(nodes: tuple[ast.expr, ...]) -> frozenset[str]:
@@ -284,16 +294,3 @@ def last(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def truths_in(tree: ast.Module) -> frozenset[str]:
-    """Names that a file binds to True."""
-    return frozenset(
-        target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Constant)
-        and node.value.value is True
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.pyinline import Names, TooMuchError, bind, imported, resolved
 from atlas_retry.guard.pymarks import Function, is_fixture
 
@@ -32,11 +33,11 @@ def library_of(trees: Sequence[ast.Module]) -> Library:
         for node in tree.body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names |= imported(node)
-            elif isinstance(node, ast.Assign) and len(node.targets) == 1:
-                target = node.targets[0]
-                if isinstance(target, ast.Name) and (said := _known(node.value, names)):
+            elif (assigned := _assigned(node)) is not None:
+                target, value = assigned
+                if isinstance(target, ast.Name) and (said := _known(value, names)):
                     names[target.id] = said
-    plain = {name: value for name, f in functions.items() if (value := _computing(f, names))}
+    plain = {name: made for name, f in functions.items() if (made := _computing(f, names))}
     return Library(
         functions=functions, fixtures=fixtures, values=fixtures, names={**plain, **names}
     )
@@ -54,13 +55,45 @@ def _computing(function: Function, names: Names) -> ast.Lambda | None:
     own = {part.arg for part in ast.walk(function.args) if isinstance(part, ast.arg)}
     scope = {name: said for name, said in names.items() if name not in own}
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
-    for node in body:
-        value = node.value if isinstance(node, ast.Return | ast.Assign) else None
-        said = _known(value, scope) if value is not None else None
-        if said is None:
+    said = _given(body, scope)
+    return ast.Lambda(args=function.args, body=said) if said is not None else None
+
+
+def _given(body: Sequence[ast.stmt], scope: Names) -> ast.expr | None:
+    """What a body that only computes hands back; None for any other."""
+    for number, node in enumerate(body):
+        if isinstance(node, ast.With):
+            rest = [*node.body, *body[number + 1 :]]
+            return _given(rest, scope) if _opens(node, scope) else None
+        if isinstance(node, ast.Return) and node.value is not None:
+            return _known(node.value, scope)
+        assigned = _assigned(node)
+        said = _known(assigned[1], scope) if assigned is not None else None
+        if assigned is None or said is None:
             return None
-        if isinstance(node, ast.Return):
-            return ast.Lambda(args=function.args, body=said)
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            bind(node.targets[0], said, scope)
+        bind(assigned[0], said, scope)
     return None
+
+
+def _assigned(node: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
+    """The single target of an assignment, and what it is bound to."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        return node.targets[0], node.value
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return node.target, node.value
+    return None
+
+
+def _opens(node: ast.With, scope: Names) -> bool:
+    """Whether all that is entered is files, which stand for themselves; binds their names."""
+    for item in node.items:
+        call = item.context_expr
+        closing = isinstance(call, ast.Call) and last(call.func) == "closing" and call.args
+        if not isinstance(call, ast.Call) or not (closing or last(call.func) == "open"):
+            return False
+        said = _known(call.args[0] if closing else call, scope)
+        if said is None:
+            return False
+        if item.optional_vars is not None:
+            bind(item.optional_vars, said, scope)
+    return True

@@ -101,3 +101,16 @@ def aliases_in(tree: ast.Module) -> frozenset[str]:
 def _skips_for_others(node: Function) -> bool:
     plain = not node.name.startswith("test") and not is_fixture(node)
     return plain and bool(names_in(*node.body) & SKIPS)
+
+
+def truths_in(tree: ast.Module) -> frozenset[str]:
+    """Names that a file binds to True."""
+    return frozenset(
+        target.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is True
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    )

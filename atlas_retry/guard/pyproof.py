@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Scene
+from atlas_retry.guard.filenames import respelled
 from atlas_retry.guard.fresh import tree_of
 from atlas_retry.guard.pychecks import literals_in
 from atlas_retry.guard.pyequations import Facts, Known, equations
@@ -36,6 +37,7 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
     now: Mapping[Key, Facts]
     known: "Callable[[Facts], Known]"
     """What the tests claim that do certain things first."""
+    scene: Scene
 
     def holds(self, unit: Unit) -> bool:
         """Whether each fact of a test as it was is one still, or follows from those there are.
@@ -78,7 +80,9 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
         before, now = (facts.get((unit.path, unit.name)) for facts in (self.before, self.now))
         if before is None or now is None or self.holds(unit):
             return frozenset()
-        return _literals(before) - _literals(frozenset().union(*self.now.values()))
+        was, is_ = _literals(before), _literals(now)
+        there = _literals(frozenset().union(*self.now.values()))
+        return respelled(was - there, is_ - was, there, unit.path, self.scene)
 
 
 def _literals(facts: Iterable[Fact]) -> frozenset[str]:
@@ -131,7 +135,7 @@ def _proof(
         alike = (facts for facts in now.values() if effects <= facts)
         return Known(frozenset().union(*alike), fields)
 
-    return Proof(before=before, now=now, known=known)
+    return Proof(before=before, now=now, known=known, scene=scene)
 
 
 def _of_file(

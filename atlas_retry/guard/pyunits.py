@@ -41,7 +41,7 @@ def read(path: str, source: bytes) -> Suite:
         aliases=pymarks.aliases_in(tree),
         lookalikes=_lookalikes(tree),
         asserting=_asserting(tree),
-        scope=Scope(truths=pychecks.truths_in(tree)),
+        scope=Scope(truths=pymarks.truths_in(tree)),
     )
     tests = [node for node in tree.body if _is_test(node)]
     beside = [node for node in tree.body if node not in tests]
