@@ -22,6 +22,7 @@ from atlas_retry.guard.likeness import (
     weaker,
 )
 from atlas_retry.guard.pyproof import Proof, proofs
+from atlas_retry.guard.strengthened import taken_in, takes_in
 from atlas_retry.guard.suites import Suites, pairs_of, suites_of
 from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit
 
@@ -147,6 +148,7 @@ def _of_unit(
         yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail)
     gone = old.inputs - new.literals - suites.beside - places
     gone, _ = refined(unformed(gone, new), new.own)
+    gone = gone - taken_in(old, new) if gone else gone
     gone = respelled(gone, new.own - old.own, new.literals, new.path, scene)
     strayed = frozenset() if found or against else _proofs(scene, suites)[0].strayed(old, new)
     if strayed:
@@ -211,6 +213,9 @@ def _of_checks(
             open_.append(check)
     helped = bool(new.helpers - old.helpers)
     for check in open_:
+        stronger = next((c for c in left if takes_in(check, c, old, new)), None)
+        if stronger is not None:
+            continue
         if (
             helped
             and not unformed(check.literals - new.literals, new)

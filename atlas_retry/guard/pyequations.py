@@ -29,10 +29,22 @@ class Known(ast.NodeTransformer):
             narrower = f"{fact.text} "
             open_ = fact.text.endswith(" saying")
             return open_ and any(other.text.startswith(narrower) for other in self.facts)
+        if self._is_something(fact.said):
+            return True
         try:
             return all(_is_true(self._with_members(said)) for said in self._rounds(fact.said))
         except TooMuchError:
             return False
+
+    def _is_something(self, said: ast.expr) -> bool:
+        """Whether a value that is claimed not to be None has members that are claimed values of."""
+        if not (isinstance(said, ast.Compare) and isinstance(said.ops[0], ast.IsNot)):
+            return False
+        none = isinstance(said.comparators[0], ast.Constant) and said.comparators[0].value is None
+        begins = ast.unparse(said.left)
+        return none and any(
+            text.startswith((f"{begins}.", f"{begins}[")) for text in self.equations
+        )
 
     def _rounds(self, said: ast.expr) -> list[ast.expr]:
         """A claim about each member of something, for the members that it is claimed to have."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import pychecks, pymarks, pyrows
+from atlas_retry.guard import bindings, pychecks, pymarks, pyrows
 from atlas_retry.guard.fresh import imports, tree_of
 from atlas_retry.guard.pychecks import Scope, literals_in, names_in
 from atlas_retry.guard.pymarks import SKIPS, Function, is_fixture
@@ -138,6 +138,7 @@ def _unit(node: Function, file: _File, prefix: str, inherited: tuple[str, ...]) 
         own=own,
         inputs=_inputs(node),
         names=names_in(*node.body, *node.decorator_list),
+        bound=tuple(bindings.in_python(node)),
         dump=ast.dump(_body_of(node)),
         is_hollow=all(map(_does_nothing, node.body)),
         helpers=_called_names(node) & file.asserting,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import (
+    bindings,
     jschecks,
     lineunits,
     specchecks,
@@ -108,6 +109,7 @@ def _unit(path: str, found: Found, language: str, beside: frozenset[str]) -> Uni
         own=own,
         inputs=treechecks.inputs_of(found.body),
         names=names_of(found.body),
+        bound=tuple(bindings.in_tree(found.body)),
         is_hollow=all("comment" in child.type for child in found.body.named_children),
         dump=re.sub(r"\s+", "", text_of(found.body)) + "|".join(markers) + str(found.rows),
     )

@@ -69,6 +69,8 @@ class Unit(Struct, frozen=True, kw_only=True):
     """Functions it calls that assert on its behalf."""
     formed: frozenset[str] = frozenset()
     """Texts that these compare as a whole, with what the test hands them put in."""
+    bound: tuple[tuple[str, frozenset[str]], ...] = ()
+    """Its variables, with the names in what they are bound to."""
     displays: tuple[tuple[str, ...], ...] = ()
     """Lists, rows and mappings that are spelled out in literals, their members in order."""
 
