@@ -22,6 +22,7 @@ _ARMS = words(
     " keyed_element match_condition_list case_statement conditional unless"
 )
 """Where one value is told from others."""
+_ENTRIES = frozenset({"pair", "keyed_element"})
 _TRIVIAL = frozenset({"0", "1", "-1", "2", '""', "0.0", "1.0", '" "'})
 _MIN_ECHO = 3
 """Letters of an input that an answer repeats before that says anything."""
@@ -30,6 +31,8 @@ _COUNTED = re.compile(r"\b(?:len|size|length)\b[^=!<>]*={2,3}\s*(\d+)")
 """Sizes that are asked for: no values of the test."""
 
 Pair = frozenset[str]
+Told = tuple[Pair, Pair]
+"""What one assertion holds, and what its file defines beside the tests."""
 
 
 def echoed(scene: Scene) -> Iterator[Finding]:
@@ -60,7 +63,7 @@ def _is_source(delta: Delta) -> bool:
 def _fresh_arms(delta: Delta) -> Iterator["Node"]:
     """Branches, cases and entries that were not there, in functions that were."""
     tree = parse(language_of(delta.path), delta.after or b"")
-    there = _bare(delta.old_text)
+    there, tabled = _bare(delta.old_text), _tabled(delta)
     known = {s.qualified_name: s for s in definitions(delta.path, delta.before or b"")}
     now = [s for s in definitions(delta.path, delta.after or b"") if s.kind == "function"]
     for node in walk(tree.root_node) if tree else ():
@@ -68,8 +71,18 @@ def _fresh_arms(delta: Delta) -> Iterator["Node"]:
             continue
         scope = _around(node, now)
         before = known.get(scope.qualified_name) if scope else None
-        if before and not _has_siblings(node, _lines(delta.old_text, before)):
+        if before is None or _has_siblings(node, _lines(delta.old_text, before)):
+            continue
+        among = range(before.def_line, before.end_line + 1)
+        if node.type not in _ENTRIES or not tabled.intersection(among):
             yield node
+
+
+def _tabled(delta: Delta) -> frozenset[int]:
+    """Lines on which entries of tables stood."""
+    tree = parse(language_of(delta.path), delta.before or b"")
+    found = walk(tree.root_node) if tree else ()
+    return frozenset(node.start_point[0] + 1 for node in found if node.type in _ENTRIES)
 
 
 def _bare(text: str) -> str:
@@ -92,8 +105,8 @@ def _has_siblings(node: "Node", before: str) -> bool:
         return False
     if re.search(r"NotImplemented|todo!|unimplemented!|\bpass\b|TODO", before):
         return True
-    if node.type in ("pair", "keyed_element"):
-        return bool(re.search(r"[\"'\w]\s*:\s*[\"'\w]+.*,|map\[", before))
+    if node.type in _ENTRIES:
+        return False
     subject = _subject(node)
     name = re.escape(subject)
     alike = rf"{name}\s*(===?|\bin\b|\bis\b|\.equals\()|(match|switch|case)\s*\(?{name}"
@@ -109,7 +122,7 @@ def _subject(node: "Node") -> str:
 
 def _halves(arm: "Node") -> tuple[set[str], set[str]]:
     """The literals that are asked for, and those that are given back."""
-    if arm.type in ("pair", "keyed_element"):
+    if arm.type in _ENTRIES:
         first, last = arm.named_children[0], arm.named_children[-1]
         return _values(first), _values(last)
     if arm.type == "conditional_expression" and arm.child_by_field_name("condition") is None:
@@ -118,21 +131,29 @@ def _halves(arm: "Node") -> tuple[set[str], set[str]]:
     condition = _asking(arm)
     if condition is None:
         return set(), set()
-    given_nodes = [c for c in arm.named_children if c.start_byte >= condition.end_byte]
     alternative = arm.child_by_field_name("alternative")
-    given_nodes = [c for c in given_nodes if c != alternative][:3]
+    given_nodes = [
+        child
+        for child in arm.named_children
+        if child.start_byte >= condition.end_byte
+        and child.type != "case_pattern"
+        and child != alternative
+    ][:3]
     text = "\n".join(text_of(c) for c in given_nodes)
     returns = len(re.findall(r"\breturn\b", text))
     if returns > 1 or len(text.strip().splitlines()) > _MAX_LINES:
         return set(), set()
-    values = set().union(*(_values(c) for c in given_nodes)) if given_nodes else set()
+    values = {value for c in given_nodes for value in _values(c)}
+    further = [n.child_by_field_name("condition") for c in given_nodes for n in walk(c)]
+    values -= {value for node in further if node is not None for value in _values(node)}
     counted = set(_COUNTED.findall(text_of(condition)))
-    wanted = _values(condition)
+    patterns = [c for c in arm.named_children if c.type == "case_pattern"] or [condition]
+    wanted = {value for pattern in patterns for value in _values(pattern)}
     return (wanted - counted) or wanted, values
 
 
 def _asking(arm: "Node") -> "Node | None":
-    for field in ("condition", "value", "pattern"):
+    for field in ("condition", "pattern", "value"):
         found = arm.child_by_field_name(field)
         if found is not None:
             return found
@@ -143,17 +164,25 @@ def _values(node: "Node") -> set[str]:
     return {plain(text_of(n)) for n in walk(node) if is_value(n)}
 
 
-def _is_of_a_test(asked: set[str], answer: set[str], told: tuple[Pair, ...], spoken: str) -> bool:
+def _is_of_a_test(asked: set[str], answer: set[str], told: tuple[Told, ...], spoken: str) -> bool:
     """Whether an assertion holds question and answer, and only tests speak of the question."""
-    for pair in told:
+    wanted = _parts(asked)
+    for pair, beside in told:
         if not answer <= pair:
             continue
         inputs = {p for p in pair - answer if _is_own(p, spoken)}
-        if asked and asked - _TRIVIAL and asked <= inputs | _TRIVIAL and not _is_flag(answer):
+        known = inputs | _TRIVIAL | (beside if len(wanted) > 1 else set())
+        if wanted & inputs - _TRIVIAL and wanted <= known and not _is_flag(answer):
             return True
         if any(_echoes(said, given) for said in inputs for given in answer):
             return True
     return False
+
+
+def _parts(asked: set[str]) -> set[str]:
+    """What is asked for; of a key made of several numbers, these: `100` and `8` of `100:8`."""
+    numbers = re.fullmatch(r'"(-?[\d.]+(?:[^\w.]+-?[\d.]+)+)"', next(iter(asked), ""))
+    return set(re.findall(r"-?[\d.]+", numbers[1])) if numbers and len(asked) == 1 else asked
 
 
 def _is_own(literal: str, spoken: str) -> bool:
@@ -173,11 +202,13 @@ def _echoes(said: str, given: str) -> bool:
     return texts and len(bare) >= _MIN_ECHO and bare in given and len(given) > len(said)
 
 
-def _told(scene: Scene) -> tuple[Pair, ...]:
+def _told(scene: Scene) -> tuple[Told, ...]:
     """The literals of each assertion and each row of the tests; of a test where they are apart."""
     paths = [p for p in sorted(scene.old_paths) if places.is_test_code(p) or p.endswith(".rs")]
-    units = [u for path in paths[:MAX_TEST_FILES] for u in suite(path, scene.old(path)).units]
-    return tuple(pair for unit in units for pair in _pairs(unit))
+    suites = [suite(path, scene.old(path)) for path in paths[:MAX_TEST_FILES]]
+    besides = {s.path: frozenset(map(plain, s.literals)) for s in suites}
+    units = (unit for s in suites for unit in s.units)
+    return tuple((pair, besides[unit.path]) for unit in units for pair in _pairs(unit))
 
 
 def _pairs(unit: Unit) -> Iterator[Pair]:

@@ -9,7 +9,7 @@ from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.specialcases import MAX_TEST_FILES, is_value, plain
 from atlas_retry.guard.suites import suite
 from atlas_retry.guard.treechecks import text_of, walk
-from atlas_retry.guard.units import Unit
+from atlas_retry.guard.units import Suite
 from atlas_retry.syntax import language_of, parse
 
 if TYPE_CHECKING:
@@ -31,24 +31,35 @@ def answered(scene: Scene) -> Iterator[Finding]:
     fresh = [
         (delta, node) for delta in scene.files if _is_source(delta) for node in _branches(delta)
     ]
-    units = _units(scene) if fresh else ()
+    suites = _suites(scene) if fresh else ()
     for delta, node in fresh:
         asked, answer = _asked(node), _answer(node)
-        if asked and answer is not None and _is_of_tests(node, asked, answer, units):
+        if asked and answer is not None and _is_of_tests(node, asked, answer, suites):
             detail = f"one test's inputs together are answered by name: {', '.join(sorted(asked))}"
             yield Finding(path=delta.path, line=node.start_point[0] + 1, detail=detail)
 
 
 def _is_of_tests(
-    node: "Node", asked: frozenset[str], answer: frozenset[str], units: tuple[Unit, ...]
+    node: "Node", asked: frozenset[str], answer: frozenset[str], suites: tuple[Suite, ...]
 ) -> bool:
     wanted = asked | answer
+    units = [unit for suite in suites for unit in suite.units]
     enough = _TRIPLE if _is_flag(node) else _PAIR
     if _together(node) >= enough:
-        return any(wanted <= frozenset(map(plain, unit.own)) for unit in units)
+        if any(wanted <= frozenset(map(plain, unit.own)) for unit in units):
+            return True
+        return bool(answer - _TRIVIAL) and any(_are_of(asked, answer, suite) for suite in suites)
     numbers = all(re.fullmatch(r"-?\d[\d._]*", value) for value in wanted)
     checks = (check.literals for unit in units for check in unit.checks)
     return numbers and bool(answer - _TRIVIAL) and any(wanted <= told for told in checks)
+
+
+def _are_of(asked: frozenset[str], answer: frozenset[str], suite: Suite) -> bool:
+    """Whether an assertion holds the answer and some of the inputs, its file the other inputs."""
+    beside = frozenset(map(plain, suite.literals))
+    checks = (check for unit in suite.units for check in unit.checks)
+    told = (frozenset(map(plain, check.literals)) for check in checks)
+    return any(answer <= t and asked & t - answer - _TRIVIAL and asked <= t | beside for t in told)
 
 
 def _is_source(delta: Delta) -> bool:
@@ -111,8 +122,6 @@ def _answer(node: "Node") -> frozenset[str] | None:
     return values if short and (values or _is_flag(node)) else None
 
 
-def _units(scene: Scene) -> tuple[Unit, ...]:
+def _suites(scene: Scene) -> tuple[Suite, ...]:
     paths = [p for p in sorted(scene.old_paths) if places.is_test_code(p) or p.endswith(".rs")]
-    return tuple(
-        unit for path in paths[:MAX_TEST_FILES] for unit in suite(path, scene.old(path)).units
-    )
+    return tuple(suite(path, scene.old(path)) for path in paths[:MAX_TEST_FILES])
