@@ -93,7 +93,6 @@ def binary(a, b):
     ("message", "names"),
     [
         ("AttributeError: 'Child' object has no attribute 'size'", {"Base.__init__", "Base.fill"}),
-        ("cannot access local variable 'place' where it is not", {"Child.run"}),
         ("NameError: name 'undefined_name' is not defined", {"Child.run"}),
         ("TypeError: binary() missing 1 required positional argument: 'b'", {"binary"}),
         ("TypeError: Base.__init__() takes 2 positional arguments", {"Base.__init__"}),

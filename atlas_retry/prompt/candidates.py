@@ -9,7 +9,14 @@ from atlas_retry.excerpt import Mark, Passage, marked, note_of, passage_at
 from atlas_retry.model import Diagnostic, GateResult, Kind
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.complaints import NO_NAME, named_at_fault
-from atlas_retry.prompt.failing import FailingTest, involved_files, known_path, locate
+from atlas_retry.prompt.failing import (
+    FailingTest,
+    each_once,
+    involved_files,
+    known_path,
+    locate,
+    passing,
+)
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.suspects import Changed, Suspect, suspects
@@ -17,6 +24,8 @@ from atlas_retry.syntax import ScopeKind
 
 MAX_TESTS = 24
 """Failing tests that are followed into the code; more say the same."""
+MAX_LOCATED = 400
+"""Failing tests that are not taken for passing ones."""
 MAX_START_FILES = 60
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
@@ -47,9 +56,11 @@ def candidates(
     marks = _marks(linted)
     if tested:
         graph = Graph(project, _starts(tested, project))
-        tests = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_TESTS])
+        failed = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_LOCATED])
+        tests = (*each_once(failed), *failed)[:MAX_TESTS]
         found += _own_sources(tests, project)
-        found += _scored(suspects(tests, graph, trace, changed), project)
+        passed = passing(failed, graph)
+        found += _scored(suspects(tests, passed, graph, trace, changed), project)
         _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))

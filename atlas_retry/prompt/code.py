@@ -1,7 +1,7 @@
 """Fills the code part of a prompt with as much of the likeliest passages as fits."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -58,7 +58,13 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
         room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * share)))
     for candidate in sorted(others, key=lambda c: -_value(c, cutting.project)):
         room -= _take(candidate, blocks, cutting, room)
-    return tuple(sorted(blocks, key=lambda block: -block.candidate.score))
+    return tuple(sorted(blocks, key=lambda block: -_likelihood(block, others)))
+
+
+def _likelihood(block: Block, others: Iterable[Candidate]) -> float:
+    """Of the likeliest definition in it: a class may be shown for the sake of a method."""
+    inside = (one.score for one in others if _covers(block.passage, one.passage))
+    return max(inside, default=block.candidate.score)
 
 
 def _tests(found: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:

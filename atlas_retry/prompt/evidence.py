@@ -12,30 +12,33 @@ from msgspec import Struct
 class Evidence(Struct, frozen=True, kw_only=True):
     """What speaks for a definition; each figure grows with the likelihood or falls with it."""
 
-    reach: float
-    """Logarithm of how strongly the failing tests lead to it."""
+    common: float
+    """Logarithm of how strongly each failing test leads to it, on average."""
     blame: float
     """Share of the failing tests in all that lead to it."""
+    healthy: float
+    """Logarithm of how strongly the passing tests lead to it: what works for them works."""
     words: float
+    """How many words it shares with the failing tests."""
+    pressing: float
+    """As `words`, of the messages and failing lines only."""
+    titles: float
+    """As `words`, of the names of the failing tests only."""
     name: float
-    stem: float
-    frame: float
-    """In a traceback, 1 for the innermost."""
+    """How much of its name is in the names of the failing tests."""
+    said: float
+    """How much of its name is said by the failing tests."""
     owner: float
     """Its class is named by the test."""
-    size: float
-    """Logarithm of its lines: long ones hold more faults."""
+    namesake: float
+    """Its file is named like the test file."""
+    branches: float
+    """Logarithm of its conditions and operators: where there are many, there are faults."""
     used: float
     """Logarithm of how many use it: what all use is seldom broken for one."""
     is_class: float
     in_tests: float
     traced: float
-    quoted: float
-    """It mentions the names that the messages quote."""
-    pressing: float
-    """As `words`, of the messages and failing lines only."""
-    said: float
-    """Its name is said by the failing tests."""
     storing: float
     """It sets what the failing lines read."""
     near: float
@@ -46,41 +49,44 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """In the class of an innermost frame."""
     blamed: float
     """The interpreter's message points at it."""
+    unbound: float
+    """It may read the variable that the interpreter says has no value yet."""
     empty: float
     """It may return None, and the messages speak of None."""
+    differing: float
+    """Its literals are what expected and actual values differ in."""
     slip: float
     """Something in it looks unfinished."""
     touched: float
     """Somebody has just changed it."""
-    spectrum: float
-    """Ochiai's figure: reached by the failing tests, not by the passing ones."""
 
 
 WEIGHTS = Evidence(
-    reach=0.3,
+    common=0.31,
     blame=0.85,
-    words=1.0,
-    name=0.45,
-    stem=0.15,
-    frame=0.3,
-    owner=0.45,
-    size=0.1,
-    used=-0.15,
-    is_class=-0.85,
+    healthy=-0.18,
+    words=0.45,
+    pressing=1.2,
+    titles=1.05,
+    name=0.25,
+    said=1.55,
+    owner=0.4,
+    namesake=0.75,
+    branches=0.1,
+    used=-0.08,
+    is_class=-1.5,
     in_tests=-2.0,
     traced=12.0,
-    quoted=0.65,
-    pressing=1.25,
-    said=1.0,
-    storing=0.7,
-    near=0.15,
-    home=0.8,
-    kin=0.35,
-    blamed=1.4,
-    empty=1.1,
-    slip=1.8,
-    touched=2.5,
-    spectrum=0.55,
+    storing=1.6,
+    near=0.13,
+    home=1.0,
+    kin=0.2,
+    blamed=3.0,
+    unbound=5.0,
+    empty=1.5,
+    differing=1.8,
+    slip=2.5,
+    touched=4.5,
 )
 
 

@@ -75,6 +75,14 @@ def locate(diagnostic: Diagnostic, project: Project, graph: Graph) -> FailingTes
     )
 
 
+def each_once(tests: Iterable[FailingTest]) -> tuple[FailingTest, ...]:
+    """One failure of every test: one test may fail with many parameters."""
+    first: dict[Spot | None, FailingTest] = {}
+    for test in tests:
+        first.setdefault(test.spot, test)
+    return tuple(first.values())
+
+
 def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
     """The files of the project that a diagnostic names, its test's file first."""
     frames = _frames(diagnostic, project)

@@ -1,7 +1,7 @@
 """How strongly tests lead to definitions, along what these use. Reads no message."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from atlas_retry.prompt.failing import FailingTest, supporting
@@ -19,6 +19,8 @@ PASSED_LINE, SLICED_LINE = 0.35, 0.8
 NEXT_LINES = (0.5, 0.3)
 """A failing statement may go on."""
 BEFORE_FRAME, AFTER_FRAME = 0.5, 0.2
+FLOOR = 1e-4
+"""A flow that is as good as none."""
 UNSEEN = 0.05
 """Of a class that nothing has led to yet, beside those that something has."""
 
@@ -132,10 +134,15 @@ def mean(parts: Iterable[Weights]) -> Weights:
     return {spot: amount / count for spot, amount in found.items()}
 
 
-def ochiai(failing: Collection[Weights], passing: Collection[Weights]) -> Weights:
-    """Spectrum figure by what is reached at all; 1 for what all failing tests alone reach."""
-    bad = Counter(spot for reached in failing for spot in reached)
-    good = Counter(spot for reached in passing for spot in reached)
-    return {
-        spot: count / math.sqrt(len(failing) * (count + good[spot])) for spot, count in bad.items()
-    }
+def logarithm(amount: float) -> float:
+    """Of a flow, 0 for none."""
+    return math.log(amount + FLOOR) - math.log(FLOOR)
+
+
+def common(parts: Collection[Weights]) -> Weights:
+    """The average of the logarithms: high for what every test leads to, not for what one does."""
+    found: Weights = defaultdict(float)
+    for part in parts:
+        for spot, amount in part.items():
+            found[spot] += logarithm(amount) / len(parts)
+    return found

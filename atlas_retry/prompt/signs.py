@@ -14,7 +14,6 @@ Shares = dict[Spot, float]
 """By definition; 1 where everything that is looked for was found."""
 
 MAX_TOLD_CHARS = 20_000
-_NAMED = re.compile(r"['`\"\u2018]([A-Za-z_]\w+)['`\"\u2019]|\b([A-Za-z_]\w+)\(\)")
 _READ = re.compile(r"\.([A-Za-z_]\w*)\b(?!\s*\()")
 _STORED = re.compile(r"\.([A-Za-z_]\w*)(?:\[[^\]]*\])?\s*(?:[-+*/|&]|//|\*\*)?=(?!=)")
 
@@ -35,12 +34,6 @@ def messages(tests: Iterable[FailingTest]) -> str:
         lines = test.diagnostic.text.splitlines()
         told += [test.diagnostic.message, *(line[1:] for line in lines if line.startswith("E "))]
     return "\n".join(told)[:MAX_TOLD_CHARS]
-
-
-def naming(told: str, graph: Graph) -> Shares:
-    """Functions that mention the names in the messages; rare names count most."""
-    asked = {"".join(pair) for pair in _NAMED.findall(told)}
-    return _rare(graph, asked, lambda body: set(re.findall(r"[A-Za-z_]\w+", body)))
 
 
 def storing(tests: tuple[FailingTest, ...], graph: Graph) -> Shares:

@@ -1,30 +1,43 @@
 """Ranks definitions that may be at fault for failing tests. Guesses; says what each rests on."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
 from atlas_retry.prompt.brief import Traced
+from atlas_retry.prompt.differences import differing
 from atlas_retry.prompt.evidence import Evidence, rating
-from atlas_retry.prompt.failing import FailingTest, passing
-from atlas_retry.prompt.flow import Edges, Weights, all_lines, led_to, mean, ochiai, spread
+from atlas_retry.prompt.failing import FailingTest, each_once
+from atlas_retry.prompt.flow import (
+    FLOOR,
+    Edges,
+    Weights,
+    all_lines,
+    common,
+    led_to,
+    logarithm,
+    mean,
+    spread,
+)
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.inference import Inference
 from atlas_retry.prompt.links import resolved
 from atlas_retry.prompt.oddities import oddities
 from atlas_retry.prompt.project import is_test_path
-from atlas_retry.prompt.signs import messages, naming, storing
+from atlas_retry.prompt.signs import messages, storing
 from atlas_retry.prompt.slips import Slip
-from atlas_retry.prompt.verdicts import blamed, may_be_none, tells_none
+from atlas_retry.prompt.verdicts import blamed, may_be_none, tells_none, unbound
 from atlas_retry.prompt.words import (
     Topic,
     bags,
+    is_namesake,
     name_share,
     overlap,
     said_share,
-    stem_share,
+    stems,
     topic,
 )
 from atlas_retry.syntax import ScopeKind
@@ -41,10 +54,11 @@ class Suspect(Struct, frozen=True, kw_only=True):
     """Lines of it that a traceback names."""
 
 
-FLOOR = 1e-4
-FRAME_FADE = 0.75
+_DECIDING = re.compile(
+    r"\b(?:if|elif|while|for|and|or|not|return|in|is|except)\b|[<>=!]=|[<>+\-*/%]"
+)
 Changed = Mapping[str, tuple[range, ...]]
-Framed = dict[Spot, tuple[tuple[int, ...], float]]
+Framed = dict[Spot, tuple[int, ...]]
 
 
 class _Scene(Struct, frozen=True, kw_only=True):
@@ -52,6 +66,7 @@ class _Scene(Struct, frozen=True, kw_only=True):
 
     graph: Graph
     failing: Weights
+    common: Weights
     healthy: Weights
     framed: Framed
     about: Topic
@@ -59,12 +74,13 @@ class _Scene(Struct, frozen=True, kw_only=True):
     traced: Weights
     callers: Counter[Spot]
     pressing: Weights
-    quoted: Weights
+    titles: Weights
     storing: Weights
     near: Weights
     innermost: frozenset[Spot]
-    spectrum: Weights
     blamed: Weights
+    unbound: frozenset[Spot]
+    differing: Weights
     noneness: float
     """Share of the tests that speak of None."""
     oddities: dict[Spot, tuple[Slip, ...]]
@@ -79,12 +95,13 @@ class _Scene(Struct, frozen=True, kw_only=True):
 
 def suspects(
     tests: tuple[FailingTest, ...],
+    passed: tuple[Spot, ...],
     graph: Graph,
     trace: tuple[Traced, ...],
     changed: Changed,
 ) -> tuple[Suspect, ...]:
     """Candidates, likeliest first."""
-    scene = _scene(tests, graph, trace, changed)
+    scene = _scene(tests, passed, graph, trace, changed)
     rated = {spot: rating(gathered) for spot, gathered in evidence(tests, scene)}
     top = max(rated.values(), default=0.0)
     chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
@@ -94,7 +111,7 @@ def suspects(
             spot=spot,
             score=chance / whole,
             why=_why(spot, scene),
-            lines=scene.framed.get(spot, ((), 0.0))[0],
+            lines=scene.framed.get(spot, ()),
         )
         for spot, chance in chances.items()
     ]
@@ -102,22 +119,26 @@ def suspects(
 
 
 def _scene(
-    tests: tuple[FailingTest, ...], graph: Graph, trace: tuple[Traced, ...], changed: Changed
+    tests: tuple[FailingTest, ...],
+    passed: tuple[Spot, ...],
+    graph: Graph,
+    trace: tuple[Traced, ...],
+    changed: Changed,
 ) -> _Scene:
     inference = Inference(graph)
     edges = resolved(inference)
-    others = passing(tests, graph)
-    about = topic(tests, others, graph)
+    about = topic(tests, passed, graph)
     bodies = bags(graph)
     told = messages(tests)
-    ways = [led_to(test, graph, edges) for test in tests]
-    calm = [spread({spot: 1.0}, edges, all_lines) for spot in others]
+    ways = [led_to(test, graph, edges) for test in each_once(tests)]
+    calm = [spread({spot: 1.0}, edges, all_lines) for spot in passed]
     failing, healthy = mean(ways), mean(calm)
     last = _innermost(tests, graph)
     near = spread(dict.fromkeys(last, 1.0), edges, all_lines)
     return _Scene(
         graph=graph,
         failing=failing,
+        common=common(ways),
         healthy=healthy,
         framed=_framed(tests, graph),
         about=about,
@@ -125,12 +146,13 @@ def _scene(
         traced=_traced(trace, graph),
         callers=_callers({*failing, *healthy}, edges),
         pressing=overlap(about.pressing, bodies),
-        quoted=naming(told, graph),
+        titles=overlap(about.titles, bags(graph, stems)),
         storing=storing(tests, graph),
         near=near,
         innermost=last,
-        spectrum=ochiai(ways, calm),
         blamed=blamed(told, graph),
+        unbound=unbound(told, graph),
+        differing=differing(tests, graph),
         noneness=sum(tells_none(messages((test,))) for test in tests) / len(tests),
         oddities=oddities({*failing, *near}, inference),
         changed=changed,
@@ -153,15 +175,13 @@ def _callers(spots: set[Spot], edges: Edges) -> Counter[Spot]:
 
 
 def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> Framed:
-    """Functions in the tracebacks: the innermost weigh most."""
+    """Functions in the tracebacks, with their lines there, the innermost first."""
     found: Framed = {}
     for test in tests:
-        for depth, frame in enumerate(reversed(test.frames)):
+        for frame in reversed(test.frames):
             spot = graph.at(frame.path, frame.line)
             if spot:
-                lines, weight = found.get(spot, ((), 0.0))
-                more = max(weight, FRAME_FADE**depth)
-                found[spot] = (tuple(dict.fromkeys((*lines, frame.line))), more)
+                found[spot] = tuple(dict.fromkeys((*found.get(spot, ()), frame.line)))
     return found
 
 
@@ -183,33 +203,35 @@ def evidence(tests: tuple[FailingTest, ...], scene: _Scene) -> Iterator[tuple[Sp
 
 
 def _evidence(spot: Spot, scene: _Scene) -> Evidence:
-    reach = scene.failing.get(spot, 0.0)
+    reach, healthy = scene.failing.get(spot, 0.0), scene.healthy.get(spot, 0.0)
     owner = (spot.scope.owner or "").rpartition(".")[2]
+    body = scene.graph.body(spot)
     return Evidence(
-        reach=math.log(reach + FLOOR) - math.log(FLOOR),
-        blame=reach / (reach + scene.healthy.get(spot, 0.0) + FLOOR),
+        common=scene.common.get(spot, 0.0),
+        blame=reach / (reach + healthy + FLOOR),
+        healthy=logarithm(healthy),
         words=scene.spoken.get(spot, 0.0),
+        pressing=scene.pressing.get(spot, 0.0),
+        titles=scene.titles.get(spot, 0.0),
         name=name_share(spot, scene.about),
-        stem=stem_share(spot, scene.about),
-        frame=scene.framed.get(spot, ((), 0.0))[1],
+        said=said_share(spot, scene.about.asked),
         owner=float(owner in scene.about.asked),
-        size=math.log(spot.scope.end_line - spot.scope.def_line + 1),
+        namesake=float(is_namesake(spot, scene.about)),
+        branches=math.log(1 + len(_DECIDING.findall(body))),
         used=math.log(1 + scene.callers[spot]),
         is_class=float(spot.scope.kind is ScopeKind.CLASS),
         in_tests=float(is_test_path(spot.path)),
         traced=scene.traced.get(spot, 0.0),
-        quoted=scene.quoted.get(spot, 0.0),
-        pressing=scene.pressing.get(spot, 0.0),
-        said=said_share(spot, scene.about.asked),
         storing=scene.storing.get(spot, 0.0),
-        near=math.log(scene.near.get(spot, 0.0) + FLOOR) - math.log(FLOOR),
+        near=logarithm(scene.near.get(spot, 0.0)),
         home=float(any(spot.path == other.path for other in scene.innermost)),
         kin=float(any(_is_kin(spot, other) for other in scene.innermost)),
         blamed=scene.blamed.get(spot, 0.0),
-        empty=scene.noneness * may_be_none(scene.graph.body(spot)) if reach else 0.0,
+        unbound=float(spot in scene.unbound),
+        empty=scene.noneness * may_be_none(body) if reach else 0.0,
+        differing=scene.differing.get(spot, 0.0),
         slip=sum(slip.weight for slip in scene.oddities.get(spot, ())),
         touched=float(scene.touches(spot)),
-        spectrum=scene.spectrum.get(spot, 0.0),
     )
 
 

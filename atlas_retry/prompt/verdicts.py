@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.signs import Shares, functions
+from atlas_retry.prompt.unbound import may_be_unbound
 from atlas_retry.syntax import ScopeKind
 
 _LACKS = re.compile(r"'(?:[\w.]{0,200}\.)?(\w+)' object has no attribute '(\w+)'")
@@ -29,8 +30,6 @@ def blamed(told: str, graph: Graph) -> Shares:
 def _blamed(told: str, graph: Graph) -> Iterator[tuple[Spot, float]]:
     for owner, name in dict.fromkeys(_LACKS.findall(told)):
         yield from ((spot, 1.0) for spot in _without(owner, name, graph))
-    for name in dict.fromkeys(_UNBOUND.findall(told)):
-        yield from _shared([s for s in functions(graph) if _binds(name, graph.body(s))])
     for name in dict.fromkeys(_UNKNOWN.findall(told)):
         reading = re.compile(rf"(?<![\w.'\"]){name}\b(?!['\"])(?!\s*=[^=])")
         found = [s for s in functions(graph) if reading.search(graph.body(s))]
@@ -57,10 +56,15 @@ def _without(owner: str, name: str, graph: Graph) -> Iterator[Spot]:
         queue += [base for base in graph.bases(one) if base not in queue]
 
 
-def _binds(name: str, body: str) -> bool:
-    before = r"^[ \t]++(?:.{0,200}\b(?:for|as) +)?(?:[\w, ]{1,80}, *)?"
-    after = r"\b(?: *,[\w, ]{1,80})? *(?::[^=\n]{1,200})?(?:=[^=]|\bin\b|:$)"
-    return re.search(f"{before}{name}{after}", body, re.MULTILINE) is not None
+def unbound(told: str, graph: Graph) -> frozenset[Spot]:
+    """Functions that may read the local variable that a message says has no value yet."""
+    names = tuple(dict.fromkeys(_UNBOUND.findall(told)))
+    return frozenset(
+        spot
+        for spot in functions(graph)
+        if any(name in graph.body(spot) for name in names) and spot.path.endswith(".py")
+        if any(may_be_unbound(graph.body(spot), name) for name in names)
+    )
 
 
 def tells_none(told: str) -> bool:

@@ -4,7 +4,7 @@ import math
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -16,7 +16,15 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 _SHOWN = re.compile(r"^\w+ = ")
 _PART = re.compile(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}")
 _TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
+_NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SAYING_NOTHING = frozenset(
+    {"test", "self", "case", "should", "none", "true", "false", "assert", "with", "for", "and"}
+    | {"not", "the", "can", "when", "from"}
+)
+_ENDINGS = ("ing", "ed", "es", "s")
+MIN_STEM_CHARS = 3
 MIN_BODY_WORDS = 10
+Bags = dict[Spot, Counter[str]]
 
 
 class Topic(Struct, frozen=True, kw_only=True):
@@ -30,6 +38,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     """Parts of the names of the test files."""
     pressing: dict[str, float]
     """As `asked`, of the messages, failing lines and told values only."""
+    titles: dict[str, float]
+    """As `asked`, of the tests' own names, their words without endings."""
 
 
 def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Graph) -> Topic:
@@ -40,19 +50,27 @@ def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Grap
         told = _messages(test)
         asked.update(set(words(f"{told}\n{_ran(test, graph)}")))
         pressing.update(set(words(f"{told}\n{_values(test)}")))
-    spots = [test.spot for test in tests if test.spot]
+    spots = list(dict.fromkeys(test.spot for test in tests if test.spot))
 
-    def weighed(counted: Counter[str]) -> dict[str, float]:
+    def weighed(counted: Counter[str], usual: Counter[str], count: int) -> dict[str, float]:
         return {
-            word: count / len(tests) * math.log(2 + len(healthy) / (1 + usual[word]))
-            for word, count in counted.items()
+            word: times / count * math.log(2 + len(healthy) / (1 + usual[word]))
+            for word, times in counted.items()
         }
 
     return Topic(
-        asked=weighed(asked),
-        pressing=weighed(pressing),
+        asked=weighed(asked, usual, len(tests)),
+        pressing=weighed(pressing, usual, len(tests)),
+        titles=weighed(_titles(spots), _titles(healthy), max(len(spots), 1)),
         names=frozenset(w for spot in spots for w in words(spot.scope.qualified_name)),
         stems=frozenset(w for spot in spots for w in _stem_words(spot.path)),
+    )
+
+
+def _titles(spots: Iterable[Spot]) -> Counter[str]:
+    """How many tests have a word in their names."""
+    return Counter(
+        word for spot in spots for word in set(stems(spot.scope.qualified_name)) - _SAYING_NOTHING
     )
 
 
@@ -84,20 +102,34 @@ def words(text: str) -> Iterator[str]:
             yield from (part.lower() for part in parts)
 
 
+def stems(text: str) -> Iterator[str]:
+    """The words that identifiers are made of, in lower case and without their endings."""
+    for part in _NAME_PART.findall(text):
+        if len(part) >= MIN_STEM_CHARS:
+            yield _stem(part.lower())
+
+
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= MIN_STEM_CHARS:
+            return word.removesuffix(ending)
+    return word
+
+
 def _stem_words(path: str) -> frozenset[str]:
     stem = posixpath.basename(path).partition(".")[0].lower()
-    return frozenset(re.findall(r"[a-z0-9]{2,}", stem)) - _TEST_WORDS
+    return frozenset(_stem(word) for word in re.findall(r"[a-z0-9]{2,}", stem)) - _TEST_WORDS
 
 
-def bags(graph: Graph) -> dict[Spot, Counter[str]]:
+def bags(graph: Graph, split: Callable[[str], Iterator[str]] = words) -> Bags:
     """The words of every function outside the tests, its qualified name's among them."""
     return {
-        spot: Counter(words(f"{spot.scope.qualified_name}\n{graph.body(spot)}"))
+        spot: Counter(split(f"{spot.scope.qualified_name}\n{graph.body(spot)}"))
         for spot in functions(graph)
     }
 
 
-def overlap(asked: dict[str, float], bodies: dict[Spot, Counter[str]]) -> dict[Spot, float]:
+def overlap(asked: Mapping[str, float], bodies: Bags) -> dict[Spot, float]:
     """For every function: rare common words by its length; at most 1."""
     spread = Counter(word for body in bodies.values() for word in body)
     scored = {
@@ -124,10 +156,10 @@ def _named_share(name: str, asked: set[str]) -> float:
     return len(own & asked) / len(own)
 
 
-def stem_share(spot: Spot, about: Topic) -> float:
-    """1 when the file is named like a test file: `utils` beside `test_utils`."""
+def is_namesake(spot: Spot, about: Topic) -> bool:
+    """Whether its file is named like a test file: `utils` beside `test_utils`."""
     own = _stem_words(spot.path)
-    return len(own & about.stems) / len(own | about.stems) if own else 0.0
+    return bool(own) and own <= about.stems
 
 
 def said_share(spot: Spot, asked: dict[str, float]) -> float:

@@ -1,0 +1,115 @@
+"""What the names, arguments and values of failing tests say about the code behind them."""
+
+from msgspec.structs import replace
+
+from atlas_retry.model import Kind
+from atlas_retry.prompt import compose
+from atlas_retry.prompt.candidates import candidates
+from atlas_retry.prompt.project import Project
+from tests.briefs import brief_of, failed
+
+STORE = """\
+def entry(data, **options):
+    return route(data, options)
+
+
+def route(data, options):
+    for step in STEPS:
+        data = step(data, options)
+    return data
+
+
+def escaping(data, options):
+    return data.translate(TABLE)
+
+
+def joining(data, options):
+    return ' | '.join(data)
+
+
+def sorting(data, options):
+    size = len(data)
+    return sorted(data) if size else data
+
+
+def counting(data, options):
+    return data
+
+
+STEPS = [escaping, joining, sorting, counting]
+"""
+TESTS = """\
+from store import entry
+
+
+def test_plain():
+    assert entry(['a']) == 'a'
+
+
+def test_escapes():
+    assert entry(['<']) == '&lt;'
+
+
+def test_lines():
+    assert entry(['a', 'b']) == 'a | b'
+"""
+FILES = {"store.py": STORE, "tests/test_store.py": TESTS}
+LOG = """\
+=================================== FAILURES ===================================
+__________________________________ {name} __________________________________
+
+    def {name}():
+>       {line}
+E       {error}
+
+tests/test_store.py:{number}: AssertionError
+=========================== short test summary info ============================
+FAILED tests/test_store.py::{name} - AssertionError
+1 failed, 2 passed in 0.01s
+"""
+STEPS = ("escaping", "joining", "sorting", "counting")
+
+
+def _first_step(name: str, error: str) -> str:
+    """Which of the steps, all reached alike, is thought likeliest."""
+    number = TESTS.splitlines().index(f"def {name}():") + 2
+    line = TESTS.splitlines()[number - 1].strip()
+    log = LOG.format(name=name, line=line, number=number, error=error)
+    project = Project(lambda path: FILES[path].encode(), lambda: FILES)
+    found = candidates((failed("pytest -q", log),), project, (), {})
+    return next(c.passage.symbol for c in found if c.passage.symbol in STEPS)
+
+
+def test_the_name_of_a_test_leads_to_a_function_that_speaks_of_it() -> None:
+    assert _first_step("test_escapes", "AssertionError: assert 1 == 2") == "escaping"
+
+
+def test_what_expected_and_actual_differ_in_leads_to_the_function_that_writes_it() -> None:
+    assert _first_step("test_lines", "AssertionError: assert 'a b' == 'a | b'") == "joining"
+
+
+def test_a_variable_without_a_value_leads_to_the_function_that_may_not_set_it() -> None:
+    early = (
+        "def counting(data, options):\n    total, order, place, _ = data\n"
+        "    if total:\n        size = order + place\n    return size\n"
+    )
+    files = FILES | {
+        "store.py": STORE.replace("def counting(data, options):\n    return data\n", early)
+    }
+    error = "UnboundLocalError: cannot access local variable 'size' where it is not set"
+    log = LOG.format(name="test_plain", line="assert entry(['a'])", number=5, error=error)
+    prompt = compose(brief_of(failed("pytest -q", log), files=files))
+    steps = [entry.split()[1] for entry in prompt.ranking if entry.split()[1] in STEPS]
+    assert steps[0] == "counting"
+
+
+def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:
+    names = [f"test_many[{n}]" for n in range(40)] + ["test_late"]
+    tests = "from store import entry\n\n\ndef test_many(n):\n    entry(n)\n\n\n"
+    tests += "def test_late():\n    joining([1])\n"
+    lines = "\n".join(f"FAILED tests/test_store.py::{name} - assert 1 == 2" for name in names)
+    result = failed("pytest -q", f"{lines}\n41 failed in 0.1s\n", Kind.TEST)
+    files = FILES | {"tests/test_store.py": tests}
+    brief = replace(brief_of(result, files=files), budget_chars=8_000)
+    ranking = [entry.split()[1] for entry in compose(brief).ranking]
+    assert ranking.index("joining") < ranking.index("sorting")
