@@ -7,7 +7,7 @@ import pytest
 from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.slips import slips, used_results
-from atlas_retry.prompt.verdicts import blamed, may_be_none, tells_none
+from atlas_retry.prompt.verdicts import blamed, may_be_none, tells_none, unbound
 
 
 def _told(source: str, used: tuple[str, ...] = (), shared: tuple[str, ...] = ()) -> set[str]:
@@ -103,6 +103,14 @@ def test_what_pythons_message_points_at_is_found(message: str, names: set[str]) 
     project = Project({"a.py": SOURCE}.get, lambda: ("a.py",))
     found = blamed(message, Graph(project, ("a.py",)))
     assert {spot.scope.qualified_name for spot in found} == names
+
+
+def test_only_a_function_that_may_not_set_it_is_blamed_for_a_variable_without_a_value() -> None:
+    early = b"def early(a):\n    if a:\n        size = 1\n    return size\n\n\n"
+    late = b"def late(a):\n    size = a\n    return size\n"
+    graph = Graph(Project({"a.py": early + late}.get, lambda: ("a.py",)), ("a.py",))
+    found = unbound("cannot access local variable 'size' where it is not associated", graph)
+    assert {spot.scope.name for spot in found} == {"early"}
 
 
 def test_messages_of_none_are_told_from_functions_that_return_it() -> None:

@@ -88,21 +88,6 @@ def test_what_expected_and_actual_differ_in_leads_to_the_function_that_writes_it
     assert _first_step("test_lines", "AssertionError: assert 'a b' == 'a | b'") == "joining"
 
 
-def test_a_variable_without_a_value_leads_to_the_function_that_may_not_set_it() -> None:
-    early = (
-        "def counting(data, options):\n    total, order, place, _ = data\n"
-        "    if total:\n        size = order + place\n    return size\n"
-    )
-    files = FILES | {
-        "store.py": STORE.replace("def counting(data, options):\n    return data\n", early)
-    }
-    error = "UnboundLocalError: cannot access local variable 'size' where it is not set"
-    log = LOG.format(name="test_plain", line="assert entry(['a'])", number=5, error=error)
-    prompt = compose(brief_of(failed("pytest -q", log), files=files))
-    steps = [entry.split()[1] for entry in prompt.ranking if entry.split()[1] in STEPS]
-    assert steps[0] == "counting"
-
-
 def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:
     names = [f"test_many[{n}]" for n in range(40)] + ["test_late"]
     tests = "from store import entry\n\n\ndef test_many(n):\n    entry(n)\n\n\n"
