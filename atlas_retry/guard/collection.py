@@ -98,3 +98,15 @@ def selections(scene: Scene) -> tuple[str, ...]:
     contents = (scene.new(file) for file in _FILES)
     texts = tuple(content.decode("utf-8", "replace") for content in contents if content)
     return (*scene.commands, *texts)
+
+
+_ASYNC = re.compile(rb"asyncio_mode|pytest[-_]asyncio|anyio|pytest[-_]trio")
+_NAMED_IN = re.compile(
+    r"(^|/)(pyproject\.toml|setup\.(cfg|py)|tox\.ini|pytest\.ini|[\w-]*requirements[\w-]*\.txt|requirements/.*\.txt)$"
+)
+
+
+def runs_async(scene: Scene) -> bool:
+    """Whether a plugin runs tests that are coroutines, by what the project asks for."""
+    named = (path for path in sorted(scene.new_paths) if _NAMED_IN.search(path))
+    return any(_ASYNC.search(scene.new(path) or b"") for path in named)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from atlas_retry.guard.directions import Key
 from atlas_retry.guard.namedsettings import entries
 from atlas_retry.guard.severity import as_severe
+from atlas_retry.guard.words import words
 
 Settings = Mapping[Key, object]
 _IGNORED = ("ignore", "extend-ignore", "extend_ignore")
@@ -27,9 +28,28 @@ def is_cut_down(key: Key, old: Settings, new: Settings) -> bool:
     if key[-1] in _IGNORED:
         had, has = entries(old.get(key)), entries(new.get(key))
         return _are_codes(had | has) and all(_is_ignored(c, had, key[:-1], old) for c in has)
+    if new.get(key) is None and _is_implied(key, old, new):
+        return True
     if key[-1] in _SELECTED:
         return _selects_all_of(key, old, new)
     return _held_for_all(key, old, new)
+
+
+_OF_STRICT = words(
+    "noImplicitAny noImplicitThis strictNullChecks strictFunctionTypes strictBindCallApply"
+    " strictPropertyInitialization useUnknownInCatchVariables alwaysStrict"
+    " check_untyped_defs disallow_any_generics disallow_incomplete_defs disallow_subclassing_any"
+    " disallow_untyped_calls disallow_untyped_decorators disallow_untyped_defs extra_checks"
+    " no_implicit_reexport strict_equality warn_redundant_casts warn_return_any warn_unused_configs"
+    " warn_unused_ignores"
+)
+"""What the strict mode of TypeScript and of mypy switches on (tsconfig reference, mypy --help)."""
+
+
+def _is_implied(key: Key, old: Settings, new: Settings) -> bool:
+    """Whether the strict mode beside it says what an option said."""
+    strict = str(new.get((*key[:-1], "strict"))).lower() == "true"
+    return strict and key[-1] in _OF_STRICT and str(old.get(key)).lower() == "true"
 
 
 def _per_file(files: Key, value: object) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,8 @@ JS_STRENGTH = {
     "toBeUndefined": STRONG, "toBeCloseTo": FIRM, "toBeNaN": FIRM, "toHaveProperty": PARTIAL,
     "toContain": PARTIAL, "toContainEqual": PARTIAL, "toMatch": PARTIAL, "toMatchObject": PARTIAL,
     "toBeInstanceOf": 2, "toBeGreaterThan": 2, "toBeLessThan": 2, "toBeGreaterThanOrEqual": 2,
+    "toBeDisabled": STRONG, "toBeEnabled": STRONG, "toBeChecked": STRONG, "toHaveFocus": STRONG,
+    "toHaveAttribute": STRONG, "toHaveValue": STRONG, "toBeEmptyDOMElement": STRONG,
     "toBeLessThanOrEqual": 2, "toHaveBeenCalled": 2, "toBeTruthy": WEAK, "toBeFalsy": 2,
     "toBeDefined": WEAK, "equal": STRONG, "strictEqual": STRONG, "deepEqual": STRONG,
     "deepStrictEqual": STRONG, "is": STRONG, "same": STRONG, "ok": WEAK, "isTrue": PARTIAL,
@@ -82,6 +84,8 @@ def _js_strength(matcher: str, said: str, arguments: str, whole: str) -> int:
     if _says_nothing(whole):
         return VOID
     strength = JS_STRENGTH.get(matcher, PARTIAL)
+    if matcher == "toHaveAttribute" and "," not in arguments:
+        strength = 2
     if matcher in ("toThrow", "toThrowError"):
         strength = 2 if arguments == "()" else FIRM
     if re.search(r"\bexpect\.(any|anything)\b", arguments):

@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.collection import runs_async
 from atlas_retry.guard.filenames import respelled
 from atlas_retry.guard.likeness import (
     expects_another_error,
@@ -22,7 +23,8 @@ from atlas_retry.guard.likeness import (
     weaker,
 )
 from atlas_retry.guard.pyproof import Proof, proofs
-from atlas_retry.guard.strengthened import taken_in, takes_in
+from atlas_retry.guard.spellings import as_good
+from atlas_retry.guard.strengthened import takes_in
 from atlas_retry.guard.suites import Suites, pairs_of, suites_of
 from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit
 
@@ -121,14 +123,7 @@ def _of_unit(
             detail = f"test `{old.name}` is gone: deleted, renamed out of collection or moved away"
             yield Loss.REMOVED, Finding(path=old.path, line=old.line, detail=detail)
         return
-    known = Counter(map(_lenient, old.markers))
-    for marker in (Counter(map(_lenient, new.markers)) - known).elements():
-        if _switches_off(marker, suites.deselected):
-            detail = f"test `{new.name}` no longer has to pass: {marker}"
-            yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
-    if not set(new.markers) - set(old.markers) and (names := _switched(new, suites)):
-        detail = f"test `{new.name}` no longer has to pass: {listed(names)} skips it"
-        yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
+    yield from _of_markers(old, new, suites, scene)
     if old.dump and old.dump == new.dump:
         gone = _proofs(scene, suites)[0].gone(old) if old.path in suites.moved else None
         if gone:
@@ -148,8 +143,8 @@ def _of_unit(
         yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail)
     gone = old.inputs - new.literals - suites.beside - places
     gone, _ = refined(unformed(gone, new), new.own)
-    gone = gone - taken_in(old, new) if gone else gone
-    gone = respelled(gone, new.own - old.own, new.literals, new.path, scene)
+    gone = gone - _of_others(old, new) if gone else gone
+    gone = respelled(gone, new.inputs - old.inputs, new.literals, new.path, scene)
     strayed = frozenset() if found or against else _proofs(scene, suites)[0].strayed(old, new)
     if strayed:
         detail = f"test `{new.name}` no longer tries {listed(strayed)}"
@@ -159,9 +154,39 @@ def _of_unit(
         yield Loss.INPUTS, Finding(path=new.path, line=new.line, detail=detail, soft=True)
 
 
+def _of_markers(
+    old: Unit, new: Unit, suites: Suites, scene: Scene
+) -> Iterator[tuple[Loss, Finding]]:
+    known = Counter(map(_lenient, old.markers))
+    for marker in (Counter(map(_lenient, new.markers)) - known).elements():
+        if _is_stricter(marker, old.markers) or (marker == "async" and runs_async(scene)):
+            continue
+        if _switches_off(marker, suites.deselected):
+            detail = f"test `{new.name}` no longer has to pass: {marker}"
+            yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
+    if not set(new.markers) - set(old.markers) and (names := _switched(new, suites)):
+        detail = f"test `{new.name}` no longer has to pass: {listed(names)} skips it"
+        yield Loss.SWITCHED_OFF, Finding(path=new.path, line=new.line, detail=detail)
+
+
 def _switched(new: Unit, suites: Suites) -> frozenset[str]:
     """What skips on a test's behalf, and did not before."""
     return new.names & suites.switching
+
+
+def _of_others(old: Unit, new: Unit) -> frozenset[str]:
+    """Literals of assertions that others take in or spell anew."""
+    return frozenset(
+        literal
+        for check in old.checks
+        if any(takes_in(check, c, old, new) or as_good(check, c, new) for c in new.checks)
+        for literal in check.literals
+    )
+
+
+def _is_stricter(marker: str, before: Sequence[str]) -> bool:
+    """Whether a test that had to panic has to panic with a certain message now."""
+    return marker.startswith("#[should_panic(expected") and "#[should_panic]" in before
 
 
 def _lenient(marker: str) -> str:
@@ -245,6 +270,8 @@ def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Uni
 
 def _difference(old: Check, new: Check, after: Unit, scene: Scene) -> tuple[Loss, str] | None:
     """How the successor of an assertion falls short of it."""
+    if as_good(old, new, after):
+        return None
     if why := weaker(old, new):
         return Loss.WEAKENED, why
     lost, gained = refined(old.literals - new.literals, new.literals - old.literals)

@@ -135,7 +135,8 @@ def _small_enough(op: ast.operator, left: object, right: object) -> None:
     sized = isinstance(left, str | bytes | list | tuple) or isinstance(right, str | list | tuple)
     if isinstance(op, ast.Mult) and sized and max(_size(left), _size(right)) > MAX_ITEMS:
         raise UnknownValueError("too long")
-    if isinstance(op, ast.Mod) and isinstance(left, str | bytes):
+    plain = isinstance(left, str) and re.fullmatch(r"(?:[^%]|%[sd%])*", left)
+    if isinstance(op, ast.Mod) and isinstance(left, str | bytes) and not plain:
         raise UnknownValueError("a format")
 
 
@@ -209,10 +210,19 @@ def _called(node: ast.AST, bound: Mapping[str, object]) -> object:
         if node.func.id == "range" and max(map(_size, told), default=0) > MAX_ITEMS:
             raise UnknownValueError("too long")
         return _CALLS[node.func.id](*told, **named)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return _filled(value(node.func.value, bound), told, named)
     if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
         found = getattr(value(node.func.value, bound), node.func.attr)(*told, **named)
         return list(found) if node.func.attr in ("keys", "values", "items") else found
     raise UnknownValueError("no literal")
+
+
+def _filled(text: object, told: list[object], named: Mapping[str, object]) -> str:
+    """`"{} of {}".format(1, 2)`, where the fields hold nothing but names or numbers."""
+    if not isinstance(text, str) or not re.fullmatch(r"(?:[^{}]|\{\w*\})*", text):
+        raise UnknownValueError("a format")
+    return text.format(*told, **named)
 
 
 _READERS: Mapping[type[ast.AST], Callable[[Any, Mapping[str, object]], object]] = {

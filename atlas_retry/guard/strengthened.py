@@ -39,16 +39,6 @@ def takes_in(old: Check, new: Check, before: Unit, after: Unit) -> bool:
     return _holds_part(old, new, after) or _holds_count(old, before, after) or _exceeds(old, new)
 
 
-def taken_in(before: Unit, after: Unit) -> frozenset[str]:
-    """Literals of assertions that others take in."""
-    return frozenset(
-        literal
-        for old in before.checks
-        if any(takes_in(old, new, before, after) for new in after.checks)
-        for literal in old.literals
-    )
-
-
 def _subjects(check: Check, unit: Unit) -> frozenset[str]:
     """What is called or read for it, through the variables of the test."""
     names, bound = set(check.names), dict(unit.bound)

@@ -29,6 +29,7 @@ _JAVA_STRENGTH = {
     "assertNotSame": WEAK, "assertDoesNotThrow": WEAK, "isEqualTo": STRONG, "contains": PARTIAL,
     "containsExactly": STRONG, "isNotNull": WEAK, "isTrue": PARTIAL, "isFalse": PARTIAL,
     "verify": FIRM, "assertAll": PARTIAL, "assertThat": PARTIAL, "hasSize": FIRM,
+    "isEmpty": STRONG, "isNull": STRONG, "isZero": STRONG, "hasToString": STRONG,
     "isInstanceOf": 2, "isNotEqualTo": WEAK, "isSameAs": STRONG, "hasMessage": FIRM,
 }  # fmt: skip
 _GO_STRENGTH = {
@@ -71,20 +72,6 @@ def literals_of(*nodes: "Node") -> frozenset[str]:
 def names_of(*nodes: "Node") -> frozenset[str]:
     """Identifiers."""
     return frozenset(text_of(n) for root in nodes for n in walk(root) if _NAMES.search(n.type))
-
-
-_MESSAGES = re.compile(r"^(t|b|tb|log|console|fmt)\.|^(panic|println|fail|describe|it|test)$")
-
-
-def inputs_of(body: "Node") -> frozenset[str]:
-    """Literals of the test but for what is only said in messages."""
-    said: set[str] = set()
-    for node in walk(body):
-        if node.type in ("call_expression", "method_invocation", "macro_invocation"):
-            function = node.child_by_field_name("function") or node.named_children[0]
-            if _MESSAGES.search(text_of(function)):
-                said |= literals_of(*node.named_children[1:])
-    return literals_of(body) - said
 
 
 def checks(body: "Node", language: str) -> Iterator[Check]:
@@ -227,6 +214,7 @@ def _go_part(condition: "Node", first: "Node | None") -> Check:
     strength = FIRM
     if "!=" in said or "errors.Is" in said or re.search(r"!.*Equal\(", said):
         strength = WEAK if re.fullmatch(r"\s*\w+ == nil\s*", said) else STRONG
+        strength = FIRM if re.fullmatch(r"\s*\w*[eE]rr\w* != nil\s*", said) else strength
     elif re.search(r"[<>]", said):
         strength = 2
     elif "==" in said:
@@ -255,6 +243,8 @@ def _java(node: "Node") -> Check | None:
     name, arguments = (node.child_by_field_name(f) for f in ("name", "arguments"))
     word = text_of(name) if name else ""
     if word not in _JAVA_STRENGTH or arguments is None:
+        return None
+    if word in ("isEmpty", "isNull", "isZero") and "assertThat(" not in text_of(node):
         return None
     if word == "assertThat" and node.parent and node.parent.type == "method_invocation":
         return None

@@ -107,12 +107,30 @@ def _unit(path: str, found: Found, language: str, beside: frozenset[str]) -> Uni
         displays=treetables.displays_of(found.node),
         literals=(own := literals_of(found.body)) | beside,
         own=own,
-        inputs=treechecks.inputs_of(found.body),
+        inputs=_inputs_of(found.body),
         names=names_of(found.body),
         bound=tuple(bindings.in_tree(found.body)),
         is_hollow=all("comment" in child.type for child in found.body.named_children),
         dump=re.sub(r"\s+", "", text_of(found.body)) + "|".join(markers) + str(found.rows),
     )
+
+
+_MESSAGES = re.compile(
+    r"^(t|b|tb|log|console|fmt)\.|^(panic|println|fail|describe|it|test)$"
+    r"|(^|\.)(setTimeout|sleep|Sleep|MkdirTemp|TempDir|TempFile|CreateTemp|mkdtempSync)$"
+)
+"""What only speaks to people and to the environment."""
+
+
+def _inputs_of(body: "Node") -> frozenset[str]:
+    """Literals of the test but for what is only said in messages."""
+    said: set[str] = set()
+    for node in walk(body):
+        if node.type in ("call_expression", "method_invocation", "macro_invocation"):
+            function = node.child_by_field_name("function") or node.named_children[0]
+            if _MESSAGES.search(text_of(function)):
+                said |= literals_of(*node.named_children[1:])
+    return literals_of(body) - said
 
 
 def _reachable(checks: tuple[Check, ...], body: "Node") -> tuple[Check, ...]:
