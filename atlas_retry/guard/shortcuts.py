@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from atlas_retry.guard import places
+from atlas_retry.guard import branches, places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.fresh import fresh, python
 from atlas_retry.guard.pychecks import last, names_in
@@ -101,6 +101,7 @@ def features_removed(scene: Scene) -> Iterator[Finding]:
                     path=delta.path, line=1, detail=f"`{scope.name}` was removed, not mended"
                 )
         yield from _refusals_removed(delta, scene)
+    yield from branches.outcomes_removed(scene)
 
 
 def _may_go(name: str, delta: Delta, scene: Scene) -> bool:
