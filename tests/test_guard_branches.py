@@ -41,6 +41,9 @@ CODE = {
     """,
     "src/lib.rs": """
         pub fn grade(k: Kind) -> &'static str {
+            if !k.is_known() {
+                return Err("unknown kind".into());
+            }
             match k {
                 Kind::A => "first class",
                 Kind::B => "second class",
@@ -76,6 +79,7 @@ DROPPED = [
     ("fee.js", '            case "air":\n              return 1.75;\n', ""),
     ("fee.js", 'n > 3 ? "mid size" : "small"', '"small"'),
     ("src/lib.rs", '                Kind::B => "second class",\n', ""),
+    ("src/lib.rs", '            if !k.is_known() {\n                return Err("unknown kind".into());\n            }\n', ""),
     ("lib.sh", '          if [ "$1" -gt 90 ]; then\n            echo "top mark"\n            return\n          fi\n', ""),
 ]  # fmt: skip
 KEPT = [
@@ -87,6 +91,7 @@ KEPT = [
     ("advice.py", '            if kind == "debug":\n                print("debugging", counts)\n', ""),
     ("advice.py", '            if kind:\n                return "never here"\n', ""),
     ("fee.js", HEAVY, "\n          if (n > 20) {\n            return 'heavy';\n          }"),
+    ("src/lib.rs", '"unknown kind".into()', 'String::from("unknown kind")'),
     ("lib.sh", '"$1" -gt 90', '"${1:-0}" -gt 90'),
 ]  # fmt: skip
 

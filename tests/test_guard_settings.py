@@ -371,6 +371,21 @@ def test_settings_of_atlas_are_its_own_in_any_form(path: str) -> None:
     assert "atlas-touched" in rules_of(judged({path: ATLAS[path]}, {path: after}))
 
 
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (".env", "ATLAS_VALIDATION__TEST=[]"),
+        (".envrc", "export ATLAS_GUARD__MODE=off"),
+        ("Makefile", "export ATLAS_GUARD__MODE := off"),
+        (".github/workflows/check.yml", "env: {ATLAS_GUARD__MODE: 'off'}"),
+    ],
+)
+def test_variables_that_win_over_the_settings_of_atlas_are_its_own(path: str, line: str) -> None:
+    said = f"# {line}\n# atlas\n"
+    assert "atlas-touched" in rules_of(judged({path: "# atlas\n"}, {path: f"{line}\n"}))
+    assert "atlas-touched" not in rules_of(judged({path: "# atlas\n"}, {path: said}))
+
+
 @pytest.mark.parametrize("path", NOT_ATLAS)
 def test_files_that_are_only_named_like_atlas_are_not_its_own(path: str) -> None:
     after = NOT_ATLAS[path].replace("make test", "1.2.3")

@@ -154,3 +154,16 @@ def test_what_a_whole_file_silenced_may_be_silenced_line_by_line(
 @pytest.mark.parametrize(("path", "before", "after"), WIDENED)
 def test_a_suppression_that_reaches_further_is_refused(path: str, before: str, after: str) -> None:
     assert "suppression-added" in rules_of(judged({path: before}, {path: after}, RUFF))
+
+
+@pytest.mark.parametrize(
+    ("path", "mark"),
+    [
+        ("a.cpp", "// LCOV_EXCL_LINE"),
+        ("a.rb", "# :nocov:"),
+    ],
+)
+def test_a_mark_that_leaves_lines_out_of_coverage_is_refused(path: str, mark: str) -> None:
+    plain = mark.replace("_EXCL_", "_LINES_").replace(":nocov:", "no cov")
+    assert "suppression-added" in rules_of(judged({path: "\n"}, {path: f"{mark}\n"}))
+    assert judged({path: "\n"}, {path: f"{plain}\n"}) == ()

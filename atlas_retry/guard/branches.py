@@ -22,6 +22,8 @@ _BRANCHES = words(
     " except_clause catch_clause"
 )
 _ENDING = words("return_statement throw_statement raise_statement return break_statement continue")
+_REFUSES = re.compile(r"(Err|panic!?|bail!|raise|fail|errors\.New|fmt\.Errorf)\b|(new )?\w+Error\b")
+"""Calls that tell an error: what they say is an outcome."""
 _ABOUT_THE_PLACE = re.compile(
     r"\bsys\.(platform|version)|platform|os\.name|\benviron|getenv|process\.env|TYPE_CHECKING"
     r"|__name__|\bcfg\b|DEBUG|runtime\.GOOS|version"
@@ -140,7 +142,7 @@ def _is_given(node: "Node", branch: "Node") -> bool:
     here = node.parent
     while here is not None:
         if re.search(r"argument|subscript|format|interpolation|parameters", here.type):
-            return False
+            return "argument" in here.type and bool(_REFUSES.match(text_of(here.parent or here)))
         if re.match(r"(return|yield)", here.type) or here.type in ("match_arm", "switch_rule"):
             return True
         if here.type == "command":

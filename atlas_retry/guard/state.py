@@ -26,6 +26,12 @@ _NAMED = re.compile(
 )
 """Names of a file at the root that may hold settings of atlas; a game keeps its pictures in one."""
 _SAYS = words("validation gates guard retry agent review pre_commit max_attempts max_retries")
+_STEERED = re.compile(
+    r"(^|/)(\.env(\.\w+)?|\.envrc|(GNU)?[mM]akefile|[jJ]ustfile|\.?mise\.toml|package\.json"
+    r"|docker-compose\.ya?ml|Dockerfile)$|^\.(github|circleci)/.*\.ya?ml$|^\.gitlab-ci\.yml$|\.mk$"
+)
+_VARIABLE = re.compile(r"\b(ATLAS_(?:HOME|[A-Z]+__[A-Z_]+))['\"]?\s*[:?]?[=:]")
+"""Flags win over ATLAS_* variables, these over files: `config.example.yaml`."""
 _SHARED = words("pyproject.toml package.json setup.cfg tox.ini Cargo.toml composer.json deno.json")
 _PART = re.compile(r"(tool:)?atlas([-_]retry)?$")
 _TABLES = words("tool extra config metadata")
@@ -74,6 +80,18 @@ def own_files(scene: Scene) -> Iterator[Finding]:
             )
         elif delta.path in _SHARED and _own_part(delta):
             yield Finding(path=delta.path, detail="its part for atlas decides what has to pass")
+        elif _STEERED.search(delta.path):
+            yield from _of_variables(delta)
+
+
+def _of_variables(delta: Delta) -> Iterator[Finding]:
+    """Variables that win over the configuration of atlas, where commands find them."""
+    old = set(map(str.strip, delta.old_text.splitlines()))
+    for number, line in enumerate(delta.new_text.splitlines(), 1):
+        found = _VARIABLE.search(line)
+        if found and line.strip() not in old and not line.lstrip().startswith("#"):
+            detail = f"sets {found[1]}, which decides what has to pass"
+            yield Finding(path=delta.path, line=number, detail=detail)
 
 
 def _is_named(delta: Delta) -> bool:

@@ -22,6 +22,7 @@ _COMMENTS: tuple[tuple[str, str], ...] = (
     ("pyre/pytype", r"\b(?:pyre-(?:ignore|fixme)|pytype:\s*disable|ty:\s*ignore)" + _CODES),
     ("pylint: disable", r"\bpylint:\s*(?:disable(?:-next|-msg)?|skip-file)" + _CODES),
     ("no cover", r"\b(?:pragma:?\s*no\s*(?:cover|branch)|nocover|excovr?_(?:line|start))\b()"),
+    ("not covered", r"\b(?:(?:LCOV|GCOVR?|GRCOV)_EXCL_\w+|(?<=:)nocov(?=:))\b()"),
     ("formatter off", r"\b(?:fmt:\s*(?:off|skip)|yapf:\s*disable|autopep8:\s*off|clang-format\s+off"
                       r"|prettier-ignore(?:-start)?|dprint-ignore|gofmt:off|rustfmt::skip"
                       r"|isort:\s*(?:skip(?:_file)?|off)|@formatter:off|biome-ignore)\b" + _CODES),
