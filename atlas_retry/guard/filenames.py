@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Scene
+from atlas_retry.guard.units import Check
 
 _PATH = re.compile(r"[\w.~@+-]*(/[\w.@+-]*)+|[\w@+-]+(\.\w+)+")
 _SILENT = frozenset({"utf-8", "utf8", "r", "rt"})
@@ -40,6 +41,17 @@ def respelled(
 
     left = frozenset(literal for literal in lost if not is_named(literal))
     return frozenset() if _steps_of(left) <= _SILENT else left
+
+
+def is_read(literal: str, check: Check) -> bool:
+    """Whether an assertion hands a literal on, to be read, and does not expect it as it is."""
+    if check.value:
+        shown = check.value.startswith(("Constant(", "List(", "Tuple(", "Set(", "Dict("))
+        return not (shown and f"value={literal}" in check.value)
+    bare = re.escape(re.sub(r"[\s;,'\"`]+", "", literal))
+    return bool(
+        re.search(rf"(?i)(read|open|join|resolve|load|path|url|file)\w*\([^()]*{bare}", check.text)
+    )
 
 
 def _is_file(steps: tuple[str, ...], scene: Scene) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.collection import runs_async
-from atlas_retry.guard.filenames import respelled
+from atlas_retry.guard.filenames import is_read, respelled
 from atlas_retry.guard.likeness import (
     expects_another_error,
     is_denied,
@@ -275,7 +275,8 @@ def _difference(old: Check, new: Check, after: Unit, scene: Scene) -> tuple[Loss
     if why := weaker(old, new):
         return Loss.WEAKENED, why
     lost, gained = refined(old.literals - new.literals, new.literals - old.literals)
-    lost = respelled(lost, gained, after.literals, after.path, scene)
+    if all(is_read(literal, old) for literal in lost):
+        lost = respelled(lost, gained, after.literals, after.path, scene)
     if lost and (gained or lost - after.literals):
         why = f"asserts {listed(gained) or 'nothing'} instead of {listed(lost)}"
         return Loss.EXPECTATION, why

@@ -82,11 +82,22 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
             return frozenset()
         was, is_ = _literals(before), _literals(now)
         there = _literals(frozenset().union(*self.now.values()))
-        return respelled(was - there, is_ - was, there, unit.path, self.scene)
+        lost = was - there
+        if lost & _expected(before):
+            return lost
+        return respelled(lost, is_ - was, there, unit.path, self.scene)
 
 
 def _literals(facts: Iterable[Fact]) -> frozenset[str]:
     return literals_in(*(fact.said for fact in facts if fact.said is not None))
+
+
+def _expected(facts: Iterable[Fact]) -> frozenset[str]:
+    """Literals that values themselves are compared with, and that say no file to be read."""
+    shown = (ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict)
+    said = (fact.said for fact in facts)
+    sides = (c for s in said if isinstance(s, ast.Compare) for c in (s.left, *s.comparators))
+    return literals_in(*(side for side in sides if isinstance(side, shown)))
 
 
 def _is_settled(fact: Fact) -> bool:
