@@ -15,7 +15,7 @@ from atlas_retry.prompt.ledger import ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 
-ERROR_SHARE, LEAN_ERROR_SHARE = 0.25, 0.2
+ERROR_SHARE, LEAN_ERROR_SHARE = 0.25, 0.18
 LATER_ERROR_SHARE = 0.35
 """Later attempts are told more of what remains."""
 HISTORY_SHARE = 0.15
