@@ -15,6 +15,8 @@ MAX_NAMES = 8
 MAX_OUTER_LINES = 60
 MAX_COMPLAINTS = 400
 """The rarest families of complaints are looked at first."""
+MAX_FAMILY_CHARS = 2_000
+"""Of a message, that tell its family."""
 NAMED, CLOSE, ON_THE_LINE, SETS_IT, SAME_NAME = 0.6, 0.5, 0.25, 0.8, 0.5
 
 _QUOTED = re.compile(
@@ -47,7 +49,7 @@ UNDEFINED = re.compile(
 def family(diagnostic: Diagnostic) -> tuple[str, str, str]:
     """What complaints of one cause have in common: tool, rule, message without its particulars."""
     first = (diagnostic.message.splitlines() or [""])[0]
-    plain = _PARTICULARS.sub("*", first)
+    plain = _PARTICULARS.sub("*", first[:MAX_FAMILY_CHARS])
     return diagnostic.tool, diagnostic.rule_id or "", plain[:120]
 
 

@@ -1,9 +1,11 @@
 """What may speak for a definition being at fault, and how much each kind of it weighs.
 
 The weights were fitted by maximum likelihood to 233 seeded faults of 32 Python projects and
-rounded. Fitted without the projects that are asked about, they have the fault among the first
-2,300 characters of code in half of the cases; what a trace weighs was tried out on the same. What
-a fresh change weighs is set by judgement: seeded faults have no history.
+rounded; those that seeded faults have more of than others (`slip`, `blamed`, `unbound`, `empty`)
+were held back. Fitted without the projects that are asked about, they have the fault among the
+first 2,300 characters of code in 58 of 100 cases, among the first 13,000 in 83. What a trace
+weighs was tried out on the same. What a fresh change weighs is set by judgement: seeded faults
+have no history.
 """
 
 from msgspec import Struct
