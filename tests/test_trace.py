@@ -1,4 +1,4 @@
-"""A real pytest project whose fault no reading of the source leads to."""
+"""A real Python project whose fault no reading of the source leads to."""
 
 import sys
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.settings import ContextSettings, Settings
 from atlas_retry.site import Site
 from atlas_retry.trace import Seen, ranked, traced
+from tests.projects import Project
 
 PROJECT: Mapping[str, str] = {
     "shop/__init__.py": "",
@@ -41,6 +42,14 @@ PROJECT: Mapping[str, str] = {
     ),
 }
 GATE = Gate(name="test", kind=Kind.TEST, run=f"{sys.executable} -m pytest -q")
+UNITTEST = (
+    "import unittest\n\nfrom shop.engine import price\n\n\n"
+    "class PriceTest(unittest.TestCase):\n"
+    "    def test_a(self):\n        self.assertEqual(price('a', 4), 4)\n\n"
+    "    def test_b(self):\n        self.assertEqual(price('b', 4), 2)\n\n"
+    "    def test_c(self):\n        with self.subTest('c'):\n"
+    "            self.assertEqual(price('c', 4), 8)\n"
+)
 
 
 @pytest.fixture
@@ -61,9 +70,9 @@ def plan(tmp_path: Path) -> Plan:
 def _failed(gate: Gate, plan: Plan) -> Validation:
     ended = run(
         Command(
-            argv=("/bin/sh", "-c", f"{gate.run} -p no:cacheprovider"),
+            argv=("/bin/sh", "-c", gate.run),
             cwd=plan.root,
-            env=plan.environ,
+            env={**plan.environ, "PYTEST_ADDOPTS": "-p no:cacheprovider"},
             timeout_s=60,
         )
     )
@@ -102,6 +111,31 @@ def test_a_trace_names_the_function_that_no_reading_leads_to(plan: Plan) -> None
     assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
     assert "halved" not in compose(brief).text
     assert "return value // 3" in compose(replace(brief, trace=found)).text
+
+
+def test_tests_of_unittest_are_followed_too(plan: Plan) -> None:
+    (plan.root / "test_shop.py").write_text(UNITTEST)
+    gate = replace(GATE, run=f"{sys.executable} -m unittest -q")
+    found = traced(_failed(gate, plan), (gate,), plan)
+    assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
+
+
+def test_the_agent_is_told_what_the_failing_test_ran_where_the_configuration_asks_for_it(
+    project: Project,
+) -> None:
+    for path, text in {**PROJECT, "test_shop.py": UNITTEST}.items():
+        (project.root / path).parent.mkdir(exist_ok=True)
+        (project.root / path).write_text(text)
+    agent = {"backend": "tests.prompt_keeping_agent:factory"}
+    project.configure(
+        validation={"test": [f"{sys.executable} -m unittest -q"]},
+        agent=agent,
+        context={"trace": True},
+    )
+    project.retry([])
+    prompt = Path(project.environ["HOME"], "prompt.txt").read_text()
+    assert "halved (traced" in prompt
+    assert "return value // 3" in prompt
 
 
 def test_what_tests_write_while_they_are_traced_does_not_stay(plan: Plan, tmp_path: Path) -> None:

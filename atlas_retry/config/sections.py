@@ -129,7 +129,7 @@ class Context(Section):
     max_chars_per_error: Annotated[int, *whole(100, 1_000_000)] = 2_000
     """Of one error's text, cut in the middle."""
     trace: bool = False
-    """Run failing pytest tests once more, to rank code by what they alone execute."""
+    """Run failing Python tests once more, to rank code by what they alone execute."""
 
 
 class Prompt(Section):

@@ -1,7 +1,7 @@
-"""Runs failing tests of pytest once more to see what they execute and the passing ones do not.
+"""Runs failing Python tests once more to see what they execute and the passing ones do not.
 
-Tests of unittest are followed where pytest runs them; `python -m unittest` is not traced.
-Writes to its scratch folder only; a trace that cannot be had is an empty one.
+Knows pytest and unittest. Writes to its scratch folder only; a trace that cannot be had is an
+empty one.
 """
 
 import shlex
@@ -16,11 +16,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.gate_plan import Plan, command_of
-from atlas_retry.model import Frame, Gate, Kind, Validation
+from atlas_retry.model import Frame, Gate, GateResult, Kind, Validation
 from atlas_retry.process import run
 from atlas_retry.prompt import Traced
 
-PLUGIN = "atlas_tracing"
+RECORDING, PLUGIN = "atlas_recording", "atlas_tracing"
+GIVEN: Mapping[str, Mapping[str, str]] = {
+    "pytest": {RECORDING: RECORDING, PLUGIN: PLUGIN},
+    "unittest": {RECORDING: RECORDING, "atlas_unittest": "sitecustomize"},
+}
+"""Modules that the project's Python is given, by runner, and under which names."""
 TIMEOUT_S = 120.0
 MAX_TRACED = 400
 
@@ -42,26 +47,46 @@ def traced(failed: Validation, gates: Iterable[Gate], plan: Plan) -> tuple[Trace
     by_name = {gate.name: gate for gate in gates}
     found: list[Seen] = []
     for number, result in enumerate(failed.failures):
-        tests = tuple(d.test_id for d in result.diagnostics if d.test_id and ".py::" in d.test_id)
         gate = by_name.get(result.name)
-        if result.kind is Kind.TEST and tests and gate:
-            found += _seen(gate, tests, plan, f"trace-{number}")
+        for runner in GIVEN:
+            tests = _tests(result, runner)
+            if result.kind is Kind.TEST and tests and gate:
+                asked = _Asked(runner=runner, tests=tests, name=f"trace-{number}-{runner}")
+                found += _seen(gate, asked, plan)
     return ranked(found)
 
 
-def _seen(gate: Gate, tests: tuple[str, ...], plan: Plan, name: str) -> list[Seen]:
+def _tests(result: GateResult, runner: str) -> tuple[str, ...]:
+    """The failed tests that this runner can be asked for by name."""
+    told = ((d.tool, d.test_id) for d in result.diagnostics if d.test_id)
+    return tuple(
+        test for tool, test in told if (".py::" in test if runner == "pytest" else tool == runner)
+    )
+
+
+class _Asked(Struct, frozen=True, kw_only=True):
+    """Which tests are to be traced, by which runner, and what the run is called."""
+
+    runner: str
+    tests: tuple[str, ...]
+    name: str
+
+
+def _seen(gate: Gate, asked: _Asked, plan: Plan) -> list[Seen]:
     """What the gate's own command shows of these tests and of their neighbours."""
-    folder = plan.logs / name
-    asked = folder / "asked.json"
+    folder = plan.logs / asked.name
+    request = folder / "asked.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(__file__).with_name(f"{PLUGIN}.py"), folder)
-        asked.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": tests}))
-        command = command_of(gate, gate.run, plan, name)
+        for module, given in GIVEN[asked.runner].items():
+            shutil.copy(Path(__file__).with_name(f"{module}.py"), folder / f"{given}.py")
+        request.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": asked.tests}))
+        command = command_of(gate, gate.run, plan, asked.name)
         run(
             replace(
                 command,
-                env=_environment(command.env, asked, plan.root),
+                env=_environment(command.env, request, plan.root)
+                | _options(command.env, asked, folder),
                 timeout_s=min(TIMEOUT_S, gate.timeout_s or TIMEOUT_S),
                 keep_daemons=False,
             )
@@ -73,21 +98,26 @@ def _seen(gate: Gate, tests: tuple[str, ...], plan: Plan, name: str) -> list[See
 
 
 def _environment(env: Mapping[str, str], asked: Path, root: Path) -> dict[str, str]:
-    """The gate's own, with the plugin in it and everything that pytest writes beside it.
+    """The gate's own, with what it is given and what it writes beside that.
 
     The sources of `root` go before those of an editable installation, which may lie elsewhere.
     """
     folder = asked.parent
-    added = f"-p {PLUGIN} -o cache_dir={shlex.quote(str(folder / 'cache'))}"
     paths = [str(folder), env.get("PYTHONPATH", ""), str(root / "src"), str(root)]
     return {
         **env,
         "ATLAS_TRACE": str(asked),
         "COVERAGE_FILE": str(folder / "coverage"),
-        "PYTEST_ADDOPTS": f"{env.get('PYTEST_ADDOPTS', '')} {added}".strip(),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": ":".join(filter(None, paths)),
     }
+
+
+def _options(env: Mapping[str, str], asked: _Asked, folder: Path) -> dict[str, str]:
+    if asked.runner != "pytest":
+        return {}
+    added = f"-p {PLUGIN} -o cache_dir={shlex.quote(str(folder / 'cache'))}"
+    return {"PYTEST_ADDOPTS": f"{env.get('PYTEST_ADDOPTS', '')} {added}".strip()}
 
 
 def ranked(seen: Iterable[Seen]) -> tuple[Traced, ...]:
