@@ -1,10 +1,14 @@
 """What the names, arguments and values of failing tests say about the code behind them."""
 
+import pytest
 from msgspec.structs import replace
 
-from atlas_retry.model import Kind
+from atlas_retry.model import Diagnostic, Kind
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.candidates import candidates
+from atlas_retry.prompt.differences import differing
+from atlas_retry.prompt.failing import FailingTest
+from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.project import Project
 from tests.briefs import brief_of, failed
 
@@ -86,6 +90,28 @@ def test_the_name_of_a_test_leads_to_a_function_that_speaks_of_it() -> None:
 
 def test_what_expected_and_actual_differ_in_leads_to_the_function_that_writes_it() -> None:
     assert _first_step("test_lines", "AssertionError: assert 'a b' == 'a | b'") == "joining"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "E       AssertionError: assert 'a b' == 'a | b'",
+        "E         - a | b\nE         ?   -\nE         + a b",
+        "AssertionError: 'a b' != 'a | b'\n- a b\n+ a | b\n",
+        '    Expected: "a | b"\n    Received: "a b"\n',
+        '  left: "a b"\n right: "a | b"',
+        "join_test.go:9: got a b, want a | b",
+        "org.opentest4j.AssertionFailedError: expected: <a | b> but was: <a b>",
+    ],
+    ids=["pytest", "pytest diff", "unittest", "jest", "rust", "go", "junit"],
+)
+def test_the_ways_in_which_tools_put_two_values_side_by_side_are_read(text: str) -> None:
+    project = Project(lambda path: FILES[path].encode(), lambda: FILES)
+    failure = FailingTest(
+        diagnostic=Diagnostic(tool="x", message="", text=text), spot=None, line=None, frames=()
+    )
+    found = differing((failure,), Graph(project, ("store.py",)))
+    assert {spot.scope.name for spot in found} == {"joining"}
 
 
 def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:

@@ -7,12 +7,23 @@ from collections.abc import Iterable, Iterator
 
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Graph
-from atlas_retry.prompt.signs import Shares, functions
+from atlas_retry.prompt.signs import MAX_TOLD_CHARS, Shares, functions
 
 MAX_COMPARED = 60
 _TOKEN = re.compile(r"\w+|[^\w\s]+")
-_CHANGED = re.compile(r"^(?:E\s+)?([-+]) (.*)", re.MULTILINE)
-_COMPARED = re.compile(r"^E\s+(?:\w+: )?assert (.*?) (?:==|!=|in|not in|is) (.*)$", re.MULTILINE)
+_CHANGED = re.compile(r"^[ \t]*(?:E[ \t]+)?([-+]) (.*)", re.MULTILINE)
+_COMPARED = tuple(
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^E\s+(?:\w+: )?assert (.*?) (?:==|!=|in|not in|is) (.*)$",
+        r"^AssertionError: (.*?) (?:!=|not found in|is not) (.*)$",
+        r"^\s*Expected: (.*)\n\s*Received: (.*)$",
+        r"^\s*left: (.*)\n\s*right: (.*)$",
+        r"\bgot:? (.*?)[,;] want:? (.*)$",
+        r"\bexpected:? ?<(.*?)> but was:? ?<(.*?)>",
+    )
+)
+"""Two values as pytest, unittest, Jest, Rust, Go by custom and JUnit put them side by side."""
 _LITERAL = re.compile(
     r"\"((?:[^\"\\\n]|\\.){1,60})\"|'((?:[^'\\\n]|\\.){1,60})'|(?<![\w.])(\d+(?:\.\d+)?)\b"
 )
@@ -25,7 +36,7 @@ def differing(tests: Iterable[FailingTest], graph: Graph) -> Shares:
     """
     odd = set[str]()
     for test in tuple(tests)[:MAX_COMPARED]:
-        odd |= _odd(test.diagnostic.text)
+        odd |= _odd(test.diagnostic.text[:MAX_TOLD_CHARS])
     if not odd:
         return {}
     held = {spot: set(_literals(graph.body(spot))) for spot in functions(graph)}
@@ -47,10 +58,11 @@ def _odd(text: str) -> set[str]:
     sides: dict[str, set[str]] = {"-": set(), "+": set()}
     for sign, line in _CHANGED.findall(text):
         sides[sign].update(_TOKEN.findall(line))
-    for actual, expected in _COMPARED.findall(text):
-        sides["+"].update(_TOKEN.findall(actual))
-        sides["-"].update(_TOKEN.findall(expected))
-    return sides["-"] ^ sides["+"]
+    found = sides["-"] ^ sides["+"]
+    for pattern in _COMPARED:
+        for one, other in pattern.findall(text):
+            found |= set(_TOKEN.findall(one)) ^ set(_TOKEN.findall(other))
+    return found
 
 
 def _literals(body: str) -> Iterator[str]:
