@@ -1,6 +1,6 @@
 """The prompt that would be sent, without a run: from a validation now, or from a recorded one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -32,19 +32,24 @@ def preview(
     `overrides` are configuration keys, dotted, that flags set.
     Raises ConfigError, UsageError.
     """
-    brief = (
+    validation, brief = (
         _recorded(root, environ, overrides, recorded)
         if recorded
         else _current(open_site(root, environ, overrides))
     )
-    if brief.validation.success:
+    if validation.success:
         return "nothing fails, so there is nothing to ask\n"
-    return compose(replace(brief, budget_chars=max_chars or brief.budget_chars)).text
+    made = brief()
+    return compose(replace(made, budget_chars=max_chars or made.budget_chars)).text
+
+
+Found = tuple[Validation, Callable[[], Brief]]
+"""What was found, and what a prompt about it starts from: looked up only where something fails."""
 
 
 def _recorded(
     root: Path, environ: Mapping[str, str], overrides: Mapping[str, object], recorded: Recorded
-) -> Brief:
+) -> Found:
     settings = (
         config.load(root, environ=environ, overrides=overrides)
         if config.is_configured(root)
@@ -52,15 +57,19 @@ def _recorded(
     )
     hidden = secret_values(environ)
     validation = completed(recorded.validation, root, settings, hidden)
-    return first_brief(root, settings, environ, validation)
+    return validation, lambda: first_brief(root, settings, environ, validation)
 
 
-def _current(site: Site) -> Brief:
+def _current(site: Site) -> Found:
     logs = validation_logs(site)
     how = replace(plan(site, logs), flake_reruns=site.settings.retry.flake_reruns)
     validation = gates.validate(site.settings.gates, how)
-    brief = traced_brief(site, validation, logs)
-    return replace(brief, learnings=_learnings(site, validation)) if site.has_git else brief
+
+    def brief() -> Brief:
+        found = traced_brief(site, validation, logs)
+        return replace(found, learnings=_learnings(site, validation)) if site.has_git else found
+
+    return validation, brief
 
 
 def _learnings(site: Site, validation: Validation) -> tuple[str, ...]:
