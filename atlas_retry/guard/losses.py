@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
+from atlas_retry.guard import fixtures
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.collection import runs_async
 from atlas_retry.guard.filenames import is_read, respelled
@@ -50,7 +51,7 @@ def losses(scene: Scene) -> tuple[tuple[Loss, Finding], ...]:
     found: list[tuple[Loss, Finding]] = []
     for old, new in pairs:
         found += _of_file(old, new)
-    found += _of_support(pairs, suites)
+    found += ((Loss.INPUTS, finding) for finding in fixtures.lost(pairs, suites, scene))
     for key, unit in suites.old.items():
         lost = [*_of_unit(unit, _successor(key, unit, suites), suites, scene)]
         found += (
@@ -71,18 +72,6 @@ def _proofs(scene: Scene, suites: Suites) -> tuple[Proof, ...]:
     live = [unit for unit in suites.new.values() if unit.is_live]
     paths = sorted({path for path, _ in (*suites.old, *suites.new)})
     return proofs(scene, suites.old.values(), live, paths)
-
-
-def _of_support(
-    pairs: Sequence[tuple[Suite, Suite]], suites: Suites
-) -> Iterator[tuple[Loss, Finding]]:
-    """Values that fixtures handed to the tests and that no test file holds any more."""
-    held = suites.beside.union(*(unit.own for unit in suites.new.values()))
-    for old, new in pairs:
-        gone = old.inputs - held
-        if gone and new.parsed:
-            detail = f"fixtures no longer hand over {listed(gone)}"
-            yield Loss.INPUTS, Finding(path=old.path, line=1, detail=detail, soft=True)
 
 
 def _of_file(old: Suite, new: Suite) -> Iterator[tuple[Loss, Finding]]:
@@ -122,6 +111,11 @@ def _of_unit(
         if not old.is_dead and not _taken_over(old, suites.growing):
             detail = f"test `{old.name}` is gone: deleted, renamed out of collection or moved away"
             yield Loss.REMOVED, Finding(path=old.path, line=old.line, detail=detail)
+        elif not old.is_dead and (others := _proofs(scene, suites)[0].denied(old)):
+            detail = (
+                f"test `{old.name}` is gone, and others expect other values of {listed(others)}"
+            )
+            yield Loss.EXPECTATION, Finding(path=old.path, line=old.line, detail=detail)
         return
     yield from _of_markers(old, new, suites, scene)
     if old.dump and old.dump == new.dump:

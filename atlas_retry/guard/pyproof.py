@@ -12,7 +12,7 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import places
+from atlas_retry.guard import places, renames
 from atlas_retry.guard.case import Scene
 from atlas_retry.guard.filenames import respelled
 from atlas_retry.guard.fresh import tree_of
@@ -63,6 +63,18 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
             if text in is_
             and ast.unparse(is_[text]) != ast.unparse(said)
             and f"{text} == {ast.unparse(said)}" not in there
+        )
+
+    def denied(self, unit: Unit) -> frozenset[str]:
+        """What a test claimed to be one value, and any test there is claims to be another."""
+        was, is_ = (
+            equations(frozenset().union(*facts.values())) for facts in (self.before, self.now)
+        )
+        own = equations(self.before.get((unit.path, unit.name), frozenset()))
+        return frozenset(
+            text
+            for text in own.keys() & was.keys() & is_.keys()
+            if ast.unparse(is_[text]) != ast.unparse(own[text])
         )
 
     def strayed(self, unit: Unit, successor: Unit) -> frozenset[str]:
@@ -136,8 +148,12 @@ def _proof(
 ) -> Proof:
     before: dict[Key, Facts] = {}
     now: dict[Key, Facts] = {}
+
+    def was(path: str) -> bytes | None:
+        return renames.spelled(path, scene.old(path), scene)
+
     for path in paths:
-        before |= _of_file(path, scene.old, old, with_fixtures=with_fixtures)
+        before |= _of_file(path, was, old, with_fixtures=with_fixtures)
         now |= _of_file(path, scene.new, live, with_fixtures=with_fixtures)
     fields = _fields_of(scene)
 

@@ -58,7 +58,7 @@ def read(path: str, source: bytes) -> Suite:
         literals=literals,
         around="\n".join(map(ast.dump, beside)),
         inputs=frozenset().union(
-            *(_inputs(n) | _given(n) for n in beside if isinstance(n, Function) and is_fixture(n))
+            *(handed_by(n) for n in beside if isinstance(n, Function) and is_fixture(n))
         ),
         markers=tuple(pymarks.of_file(tree.body, file.aliases)),
     )
@@ -174,10 +174,11 @@ def _inputs(node: Function) -> frozenset[str]:
     return frozenset(found)
 
 
-def _given(fixture: Function) -> frozenset[str]:
-    """Literals of what a fixture hands out."""
+def handed_by(fixture: Function) -> frozenset[str]:
+    """Literals that a fixture hands to the code and to the tests."""
     given = (n.value for n in ast.walk(fixture) if isinstance(n, ast.Return | ast.Yield))
-    return literals_in(*(said for said in given if not isinstance(said, ast.JoinedStr)))
+    shown = literals_in(*(said for said in given if not isinstance(said, ast.JoinedStr)))
+    return _inputs(fixture) | shown
 
 
 class _Walk:

@@ -6,7 +6,16 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import collection, places, pymarks, pyunits, supplies, treeunits
+from atlas_retry.guard import (
+    collection,
+    datafiles,
+    places,
+    pymarks,
+    pyunits,
+    renames,
+    supplies,
+    treeunits,
+)
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.fresh import python
 from atlas_retry.guard.units import HELPER, Suite, Unit
@@ -36,7 +45,9 @@ def _holds_tests(delta: Delta) -> bool:
 def pairs_of(scene: Scene) -> tuple[tuple[Suite, Suite], ...]:
     """Of each changed file that holds tests: what it held, and what it holds."""
     return tuple(
-        (suite(d.path, d.before), suite(d.path, d.after)) for d in scene.files if _holds_tests(d)
+        (suite(d.path, renames.spelled(d.path, d.before, scene)), suite(d.path, d.after))
+        for d in scene.files
+        if _holds_tests(d)
     )
 
 
@@ -72,6 +83,8 @@ def suites_of(scene: Scene, pairs: Sequence[tuple[Suite, Suite]]) -> Suites:
     written = supplies.written_out(scene)
     if written:
         new = {key: replace(u, literals=u.literals | written) for key, u in new.items()}
+    if data := datafiles.of_scene(scene):
+        new = {key: datafiles.with_data(unit, data) for key, unit in new.items()}
     return Suites(
         old=old,
         new=new,
