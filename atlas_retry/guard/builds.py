@@ -20,7 +20,9 @@ _WARNINGS = re.compile(
 )
 _QUIET = re.compile(
     r"(?<![\w-])(-Wno-[\w=+-]+|-w(?![\w-])|/wd\d+|/W0|--gtest_filter|DISABLED|WILL_FAIL"
-    r"|SKIP_R\w+|PASS_REGULAR_EXPRESSION|should_fail|\|\|\s*true|-fpermissive)"
+    r"|SKIP_R\w+|PASS_REGULAR_EXPRESSION|should_fail|\|\|\s*true|-fpermissive"
+    r"|-?D?NDEBUG(?!\w)|CMAKE_BUILD_TYPE\s+\"?(?:Release|RelWithDebInfo|MinSizeRel)"
+    r"|b_ndebug\s*=\s*(?:true|if-release)|-Dassert\b)"
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from atlas_retry.guard import places
+from atlas_retry.guard import bars, places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.directions import Direction, Key, direction
 from atlas_retry.guard.documents import flat, parse
@@ -16,10 +16,12 @@ from atlas_retry.guard.jsconfig import read as read_javascript
 from atlas_retry.guard.migration import FILES, moved, owner
 from atlas_retry.guard.namedsettings import by_its_name, entries
 from atlas_retry.guard.settingfiles import SHARED, is_configuration, steers
+from atlas_retry.guard.settingnames import heard, named
 
 
 def loosened(scene: Scene) -> Iterator[Finding]:
     """Settings that changed in any way but towards stricter ones."""
+    yield from bars.lowered(scene)
     gone_on = _moved_tools(scene)
     for delta in scene.files:
         name = places.name(delta.path)
@@ -87,6 +89,7 @@ def _changed(delta: Delta, scene: Scene, gone_on: frozenset[str]) -> Iterator[Fi
     if new is None:
         yield Finding(path=delta.path, line=1, detail="can no longer be read as settings")
         return
+    old = heard(delta.path, old)
     for key in dict.fromkeys((*old, *new)):
         if owner(delta.path, key)[0] in gone_on:
             continue
@@ -123,14 +126,15 @@ def _settings(path: str, content: bytes | None) -> dict[Key, object] | None:
 def _read(path: str, content: bytes) -> dict[Key, object] | None:
     name = places.name(path)
     if places.suffix(path) in (".js", ".cjs", ".mjs", ".ts", ".mts", ".cts"):
-        return read_javascript(path, content)
+        found = read_javascript(path, content)
+        return found if found is None else named(path, found)
     document = parse(path, content)
     if document is None:
         return None if content.strip() else {}
     leaves = {key: value for key, value in flat(document).items() if value != {}}
     if name not in SHARED:
-        return {_normal(key): value for key, value in leaves.items()}
-    return {_normal(k): v for k, v in leaves.items() if steers(name, k)}
+        return named(path, {_normal(key): value for key, value in leaves.items()})
+    return named(path, {_normal(k): v for k, v in leaves.items() if steers(name, k)})
 
 
 def _normal(key: Key) -> Key:
@@ -163,8 +167,12 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
 
 def _is_switched_off(key: Key, value: object) -> bool:
     """Whether a check that may be part of a strict mode is switched off by name."""
-    off = value is False or str(value).lower() in ("false", "no", "off", "0")
-    strict = r"disallow|check|warn|strict|no_?[a-z]|tests$|enabled$|overflow-|debug-assert"
+    said = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    off = said is False or str(said).lower() in ("false", "no", "off", "0")
+    strict = (
+        r"disallow|check|warn|strict|no_?[a-z]|tests$|enabled$|overflow-|debug-assert|fail|halt"
+        r"|enableassert"
+    )
     return off and bool(re.match(strict, key[-1], re.IGNORECASE))
 
 
@@ -215,8 +223,9 @@ def _number(value: object) -> float | None:
         return 0.0
     if isinstance(value, bool | int | float):
         return float(value)
-    if isinstance(value, tuple) and len(set(value)) == 1 and str(value[0]) in ("true", "false"):
-        return float(value[0] == "true")
+    if isinstance(value, tuple) and len(set(value)) == 1:
+        one = _number(value[0])
+        return one if len(value) == 1 or str(value[0]) in ("true", "false") else None
     text = str(value).strip().lower()
     if text in ("true", "false", "yes", "no", "on", "off"):
         return float(text in ("true", "yes", "on"))
@@ -230,9 +239,12 @@ _PATTERNS = re.compile(r"exclu|omit|ignore_?p|ignores?$|skip|norecurse", re.IGNO
 
 def _is_pattern_list(key: Key, value: object) -> bool:
     """Whether a setting names files to be left out: patterns of lines and rules are none."""
+    is_switch = _number(value) is not None or key[-1].lower().endswith("groups")
     about_lines = key[-1] in ("exclude_also", "exclude_lines", "partial_branches")
-    named = bool(_PATTERNS.search(key[-1])) and "per-file-ignores" not in key and not about_lines
-    return named and isinstance(value, tuple | str)
+    names_files = (
+        bool(_PATTERNS.search(key[-1])) and "per-file-ignores" not in key and not about_lines
+    )
+    return names_files and not is_switch and isinstance(value, tuple | str)
 
 
 def _matches_nothing(before: object, after: object, scene: Scene) -> bool:

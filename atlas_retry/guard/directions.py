@@ -66,7 +66,7 @@ _LESS = words(
     " mccabe max_complexity testfailureignore skiptests skipitests maven.test.skip"
     " continue_on_error allow_failure ignore_errors ignore_missing_imports follow_imports bail"
     " timeout testtimeout hooktimeout test_timeout teardowntimeout slowtestthreshold"
-    " retries retry reruns excludes excludedgroups excluded excluded_groups"
+    " retries retry reruns rerunfailingtestscount excludes excludedgroups excluded excluded_groups"
     " strict_optional_off no_site_packages silence_site_packages per_file_target_version"
     " printwidth min_complexity min_len min_occurrences min_confidence @errorlevel errorlevel"
 )

@@ -37,7 +37,7 @@ def _of_runners(name: str, before: object, after: object) -> bool:
 
 
 def _of_linters(key: Key, before: object, after: object) -> bool | None:
-    if "rules" in key or "lints" in key:
+    if ("rules" in key and key[0] != "project") or "lints" in key:
         enough = WARN if "lints" in key else ERROR
         return as_severe(before, after, fresh=enough) and options_as_strict(before, after)
     if key[-1].lower() in ("environment", "testenvironment") and after in _ENVIRONMENTS:

@@ -24,15 +24,21 @@ def runners(scene: Scene) -> Iterator[Finding]:
 _VERSION = re.compile(r"(?<=[\w-]):\d[\w.-]*(?=[\"'])")
 """Of a dependency of Gradle: that a tool's does not fall is looked at elsewhere."""
 
+_TASK = re.compile(
+    r"^tasks\.(named(<Test>)?\([\"']test[\"'](, Test)?\)|withType(<Test>)?\((Test)?\)"
+    r"(\.configureEach)?|test) \{$"
+)
+"""Ways to speak of Gradle's task of tests."""
+
 
 def _sessions(text: str) -> list[tuple[int, str]]:
     """Numbered lines that run or decide something."""
     wanted = re.compile(
         r"\.run|\.install\(|sessions?\b|return|\bskip|success_codes|test|check|exclude|raise"
-        r"|[Ii]gnore|enabled|onlyIf"
+        r"|[Ii]gnore|enabled|onlyIf|use(JUnit|TestNG)"
     )
     return [
-        (number, _VERSION.sub("", " ".join(line.split()).rstrip(",")))
+        (number, _TASK.sub("test {", _VERSION.sub("", " ".join(line.split()).rstrip(","))))
         for number, line in enumerate(text.splitlines(), 1)
         if wanted.search(line) and not line.strip().startswith(("#", "//", '"""'))
     ]

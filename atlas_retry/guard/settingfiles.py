@@ -31,11 +31,13 @@ _WHOLE = re.compile(
     r"|\.?codecov\.ya?ml|sonar-project\.properties|\.lintstagedrc\S*|\.?commitlint\S*"
     r"|\.typos\.toml|_typos\.toml|\.codespellrc|\.style\.yapf|\.jshintrc|\.jscsrc"
     r"|junit-platform\.properties|detekt\S*\.yml|\.swiftlint\.yml|\.scalafmt\.conf"
-    r"|staticcheck\.conf)$",
+    r"|staticcheck\.conf|karma\.conf\.\w+|\.testcoverage\.ya?ml)$",
     re.IGNORECASE,
 )
 SHARED = words("pyproject.toml setup.cfg package.json Cargo.toml pom.xml tox.ini")
 """Files of which only parts are settings of checkers."""
+
+_CARGO = words("autotests test doctest harness bench overflow-checks debug-assertions")
 
 
 def is_configuration(path: str) -> bool:
@@ -48,15 +50,8 @@ def steers(name: str, key: Key) -> bool:
     if name == "pyproject.toml":
         return len(key) > 1 and key[0] == "tool" and key[1] in VERIFIERS
     if name == "Cargo.toml":
-        return "lints" in key[:2] or key[-1] in (
-            "autotests",
-            "test",
-            "doctest",
-            "harness",
-            "bench",
-            "overflow-checks",
-            "debug-assertions",
-        )
+        of_checks = key[-1] in _CARGO and key[0] != "bench"
+        return "lints" in key[:2] or of_checks or key[:3] == ("package", "metadata", "tarpaulin")
     if name == "pom.xml":
         said = "/".join(key)
         plugins = re.search(r"(^|/)(plugins?|pluginmanagement|profiles?|reporting)/", said)

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from atlas_retry.guard import jslibraries, jspatches, places
+from atlas_retry.guard import jslibraries, jspatches, places, thismodule
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.fresh import (
     Function,
@@ -35,6 +35,9 @@ def mocks(scene: Scene) -> Iterator[Finding]:
                 if target:
                     detail = f"`{target}`, which the test is about, is replaced"
                     yield Finding(path=delta.path, line=_line(node), detail=detail)
+        for node, target in thismodule.replaced(old, new, known, own, patched):
+            detail = f"`{target}`, which the tests are about, is replaced"
+            yield Finding(path=delta.path, line=_line(node), detail=detail)
         yield from _replaced_imports(delta.path, old, new, own)
         yield from _derived(delta.path, old, new, own)
 
@@ -49,12 +52,13 @@ def _line(node: ast.AST) -> int | None:
 def patched(node: ast.Call, known: dict[str, str], own: frozenset[str]) -> str | None:
     """What of the project's own a patching call replaces; calls of the outside world are fine."""
     called = ast.unparse(node.func)
-    if (
-        not re.search(r"(^|\.)(patch(\.object|\.multiple|\.dict)?|setattr|setitem)$", called)
-        or not node.args
-    ):
+    if not re.search(r"(^|\.)(patch(\.object|\.multiple|\.dict)?|setattr|setitem)$", called):
         return None
-    first = node.args[0]
+    target = [k.value for k in node.keywords if k.arg in ("target", "in_dict")]
+    mine = thismodule.named(node, known, own)
+    if mine or not (node.args or target):
+        return mine
+    first = (*node.args, *target)[0]
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
         parts = first.value.split(".")
         if places.is_test(f"{'/'.join(parts[:-1])}.py"):
