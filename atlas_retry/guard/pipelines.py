@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.documents import Key, flat, parse
-from atlas_retry.guard.scripts import line_of, lines_kept
+from atlas_retry.guard.pipelineform import Said, events_narrowed, kept_of, said
+from atlas_retry.guard.scripts import line_of, lines_kept, way_left_out
 
 _CI = re.compile(
     r"^\.github/(workflows|actions)/|^\.gitlab-ci|^\.circleci/|^\.travis\.yml$|^azure-pipelines|^Jenkinsfile"
@@ -33,7 +34,13 @@ def ci_and_hooks(scene: Scene) -> Iterator[Finding]:
 
 
 def _steps_kept(delta: Delta) -> Iterator[Finding]:
-    old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
+    was, is_ = (said(text) for text in (delta.old_text, delta.new_text))
+    if was is None or is_ is None:
+        old, new = (_numbered(text) for text in (delta.old_text, delta.new_text))
+    else:
+        old, new = _said(delta, was, is_)
+        for detail in events_narrowed(delta.old_text, delta.new_text):
+            yield Finding(path=delta.path, line=1, detail=detail)
     longer = dict(filter(None, (_listing(line) for _, line in new)))
     actions = {found[1] for _, line in new if (found := _ACTION.match(line))}
     asked = [
@@ -47,6 +54,32 @@ def _steps_kept(delta: Delta) -> Iterator[Finding]:
         if before.get(key) != value and _puts_on_terms(key, value, before):
             detail = f"puts a step on terms: {key[-1]}: {value}"
             yield Finding(path=delta.path, line=line_of(delta.new_text, key[-1]), detail=detail)
+
+
+_Lines = list[tuple[int, str]]
+_INSTALLS = re.compile(
+    r"^run: (python3? -m )?(pip3?|pipx|uv( pip)?|poetry|pdm|npm|pnpm|yarn|bun|bundle|composer"
+    r"|(sudo )?apt(-get)?|brew|go mod|cargo|corepack) "
+    r"(install|ci|i|sync|add|update|download|fetch|enable)\b[^|;&]*$|^run: yarn$"
+)
+_ODD = re.compile(r"git\+|https?://|file:|\s\./\w|--(extra-)?index-url|registry|-force|--no-verify")
+"""What an installing command brings from elsewhere than where it was taken from."""
+
+
+def _said(delta: Delta, was: tuple[Said, ...], is_: tuple[Said, ...]) -> tuple[_Lines, _Lines]:
+    """What was and what is said, without installing; a line on new terms is another line."""
+    kept = kept_of([Said(way_left_out(s.line), s.terms) for s in was],
+                   [Said(way_left_out(s.line), s.terms) for s in is_])  # fmt: skip
+    there = {s.line for s in was}
+    odd = any(_INSTALLS.match(s.line) and _ODD.search(s.line) for s in is_ if s.line not in there)
+    old = [(1, s.line) for s, is_kept in zip(was, kept, strict=True) if is_kept]
+    on_terms = {s.line for s in is_}
+    old += [
+        (1, f"{s.line} (as it did)" if s.line in on_terms else s.line)
+        for s, is_kept in zip(was, kept, strict=True)
+        if not is_kept and (odd or not _INSTALLS.match(s.line))
+    ]
+    return old, [(line_of(delta.new_text, s.line.partition(": ")[2]), s.line) for s in is_]
 
 
 def _only_prepares(line: str) -> bool:

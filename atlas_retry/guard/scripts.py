@@ -19,7 +19,8 @@ _GIVES_UP = re.compile(
     r"|\bexit\s+(0|\$\(\(0\)\))\b|\btrap\b.*\bexit\b|\btrap\b.*\bEXIT\b|--no-verify\b|\bexec\s+true\b|2>&1\s*\|\s*(cat|tee|true)"
     r"|--(exit-zero|passWithNoTests|pass-with-no-tests|no-fail|exit-0)\b|\bSKIP=|\breturn\s+0\b"
     r"|\bignoreFailures\b.*\btrue\b|\bexcludeTest\w*\(|\benabled\s*=\s*false\b|\bonlyIf\b"
-    r"|success_codes|ignore_errors?|ignore_outcome|\ballow_failure\b|^\s*@?(true|:)\s*$"
+    r"|--issues-exit-code[= ]0|success_codes"
+    r"|ignore_errors?|ignore_outcome|\ballow_failure\b|^\s*@?(true|:)\s*$"
 )
 _MAKE_VARIABLES = re.compile(
     r"^\s*(override\s+|export\s+)?(SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKE|PATH|PYTEST_ADDOPTS|GOFLAGS|NODE_OPTIONS)"
@@ -114,11 +115,11 @@ def lines_kept(
     old, new = list(old), list(new)
     there = Counter(line for _, line in new)
     before = Counter(line for _, line in old)
-    same = Counter(_way_left_out(line) for _, line in new)
+    same = Counter(way_left_out(line) for _, line in new)
     for _, line in old:
         there[line] -= 1
-        same[_way_left_out(line)] -= 1
-        if there[line] < 0 and same[_way_left_out(line)] < 0 and not _is_said(line):
+        same[way_left_out(line)] -= 1
+        if there[line] < 0 and same[way_left_out(line)] < 0 and not _is_said(line):
             yield Finding(path=delta.path, line=1, detail=f"no longer runs `{line[:100]}`")
     for number, line in new:
         before[line] -= 1
@@ -139,7 +140,7 @@ _WAY = re.compile(
 )
 
 
-def _way_left_out(line: str) -> str:
+def way_left_out(line: str) -> str:
     """A command without the way to its tool, and `set -eu` as what it asks at least."""
     return re.sub(r"^set -(\w*e\w*).*$", "set -e", _WAY.sub("", line))
 

@@ -1,0 +1,76 @@
+"""Pipelines: laid out or split anew they run the same; a step that goes or gets terms is told."""
+
+from textwrap import dedent
+
+import pytest
+
+from tests.guardcases import PYTEST, judged, rules_of
+
+GITHUB = ".github/workflows/ci.yml"
+CI = """
+    on: [push,pull_request]
+    jobs:
+      test:
+        runs-on: ubuntu-latest
+        strategy:
+          matrix:
+            python: ['3.11','3.12']
+        steps:
+          - uses: actions/checkout@v4
+          - run: |
+              pip install -e .
+              ruff check .
+              pytest -q
+"""
+GITLAB = """
+    stages: [test]
+    test:
+      stage: test
+      script:
+        - pytest -q
+        - ruff check .
+"""
+AS_BEFORE = [
+    (GITHUB, CI, "['3.11','3.12']", '["3.11", "3.12"]'),
+    (GITHUB, CI, "on: [push,pull_request]", "'on':\n      push:\n      pull_request:"),
+    (GITHUB, CI, "['3.11','3.12']", "\n            - '3.11'\n            - '3.12'"),
+    (GITHUB, CI, "  test:\n", "  tests:\n"),
+    (GITHUB, CI, "pip install -e .", "uv sync"),
+    (GITHUB, CI, "run: |\n              pip install -e .\n              ruff check .\n              pytest -q\n",
+     "run: pip install -e .\n          - run: ruff check .\n          - name: Test\n            run: python -m pytest -q\n"),
+    (GITHUB, CI, "              ruff check .\n              pytest -q\n",
+     "              pytest -q\n      lint:\n        steps:\n          - run: ruff check .\n"),
+    (GITHUB, CI, "[push,pull_request]", "\n      push:\n        branches: [main]\n      pull_request:"),
+    (".gitlab-ci.yml", GITLAB, "[test]", "\n      - test"),
+    (".gitlab-ci.yml", GITLAB, "- pytest -q", '- "pytest -q"'),
+    (".gitlab-ci.yml", GITLAB, "    - ruff check .\n", "lint:\n      script:\n        - ruff check .\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "pipeline", "old", "new"), AS_BEFORE)
+def test_a_pipeline_may_be_laid_out_anew(path: str, pipeline: str, old: str, new: str) -> None:
+    assert old in pipeline
+    assert judged({path: pipeline}, {path: pipeline.replace(old, new)}, PYTEST) == ()
+
+
+LESS = [
+    (GITHUB, CI, "['3.11','3.12']", '["3.12"]'),
+    (GITHUB, CI, "[push,pull_request]", "\n      push:\n"),
+    (GITHUB, CI, "[push,pull_request]", "\n      push:\n      pull_request:\n        paths: [docs/**]"),
+    (GITHUB, CI, "          ruff check .\n", ""),
+    (GITHUB, CI, "pip install -e .", "pip install git+https://example.org/kit"),
+    (GITHUB, CI, "              pytest -q", '              if [ -n "$FULL" ]; then\n                pytest -q\n              fi'),
+    (GITHUB, CI, "              ruff check .\n              pytest -q\n",
+     "              pytest -q\n      lint:\n        if: github.ref == 'x'\n        steps:\n          - run: ruff check .\n"),
+    (".gitlab-ci.yml", GITLAB, "        - ruff check .\n", "    lint:\n      when: manual\n      script:\n        - ruff check .\n"),
+    (".gitlab-ci.yml", GITLAB, "        - ruff check .\n", "    .lint:\n      script:\n        - ruff check .\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "pipeline", "old", "new"), LESS)
+def test_a_step_that_goes_or_gets_terms_is_told(
+    path: str, pipeline: str, old: str, new: str
+) -> None:
+    assert old in pipeline
+    after = dedent(pipeline.replace(old, new))
+    assert "pipeline-loosened" in rules_of(judged({path: pipeline}, {path: after}, PYTEST))
