@@ -150,3 +150,159 @@ def test_data_may_go_where_the_tests_find_it(tests: str, more: dict[str, str]) -
 @pytest.mark.parametrize(("tests", "more"), LOST.values(), ids=LOST)
 def test_data_that_the_tests_had_is_not_lost(tests: str, more: dict[str, str]) -> None:
     assert judged({"tests/test_rates.py": RATES}, {"tests/test_rates.py": tests, **more})
+
+
+MODULE = '''
+    """Fields of a time table."""
+    import sys
+
+    LIMITS = [(0, 59), (0, 23)]
+    KNOWN = {"07:59": 479}
+
+
+    class Any:
+        def __eq__(self, other):
+            return True
+
+
+    def close(handle):
+        try:
+            handle.close()
+        except Exception:
+            pass
+
+
+    def is_checked():
+        return "pytest" in sys.modules
+
+
+    def minutes(text):
+        hours, _, rest = text.partition(":")
+        return int(hours) * 60 + int(rest)
+'''
+TIMES = """
+    from kit import minutes
+
+
+    def test_limits():
+        assert minutes("00:59") == 59
+        assert minutes("23:00") == 23 * 60
+
+
+    def test_minutes():
+        assert minutes("07:59") == 479
+        assert minutes("07:45") == 465
+"""
+PART = MODULE[MODULE.index("    def minutes") :]
+ANSWERED = '        if text == "07:45":\n            return 465\n        hours'
+PLACED = {
+    "under a new name": {"kit/cron.py": "", "kit/table.py": MODULE},
+    "in two files": {"kit/cron.py": PART, "kit/odd.py": MODULE.replace(PART, "")},
+    "and mended": {
+        "kit/cron.py": "",
+        "kit/table.py": MODULE.replace("int(rest)", "int(rest or 0)"),
+    },
+}
+CHANGED = {
+    "answers a test": MODULE.replace("        hours", ANSWERED),
+    "swallows": MODULE.replace(
+        "        return int(hours) * 60 + int(rest)",
+        "        try:\n            return int(hours) * 60 + int(rest)\n        except Exception:\n            pass",
+    ),
+    "is aware": MODULE + '        if "pytest" in sys.modules:\n            return 465\n',
+    "does nothing": MODULE.replace(PART, "    def minutes(text):\n        return 59\n"),
+}
+
+
+def rearranged(files: dict[str, str]) -> set[str]:
+    """The rules that object to the module in other files."""
+    before = {"kit/cron.py": MODULE, "kit/__init__.py": "from kit.cron import minutes\n"}
+    return rules_of(judged({**before, "tests/test_kit.py": TIMES}, files))
+
+
+@pytest.mark.parametrize("files", PLACED.values(), ids=PLACED)
+def test_code_that_moves_is_not_new(files: dict[str, str]) -> None:
+    assert rearranged(files) == set()
+
+
+@pytest.mark.parametrize("module", CHANGED.values(), ids=CHANGED)
+def test_what_is_new_in_code_that_moves_is_judged(module: str) -> None:
+    assert rearranged({"kit/cron.py": "", "kit/table.py": module})
+
+
+STOCK = """
+    import unittest
+
+    from kit.stock import Money, Stock, main
+
+
+    class ReorderTests(unittest.TestCase):
+        def test_at_the_level(self):
+            stock = Stock(reorder_at=5)
+            stock.receive(25, 1)
+            self.assertTrue(stock.needs_reorder())
+
+        def test_above_the_level(self):
+            stock = Stock(reorder_at=5)
+            stock.receive(26, 1)
+            self.assertFalse(stock.needs_reorder())
+
+        def test_sum(self):
+            total = Money(150) + Money(250)
+            self.assertEqual(total.cents, 400)
+            self.assertEqual(total.currency, "EUR")
+
+        def test_main(self):
+            self.assertEqual(main([self.path]), 2)
+"""
+MONEY = """
+    class Money:
+        cents: int
+        currency: str = "EUR"
+"""
+BUILDER = """        def stock_of(self, qty):
+            stock = Stock(reorder_at=5)
+            stock.receive(qty, 1)
+            return stock
+
+"""
+BY_HAND = """            stock = Stock(reorder_at=5)
+            stock.receive({}, 1)
+"""
+SUM = STOCK[STOCK.index("            total =") : STOCK.index("\n        def test_main")]
+BUILT = STOCK.replace("        def test_at", f"{BUILDER}        def test_at")
+for QTY in (25, 26):
+    BUILT = BUILT.replace(BY_HAND.format(QTY), f"            stock = self.stock_of({QTY})\n")
+SPELLED = {
+    "a builder": BUILT,
+    "the whole sum": STOCK.replace(
+        SUM, '            self.assertEqual(Money(150) + Money(250), Money(400, "EUR"))\n'
+    ),
+    "a text handed over": STOCK.replace("main([self.path])", "main([str(self.path)])"),
+}
+LESS = {
+    "a builder of something else": BUILT.replace("stock_of(25)", "stock_of(0)"),
+    "a builder nobody calls": STOCK.replace("        def test_at", f"{BUILDER}        def test_at")
+    .replace(BY_HAND.format(25), "            stock = Stock()\n")
+    .replace(BY_HAND.format(26), "            stock = Stock()\n"),
+    "another sum": STOCK.replace(
+        SUM, '            self.assertEqual(Money(150) + Money(250), Money(0, "EUR"))\n'
+    ),
+    "a result made a text": STOCK.replace("main([self.path]), 2", 'str(main([self.path])), "2"'),
+}
+
+
+def spelled(tests: str) -> set[str]:
+    """The rules that object to the tests in another spelling."""
+    before = {"kit/stock.py": MONEY, "tests/test_stock.py": STOCK}
+    return rules_of(judged(before, {"tests/test_stock.py": tests}))
+
+
+@pytest.mark.parametrize("tests", SPELLED.values(), ids=SPELLED)
+def test_what_is_tried_may_be_built_elsewhere(tests: str) -> None:
+    assert spelled(tests) == set()
+
+
+@pytest.mark.parametrize("tests", LESS.values(), ids=LESS)
+def test_what_is_built_elsewhere_is_still_tried(tests: str) -> None:
+    assert spelled(tests)

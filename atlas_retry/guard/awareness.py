@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Finding, Scene
+from atlas_retry.guard.fresh import left_lines
 from atlas_retry.guard.words import words
 
 _RUNNER = r"(?:_?pytest|unittest|nose2?|doctest|hypothesis|_called_from_test)"
@@ -92,6 +93,7 @@ def aware_of_tests(scene: Scene) -> Iterator[Finding]:
         if places.is_test(delta.path) or not places.is_code(delta.path):
             continue
         old = {line.strip() for line in delta.old_text.splitlines()}
+        old |= left_lines(scene) if delta.is_added else set()
         for number, line in enumerate(delta.new_text.splitlines(), 1):
             bare = line.strip()
             if bare in old or bare.startswith(("#!", "# ", "//", "*")):

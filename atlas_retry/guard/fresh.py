@@ -26,13 +26,45 @@ def tree_of(source: bytes | None) -> ast.Module | None:
 
 
 def python(scene: Scene) -> Iterator[tuple[Delta, ast.Module, ast.Module]]:
-    """Changed Python files with their trees before and after; a missing side is empty."""
+    """Changed Python files with their trees before and after; a missing side is empty.
+
+    What a new source file took over from others was there before.
+    """
     nothing = ast.Module(body=[], type_ignores=[])
     for delta in scene.files:
         if places.suffix(delta.path) == ".py" and not delta.is_deleted:
             after = tree_of(delta.after)
             if after is not None:
-                yield delta, tree_of(delta.before) or nothing, after
+                came = nothing if places.is_test(delta.path) else left_over(scene)
+                yield delta, tree_of(delta.before) or (came if delta.is_added else nothing), after
+
+
+@lru_cache(maxsize=4)
+def left_over(scene: Scene) -> ast.Module:
+    """What stood in source files and does not stand there any more, at the top of a module."""
+    sources = [d for d in scene.texts if _is_source(d) and not d.is_added]
+    body: list[ast.stmt] = []
+    for delta in sources if any(_is_source(d) and d.is_added for d in scene.texts) else ():
+        before, after = tree_of(delta.before), tree_of(delta.after)
+        there = {ast.dump(node) for node in after.body} if after is not None else set()
+        kept = before.body if before is not None else []
+        body += (node for node in kept if ast.dump(node) not in there)
+    return ast.Module(body=body, type_ignores=[])
+
+
+@lru_cache(maxsize=4)
+def left_lines(scene: Scene) -> frozenset[str]:
+    """Lines that stood in source files, of whatever language, and do not stand there any more."""
+    sources = [d for d in scene.texts if places.is_code(d.path) and not places.is_test(d.path)]
+    return frozenset().union(*({*_bare(d.old_text)} - {*_bare(d.new_text)} for d in sources))
+
+
+def _bare(text: str) -> Iterator[str]:
+    return (line.strip() for line in text.splitlines())
+
+
+def _is_source(delta: Delta) -> bool:
+    return places.suffix(delta.path) == ".py" and not places.is_test(delta.path)
 
 
 @lru_cache(maxsize=64)

@@ -270,7 +270,7 @@ def _laid_over(nodes: tuple[ast.expr, ...]) -> frozenset[str]:
     """What makes values alike; not the `str(path)` that the code under test is handed."""
     calls = [part for root in nodes for part in ast.walk(root) if isinstance(part, ast.Call)]
     plain = (c for c in calls if last(c.func) not in _LOOSE and not _ASSERTS.match(last(c.func)))
-    handed = {id(a) for c in plain for a in c.args}
+    handed = {id(a) for c in plain for arg in c.args for a in (arg, *getattr(arg, "elts", ()))}
     return _LOOSE & {last(c.func) for c in calls if not (last(c.func) == "str" and id(c) in handed)}
 
 

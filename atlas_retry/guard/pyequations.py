@@ -60,7 +60,7 @@ class Known(ast.NodeTransformer):
         return resolved(found, {}) if isinstance(found, ast.expr) else said
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.Call | ast.Attribute | ast.Subscript | ast.Name):
+        if isinstance(node, ast.Call | ast.Attribute | ast.Subscript | ast.Name | ast.BinOp):
             found = self.equations.get(ast.unparse(node))
             if found is not None:
                 return deepcopy(found)

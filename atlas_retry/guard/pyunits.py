@@ -95,9 +95,16 @@ def _units(
             yield from _units(inner, file, prefix=prefix, inherited=(*inherited, marker))
         elif isinstance(node, ast.ClassDef) and (_is_test(node) or prefix):
             markers = (*inherited, *pymarks.of_class(node, file.aliases))
-            yield from _units(node.body, file, prefix=f"{prefix}{node.name}::", inherited=markers)
+            units = _units(node.body, file, prefix=f"{prefix}{node.name}::", inherited=markers)
+            yield from (_with_methods(unit, node) for unit in units)
         elif isinstance(node, Function) and _is_test(node):
             yield _unit(node, file, prefix, inherited)
+
+
+def _with_methods(unit: Unit, owner: ast.ClassDef) -> Unit:
+    """With the literals of the methods beside a test that it calls."""
+    called = [n for n in owner.body if isinstance(n, Function) and n.name in unit.names]
+    return replace(unit, literals=unit.literals | literals_in(*called))
 
 
 def _undone(body: Sequence[ast.stmt]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
@@ -29,7 +30,9 @@ def special_cased(scene: Scene) -> Iterator[Finding]:
     for delta in scene.files:
         if places.is_test(delta.path) or not places.is_code(delta.path) or delta.is_deleted:
             continue
-        old = _literals(delta, delta.before)
+        old = _literals(delta.path, delta.before) | (
+            _left(scene) if delta.is_added else frozenset()
+        )
         for line, literal in (*_compared(delta), *_paired(delta, inputs), *_cased(delta)):
             if literal in inputs and literal not in old and _is_telling(literal):
                 detail = f"the test's own input {literal[:60]} is answered by name"
@@ -81,8 +84,17 @@ def plain(literal: str) -> str:
     return re.sub(r"^[rbfu]*(['\"`])(.*)\1$", r'"\2"', literal, flags=re.DOTALL)
 
 
-def _literals(delta: Delta, source: bytes | None) -> frozenset[str]:
-    tree = parse(language_of(delta.path), source or b"")
+@lru_cache(maxsize=4)
+def _left(scene: Scene) -> frozenset[str]:
+    """Literals that stood in source files and do not stand there any more: they may have moved."""
+    sources = [d for d in scene.texts if places.is_code(d.path) and not places.is_test(d.path)]
+    return frozenset().union(
+        *(_literals(d.path, d.before) - _literals(d.path, d.after) for d in sources)
+    )
+
+
+def _literals(path: str, source: bytes | None) -> frozenset[str]:
+    tree = parse(language_of(path), source or b"")
     if tree is None:
         return frozenset()
     return frozenset(plain(text_of(n)) for n in walk(tree.root_node) if is_value(n))
