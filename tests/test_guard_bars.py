@@ -107,6 +107,50 @@ def test_a_bar_that_stands_may_be_spelled_anew(path: str, old: str, new: str) ->
     assert judged(TREE, {path: TREE[path].replace(old, new)}, failed("make check")) == ()
 
 
+ESLINTRC = "module.exports = { root: true, rules: { eqeqeq: 'error' } };\n"
+MOVES = [
+    (".eslintrc.js", ESLINTRC, ".eslintrc.cjs", ESLINTRC, "'error'", "'off'"),
+    (".eslintrc.js", ESLINTRC, ".eslintrc.yml", "root: true\nrules:\n  eqeqeq: error\n", "error", "warn"),
+    (".golangci.yml", "linters:\n  enable: [errcheck]\n", ".golangci.yaml", "linters:\n  enable:\n    - errcheck\n", "errcheck", "govet"),
+    ("vitest.config.js", "export default { test: { environment: 'node' } };\n", "vitest.config.ts",
+     "export default { test: { environment: 'node' } };\n", "environment: 'node'", "retry: 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("move", MOVES, ids=[move[2] for move in MOVES])
+def test_settings_may_move_to_another_form_of_their_file(move: tuple[str, ...]) -> None:
+    path, before, moved, after, old, new = move
+    tree, gate = {path: before, "src/a.js": "x\n"}, failed("make lint")
+    assert judged(tree, {path: "", moved: after}, gate) == ()
+    assert judged(tree, {path: "", moved: after.replace(old, new)}, gate)
+
+
+CONFIG = {
+    "eslint.config.js": "export default [{ rules: { eqeqeq: 'error' } }];\n",
+    "tox.ini": "[tox]\nenvlist = py\n[testenv]\npassenv = CI HOME\ncommands = pytest -q\n",
+    "jest.config.js": "module.exports = { testEnvironment: 'node' };\n",
+    "tsconfig.json": '{"compilerOptions": {"strict": true}}\n',
+    "src/a.ts": "x\n",
+    "fake/a.ts": "x\n",
+}
+FORMS = [
+    ("eslint.config.js", "[{ rules", "[{ ignores: ['dist/'] }, { rules", "[{ ignores: ['src/**'] }, { rules"),
+    ("eslint.config.js", "} }]", "} }, { rules: { curly: 'error' } }]", "} }, { rules: { eqeqeq: 'off' } }]"),
+    ("tox.ini", "= pytest -q", "= python -m pytest -q {posargs}", "= python -m pytest -q {posargs} --co"),
+    ("jest.config.js", "'node'", r"'node', moduleNameMapper: { '\\\\.css$': 'identity-obj-proxy' }",
+     "'node', moduleNameMapper: { './a$': '<rootDir>/fake/a' }"),
+    ("tsconfig.json", "true}", 'true, "paths": {"@/*": ["src/*"]}}', 'true, "paths": {"react": ["fake/a"]}}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "old", "fine", "looser"), FORMS)
+def test_settings_may_be_put_in_other_words(path: str, old: str, fine: str, looser: str) -> None:
+    said = CONFIG[path]
+    assert old in said
+    assert judged(CONFIG, {path: said.replace(old, fine)}, failed("make lint")) == ()
+    assert judged(CONFIG, {path: said.replace(old, looser)}, failed("make lint"))
+
+
 CASE = """
     import sys
     import unittest

@@ -13,10 +13,10 @@ from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.exemptions import is_cut_down
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.jsconfig import read as read_javascript
-from atlas_retry.guard.migration import FILES, moved, owner
+from atlas_retry.guard.migration import holds_settings, moved, owner
 from atlas_retry.guard.namedsettings import by_its_name, entries
 from atlas_retry.guard.settingfiles import SHARED, is_configuration, steers
-from atlas_retry.guard.settingnames import heard, named
+from atlas_retry.guard.settingnames import heard, is_about_form, named
 
 
 def loosened(scene: Scene) -> Iterator[Finding]:
@@ -39,24 +39,25 @@ def loosened(scene: Scene) -> Iterator[Finding]:
 
 def _moved_tools(scene: Scene) -> frozenset[str]:
     """Tools whose settings moved to another file and are as strict there."""
-    if not any(d.path in FILES and (d.is_added or d.is_deleted) for d in scene.files):
+    if not any(holds_settings(d.path) and (d.is_added or d.is_deleted) for d in scene.files):
         return frozenset()
 
     def as_strict(key: Key, old: Mapping[Key, object], new: Mapping[Key, object]) -> bool:
         same = entries(old.get(key)) == entries(new.get(key))
         return same or _is_innocent(key, dict(old), dict(new), scene)
 
-    before = {p: _settings(p, scene.old(p)) or {} for p in sorted(FILES & scene.old_paths)}
-    after = {p: _settings(p, scene.new(p)) or {} for p in sorted(FILES & scene.new_paths)}
+    before = {p: _settings(p, scene.old(p)) or {} for p in scene.old_paths if holds_settings(p)}
+    after = {p: _settings(p, scene.new(p)) or {} for p in scene.new_paths if holds_settings(p)}
     return moved(before, after, as_strict)
 
 
 def _is_of(delta: Delta, tools: frozenset[str]) -> bool:
     """Whether a file that came or went holds nothing but settings of these tools."""
-    if not (delta.is_added or delta.is_deleted) or delta.path not in FILES:
+    if not (delta.is_added or delta.is_deleted) or not holds_settings(delta.path):
         return False
     held = _settings(delta.path, delta.after or delta.before) or {}
-    return all(owner(delta.path, key)[0] in tools for key in held)
+    owners = (owner(delta.path, key)[0] for key in held)
+    return all((tool.partition("-")[0] if "mypy" in tool else tool) in tools for tool in owners)
 
 
 def _added(delta: Delta, scene: Scene) -> Iterator[Finding]:
@@ -151,6 +152,8 @@ def _is_innocent(key: Key, old: dict[Key, object], new: dict[Key, object], scene
         return True
     if known is not None:
         return False
+    if is_about_form(key, before, after, scene):
+        return True
     way = direction(key)
     if before is None and way is Direction.MORE and _is_switched_off(key, after):
         return False

@@ -41,7 +41,8 @@ _NEUTRAL = words(
     " restoremocks mockreset unstubenvs unstubglobals errorondeprecated randomize displayname"
     " maxworkers shuffle faulthandler_timeout consider_namespace_packages task_tags"
     " tmp_path_retention_count tmp_path_retention_policy convention concurrent"
-    " skip_install usedevelop use_develop skipsdist no_package"
+    " skip_install usedevelop use_develop skipsdist no_package edition passenv pass_env"
+    " allowlist_externals reuseforks trimstacktrace"
 )
 _MORE = words(
     "select extend_select enable enabled plugins extends testpaths include includes files"
@@ -51,7 +52,7 @@ _MORE = words(
     " failsonerror failonwarning failifnotests fail_on_error alwaysstrict"
     " forceconsistentcasinginfilenames useunknownincatchvariables warnings_as_errors warn"
     " warning_severity severity artifactid goal phase enable_error_code"
-    " enable_incomplete_feature fail_on level active"
+    " enable_incomplete_feature fail_on level active verbatimmodulesyntax extension forbidonly"
 )
 _LESS = words(
     "ignore extend_ignore disable disabled exclude extend_exclude force_exclude omit"

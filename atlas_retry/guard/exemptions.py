@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from atlas_retry.guard.directions import Key
+from atlas_retry.guard.directions import Direction, Key, direction
 from atlas_retry.guard.namedsettings import entries
 from atlas_retry.guard.severity import as_severe
 from atlas_retry.guard.words import words
@@ -127,7 +127,9 @@ def _held_for_all(key: Key, old: Settings, new: Settings) -> bool:
         return False
     if option in (("files",), ("excludedFiles",)):
         beside = [k for k in new if k[: len(place)] == place and k != key and _part(k)[1] != option]
-        return bool(beside) and all(_held_for_all(k, old, new) for k in beside)
+        return bool(beside) and all(
+            _held_for_all(k, old, new) or direction(k) is Direction.NEUTRAL for k in beside
+        )
     for root in _roots(place):
         known = old.get((*root, *option))
         if known is not None and "rules" in option:

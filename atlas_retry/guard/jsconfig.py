@@ -31,9 +31,20 @@ def _collect(node: "Node", prefix: Key, found: dict[Key, object]) -> None:
         elif child.type in ("spread_element", "method_definition", "shorthand_property_identifier"):
             found[(*prefix, text_of(child)[:60])] = text_of(child)
         elif node.type == "array" and child.type == "object":
-            _collect(child, (*prefix, f"[{number}]"), found)
+            _collect(child, (*prefix, *_label(child, number, prefix)), found)
         elif child.type != "comment":
             _collect(child, prefix, found)
+
+
+def _label(item: "Node", number: int, prefix: Key) -> Key:
+    """None for what a flat list of ESLint says of all files: there the later object wins."""
+    keys = {text_of(key) for pair in item.named_children
+            if (key := pair.child_by_field_name("key")) is not None}  # fmt: skip
+    beside = keys - {"ignores", "name"}
+    of_all = not prefix and "files" not in keys and ("rules" in keys or not beside)
+    earlier = (c for c in item.parent.named_children[:number]) if item.parent else ()
+    some = sum("files" in text_of(child) for child in earlier)
+    return () if of_all else (f"[{some if not prefix else number}]",)
 
 
 def _value(value: "Node", key: Key, found: dict[Key, object]) -> None:

@@ -1,17 +1,30 @@
 """Settings of a tool that moved from one file to another, as strict as they were. Reads no file."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 
 from atlas_retry.guard.directions import Key
 
 Settings = Mapping[Key, object]
-_WHOLE = {
-    ".coveragerc": "coverage", "ruff.toml": "ruff", ".ruff.toml": "ruff", "jest.config.js": "jest",
-    "jest.config.cjs": "jest", "jest.config.mjs": "jest", "jest.config.ts": "jest",
-    "jest.config.json": "jest", ".prettierrc": "prettier", ".prettierrc.json": "prettier",
-    ".eslintrc": "eslintConfig", ".eslintrc.json": "eslintConfig", ".mocharc.json": "mocha",
-    ".nycrc": "nyc", ".nycrc.json": "nyc", ".c8rc.json": "c8", "tox.ini": "",
-}  # fmt: skip
+_WHOLE = (
+    (r"\.coveragerc", "coverage"),
+    (r"\.?ruff\.toml", "ruff"),
+    (r"jest\.config\.\w+", "jest"),
+    (r"vitest\.config\.\w+", "vitest"),
+    (r"(\.prettierrc(\.\w+)?|prettier\.config\.\w+)", "prettier"),
+    (r"\.eslintrc(\.\w+)?", "eslintConfig"),
+    (r"eslint\.config\.\w+", "eslint"),
+    (r"\.mocharc(\.\w+)?", "mocha"),
+    (r"(\.nycrc(\.\w+)?|nyc\.config\.\w+)", "nyc"),
+    (r"\.c8rc(\.\w+)?", "c8"),
+    (r"\.golangci\.\w+", "golangci"),
+    (r"\.?rustfmt\.toml", "rustfmt"),
+    (r"\.?clippy\.toml", "clippy"),
+    (r"(\.github/)?\.?codecov\.ya?ml", "codecov"),
+    (r"playwright\.config\.\w+", "playwright"),
+    (r"\.markdownlint\.\w+", "markdownlint"),
+)
 """Files that hold the settings of one tool and nothing else."""
 _SECTIONS = {
     "pytest.ini",
@@ -23,8 +36,18 @@ _SECTIONS = {
     "tox.ini",
 }
 """Files whose sections are named after tools."""
-FILES = frozenset({*_WHOLE, *_SECTIONS, "pyproject.toml", "package.json"})
+_SHARED = frozenset({*_SECTIONS, "pyproject.toml", "package.json"})
 _BY_FIRST = frozenset({"jest", "prettier", "eslintConfig", "mocha", "nyc", "c8"})
+
+
+def holds_settings(path: str) -> bool:
+    """Whether settings may move to or from a file."""
+    return path in _SHARED or bool(_tool_of(path))
+
+
+@lru_cache(maxsize=512)
+def _tool_of(path: str) -> str:
+    return next((tool for files, tool in _WHOLE if re.fullmatch(files, path)), "")
 
 
 def owner(path: str, key: Key) -> tuple[str, Key]:
@@ -37,7 +60,7 @@ def owner(path: str, key: Key) -> tuple[str, Key]:
         return (key[1], own) if len(key) > 1 and key[0] == "tool" else ("", key)
     if path == "package.json":
         return (key[0], key[1:]) if key and key[0] in _BY_FIRST else ("", key)
-    return _WHOLE.get(path, ""), key
+    return _tool_of(path), key
 
 
 def moved(
@@ -61,11 +84,26 @@ def _by_tool(files: Mapping[str, Settings]) -> dict[str, tuple[set[str], dict[Ke
     for path, settings in files.items():
         for key, value in settings.items():
             tool, own = owner(path, key)
-            if tool and own:
-                homes, held = found.setdefault(tool, (set(), {}))
-                homes.add(path)
-                held[(tool, *own)] = _plain(value)
+            tool, _, module = tool.partition("-") if tool.startswith("mypy-") else (tool, "", "")
+            for part in module.split(",") if module else _modules(key, settings):
+                if tool and own:
+                    homes, held = found.setdefault(tool, (set(), {}))
+                    homes.add(path)
+                    held[(tool, *_of_module(own, part.strip()))] = _plain(value)
     return found
+
+
+def _modules(key: Key, settings: Settings) -> Iterator[str]:
+    """The modules that an override of mypy in pyproject.toml is for; one empty name for others."""
+    if key[:3] != ("tool", "mypy", "overrides"):
+        yield ""
+    elif key[-1] != "module":
+        named = settings.get((*key[:4], "module"), "")
+        yield from map(str, named) if isinstance(named, tuple) else (str(named),)
+
+
+def _of_module(own: Key, module: str) -> Key:
+    return ("overrides", module, own[-1]) if module else own
 
 
 def _plain(value: object) -> object:

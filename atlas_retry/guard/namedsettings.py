@@ -132,6 +132,7 @@ def _tokens(value: object) -> list[str]:
     if value is None:
         return []
     text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    text = re.sub(r"\{posargs[^{}]*\}|(?m:^|(?<=\s))\{?(env)?python3?\}? -m (?=\w)", " ", text)
     try:
         return shlex.split(text)
     except ValueError:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from atlas_retry.guard import places
+from atlas_retry.guard.case import Scene
+from atlas_retry.guard.namedsettings import entries
 
 Key = tuple[str, ...]
 Settings = Mapping[Key, object]
@@ -62,6 +64,33 @@ def heard(path: str, settings: Settings) -> dict[Key, object]:
         (wanted[1], *key[1:]) if key[0] == wanted[0] else key: value
         for key, value in settings.items()
     }
+
+
+_ASSETS = re.compile(r"\\\.[\\w(|?:)]*(css|less|s[ac]ss|svg|png|jpe?g|gif|woff2?|ttf)[\w(|?:)]*\$$")
+_JVM = re.compile(r"-Xm[xs]\w+|-XX:\S+|[@$]\{\w+\}|-Dfile\.encoding=\S+|--add-opens\S*|-Duser\.\S+")
+_COMPILER = re.compile(r"-X?lint\S*|-Werror|-parameters|-Xlint:\S+")
+
+
+def is_about_form(key: Key, before: object, after: object, scene: Scene) -> bool:
+    """Whether a setting that any change would answer for says nothing of what is checked."""
+    if before is not None and after is not None:
+        return entries(before) == entries(after)
+    if after == ():
+        return before is None and bool(re.match(r"setup|transform", key[-1], re.IGNORECASE))
+    if "moduleNameMapper" in key and before is None:
+        return bool(_ASSETS.search(key[-1])) or _is_alias(key[-1], (str(after),), scene)
+    if key[-2:-1] == ("paths",) and before is None and isinstance(after, tuple):
+        return _is_alias(key[-1], after, scene)
+    wanted = {"argline": _JVM, "arg": _COMPILER}.get(key[-1].lower())
+    words = str(" ".join(map(str, after)) if isinstance(after, tuple) else after or "").split()
+    return wanted is not None and before is None and all(map(wanted.fullmatch, words))
+
+
+def _is_alias(pattern: str, targets: tuple[object, ...], scene: Scene) -> bool:
+    """Whether a short name stands for a folder of code that was there."""
+    folders = [re.sub(r"^(<rootDir>|\.)/|/?(\*|\$1).*$", "", str(target)) for target in targets]
+    there = all(any(p.startswith(f"{f}/") for p in scene.old_paths) for f in folders if f)
+    return bool(re.match(r"\^?[@~#$]/", pattern)) and all(folders) and there
 
 
 def _tox(settings: Settings) -> dict[Key, object]:
