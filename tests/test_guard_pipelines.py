@@ -74,3 +74,34 @@ def test_a_step_that_goes_or_gets_terms_is_told(
     assert old in pipeline
     after = dedent(pipeline.replace(old, new))
     assert "pipeline-loosened" in rules_of(judged({path: pipeline}, {path: after}, PYTEST))
+
+
+HOOKS = """
+    repos:
+      - repo: https://github.com/psf/black
+        rev: 23.1.0
+        hooks:
+          - id: black
+      - repo: https://github.com/astral-sh/ruff-pre-commit
+        rev: v0.9.0
+        hooks:
+          - id: ruff
+            stages: [commit, push]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "fine", "looser"),
+    [
+        ("github.com/psf/black\n", "github.com/psf/black-pre-commit-mirror\n", "github.com/x/black\n"),
+        ("github.com/psf/black\n", "github.com/psf/black.git\n", "gitlab.com/psf/black\n"),
+        ("id: ruff\n", "id: ruff-check\n", "id: ruff-format\n"),
+        ("[commit, push]", "[pre-commit, pre-push]", "[manual]"),
+    ],
+)  # fmt: skip
+def test_hooks_may_have_the_names_of_today(old: str, fine: str, looser: str) -> None:
+    path = ".pre-commit-config.yaml"
+    assert old in HOOKS
+    assert judged({path: HOOKS}, {path: HOOKS.replace(old, fine)}, PYTEST) == ()
+    found = rules_of(judged({path: HOOKS}, {path: HOOKS.replace(old, looser)}, PYTEST))
+    assert "pre-commit-loosened" in found

@@ -145,13 +145,47 @@ def pre_commit(scene: Scene) -> Iterator[Finding]:
             continue
         if delta.is_added:
             continue
-        old = flat(parse(delta.path, delta.before or b""))
-        new = flat(parse(delta.path, delta.after or b""))
+        old, new = (_hooks(delta.path, side or b"") for side in (delta.before, delta.after))
         for key in dict.fromkeys((*old, *new)):
             if old.get(key) != new.get(key) and not _hook_as_strict(key, old.get(key), new, old):
                 told = f"{'.'.join(key)}: {old.get(key, 'unset')} became {new.get(key, 'unset')}"
                 word = str(new.get(key, key[-1]))
                 yield Finding(path=delta.path, line=line_of(delta.new_text, word), detail=told)
+
+
+_REPOSITORIES = {
+    "ambv/black": "psf/black", "psf/black-pre-commit-mirror": "psf/black",
+    "charliermarsh/ruff-pre-commit": "astral-sh/ruff-pre-commit",
+    "timothycrosley/isort": "pycqa/isort", "myint/docformatter": "pycqa/docformatter",
+    "myint/autoflake": "pycqa/autoflake", "asottile/blacken-docs": "adamchainz/blacken-docs",
+    "sirosen/check-jsonschema": "python-jsonschema/check-jsonschema",
+}  # fmt: skip
+"""Repositories of hooks that moved, or that the tool's own project mirrors: its documentation."""
+_STAGES = {"commit": "pre-commit", "push": "pre-push", "merge-commit": "pre-merge-commit"}
+"""Names of stages since pre-commit 3.2."""
+
+
+def _hooks(path: str, content: bytes) -> dict[Key, object]:
+    """The settings of hooks by the names that repositories, hooks and stages have today."""
+    found: dict[Key, object] = {}
+    for key, value in flat(parse(path, content)).items():
+        known = tuple(_hook_name(part) if part[:1] == "[" else part for part in key)
+        if key[-1] in ("repo", "id"):
+            found[known] = _hook_name(f"[{value}]")
+        elif key[-1] in ("stages", "default_stages") and isinstance(value, tuple):
+            found[known] = tuple(_STAGES.get(str(stage), stage) for stage in value)
+        else:
+            found[known] = value
+    return found
+
+
+def _hook_name(label: str) -> str:
+    bare = re.sub(r"(\.git)?/?\]$", "]", label)
+    told = re.match(r"\[https://(?:github\.com/|gitlab\.com/(?=pycqa/))(.*)\]$", bare)
+    if told:
+        name = told[1].lower()
+        return f"[{_REPOSITORIES.get(name, name)}]"
+    return "[ruff]" if bare == "[ruff-check]" else bare
 
 
 def _hook_as_strict(
