@@ -306,3 +306,56 @@ def test_what_is_tried_may_be_built_elsewhere(tests: str) -> None:
 @pytest.mark.parametrize("tests", LESS.values(), ids=LESS)
 def test_what_is_built_elsewhere_is_still_tried(tests: str) -> None:
     assert spelled(tests)
+
+
+CLOCK = """
+    import datetime
+    from datetime import date
+
+    from kit.labels import stamp
+
+
+    def test_stamp():
+        assert stamp("bolt") == "bolt " + str(datetime.date(2024, 3, 4))
+
+
+    def test_today():
+        today = date.today().isoformat()
+        assert stamp("nut") == f"nut {today}"
+"""
+BOLT = 'stamp("bolt") == "bolt " + str(datetime.date(2024, 3, 4))'
+TODAY = '        today = date.today().isoformat()\n        assert stamp("nut") == f"nut {today}"\n'
+PINNED = {
+    "a text": CLOCK.replace(BOLT, 'stamp("bolt", datetime.date(2024, 3, 4)) == "bolt 2024-03-04"'),
+    "a day instead of today": CLOCK.replace(
+        TODAY, '        assert stamp("nut", day=date(2024, 5, 6)) == "nut 2024-05-06"\n'
+    ),
+    "a day with a name": CLOCK.replace(
+        TODAY,
+        '        day = date(2024, 5, 6)\n        assert stamp("nut", day) == f"nut {day}"\n',
+    ),
+}
+NOT_PINNED = {
+    "another day": CLOCK.replace(
+        BOLT, 'stamp("bolt", datetime.date(2024, 3, 5)) == "bolt 2024-03-05"'
+    ),
+    "another text": CLOCK.replace(BOLT, 'stamp("bolt", datetime.date(2024, 3, 4)) == "2024-03-04"'),
+    "another day instead of today": CLOCK.replace(
+        TODAY, '        assert stamp("nut", day=date(2024, 5, 6)) == "nut 2024-05-07"\n'
+    ),
+}
+
+
+def timed(tests: str) -> set[str]:
+    """The rules that object to tests that went by the clock."""
+    return rules_of(judged({"tests/test_labels.py": CLOCK}, {"tests/test_labels.py": tests}))
+
+
+@pytest.mark.parametrize("tests", PINNED.values(), ids=PINNED)
+def test_a_test_need_not_go_by_the_clock(tests: str) -> None:
+    assert timed(tests) == set()
+
+
+@pytest.mark.parametrize("tests", NOT_PINNED.values(), ids=NOT_PINNED)
+def test_at_a_given_moment_the_same_is_expected(tests: str) -> None:
+    assert timed(tests)

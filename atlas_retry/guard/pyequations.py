@@ -5,6 +5,7 @@ from collections.abc import Callable
 from copy import deepcopy
 
 from atlas_retry.guard.pychecks import last
+from atlas_retry.guard.pyclocks import pinned
 from atlas_retry.guard.pyfacts import Fact
 from atlas_retry.guard.pyinline import TooMuchError, is_each, of_each, resolved
 from atlas_retry.guard.pyvalues import UnknownValueError, value
@@ -29,7 +30,7 @@ class Known(ast.NodeTransformer):
             narrower = f"{fact.text} "
             open_ = fact.text.endswith(" saying")
             return open_ and any(other.text.startswith(narrower) for other in self.facts)
-        if self._is_something(fact.said):
+        if self._is_something(fact.said) or pinned(fact, self.facts):
             return True
         try:
             return all(_is_true(self._with_members(said)) for said in self._rounds(fact.said))
