@@ -105,3 +105,33 @@ def test_hooks_may_have_the_names_of_today(old: str, fine: str, looser: str) -> 
     assert judged({path: HOOKS}, {path: HOOKS.replace(old, fine)}, PYTEST) == ()
     found = rules_of(judged({path: HOOKS}, {path: HOOKS.replace(old, looser)}, PYTEST))
     assert "pre-commit-loosened" in found
+
+
+MAKE = """
+    .PHONY: test lint
+    test:
+    	pytest -q
+    lint:
+    	ruff check .
+    	mypy src
+"""
+BOTH = "	ruff check .\n    	mypy src\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "fine", "looser"),
+    [
+        ("	pytest -q", "	$(PY) -m pytest -q\n    PY ?= python3", "	$(PY) -m pytest -q\n    PY ?= true #"),
+        ("mypy src", "mypy $(SRC)\n    SRC := src", "mypy $(SRC)\n    SRC := src/a.py"),
+        (BOTH, "	ruff check . && mypy src\n", "	ruff check . || mypy src\n"),
+        ("lint:\n    " + BOTH, "lint: ruff types\n    ruff:\n    	ruff check .\n    types:\n    	mypy src\n",
+         "lint: ruff\n    ruff:\n    	ruff check .\n    types:\n    	mypy src\n"),
+        ("pytest -q", "pytest -q --strict-markers", "pytest -q tests/a.py"),
+        ("mypy src", "mypy --strict src tests", "mypy src --exclude tests"),
+    ],
+)  # fmt: skip
+def test_recipes_may_be_put_in_other_words(old: str, fine: str, looser: str) -> None:
+    assert old in MAKE
+    assert judged({"Makefile": MAKE}, {"Makefile": MAKE.replace(old, fine)}, PYTEST) == ()
+    found = rules_of(judged({"Makefile": MAKE}, {"Makefile": MAKE.replace(old, looser)}, PYTEST))
+    assert "make-loosened" in found

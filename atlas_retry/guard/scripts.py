@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from atlas_retry.guard import places
+from atlas_retry.guard import makeform, places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.checkscripts import own_checks
 from atlas_retry.guard.documents import flat, parse
@@ -36,7 +36,8 @@ def make_rules(scene: Scene) -> Iterator[Finding]:
         if delta.is_added and _outranks(delta, scene):
             detail = "a new makefile takes precedence over the one that was there"
             yield Finding(path=delta.path, line=1, detail=detail)
-        recipes = (_recipe(text) for text in (delta.old_text, delta.new_text))
+        was, is_ = _recipe(delta.old_text), _recipe(delta.new_text)
+        recipes = makeform.spelled(was, is_, scene.new_paths)
         yield from lines_kept(delta, *stricter_left_out(*recipes))
         old = Counter(map(str.strip, delta.old_text.splitlines()))
         twice = _targets_with_two_recipes(delta.new_text) - _targets_with_two_recipes(
@@ -116,10 +117,12 @@ def lines_kept(
     there = Counter(line for _, line in new)
     before = Counter(line for _, line in old)
     same = Counter(way_left_out(line) for _, line in new)
+    came = tuple(there - before)
     for _, line in old:
         there[line] -= 1
         same[way_left_out(line)] -= 1
-        if there[line] < 0 and same[way_left_out(line)] < 0 and not _is_said(line):
+        gone = there[line] < 0 and same[way_left_out(line)] < 0 and not _is_said(line)
+        if gone and not any(makeform.asks_more(line, now) for now in came):
             yield Finding(path=delta.path, line=1, detail=f"no longer runs `{line[:100]}`")
     for number, line in new:
         before[line] -= 1
