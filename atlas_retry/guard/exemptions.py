@@ -107,6 +107,9 @@ def _are_codes(found: Iterable[str]) -> bool:
 def _selects_all_of(key: Key, old: Settings, new: Settings) -> bool:
     """Whether every rule that was selected is within what is selected now, and none ignored."""
     had, has = entries(old.get(key)), entries(new.get(key))
+    beside = {"select": "extend-select", "extend-select": "select"}.get(key[-1])
+    if beside and (*key[:-1], "select") in new:
+        has |= entries(new.get((*key[:-1], beside)))
     if not had or not _are_codes(had | has):
         return False
     ignored = frozenset().union(*(entries(new.get((*key[:-1], name))) for name in _IGNORED))

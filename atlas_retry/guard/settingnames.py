@@ -93,6 +93,16 @@ def _is_alias(pattern: str, targets: tuple[object, ...], scene: Scene) -> bool:
     return bool(re.match(r"\^?[@~#$]/", pattern)) and all(folders) and there
 
 
+def _ruff(settings: Settings) -> dict[Key, object]:
+    """Codes by the prefix that Ruff gave them since 0.10."""
+    return {
+        key: tuple(re.sub(r"^TCH(?=\d|$)", "TC", str(code)) for code in value)
+        if isinstance(value, tuple) and (key[0] != "tool" or "ruff" in key)
+        else value
+        for key, value in settings.items()
+    }
+
+
 def _tox(settings: Settings) -> dict[Key, object]:
     return {(*key[:-1], _RENAMED.get(key[-1], key[-1])): v for key, v in settings.items()}
 
@@ -158,6 +168,7 @@ _WAYS: tuple[tuple[str, Callable[[Settings], dict[Key, object]]], ...] = (
     (r"\.?codecov\.ya?ml", _codecov),
     (r"\.?clippy\.toml", _clippy),
     (r"Cargo\.toml", _cargo),
+    (r"\.?ruff\.toml|pyproject\.toml", _ruff),
     (r"setup\.cfg|tox\.ini", _tox),
     (r".*eslint.*|package\.json", _eslint),
 )
