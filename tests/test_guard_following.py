@@ -138,6 +138,7 @@ LOST = {
         RATES.replace(ROWS, READING),
         {"tests/rows.json": TABLE.replace("125", "170", 1)},
     ),
+    "a part of a file": (RATES.replace(ROWS, f"{READING}[:1]"), {"tests/rows.json": TABLE}),
     "a file that is not read": (RATES.replace(ROWS, "[]"), {"tests/rows.json": TABLE}),
 }
 

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.documents import parse
+from atlas_retry.guard.fresh import tree_of
+from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.units import Unit
 
 Row = tuple[str, ...]
@@ -23,6 +25,20 @@ class Data(Struct, frozen=True, kw_only=True):
     name: str
     rows: tuple[Row, ...]
     literals: frozenset[str]
+
+
+def are_whole(source: bytes | None) -> bool:
+    """Whether a test file takes all that it reads: it cuts nothing off, and leaves nothing out."""
+    tree = tree_of(source)
+    return tree is not None and not any(
+        isinstance(node, ast.Slice)
+        or (isinstance(node, ast.comprehension) and bool(node.ifs))
+        or (isinstance(node, ast.Name | ast.Attribute) and last(node) in _CUTTING)
+        for node in ast.walk(tree)
+    )
+
+
+_CUTTING = frozenset({"islice", "filter", "takewhile", "dropwhile", "filterfalse", "compress"})
 
 
 def of_scene(scene: Scene) -> tuple[Data, ...]:

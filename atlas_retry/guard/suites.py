@@ -84,7 +84,8 @@ def suites_of(scene: Scene, pairs: Sequence[tuple[Suite, Suite]]) -> Suites:
     if written:
         new = {key: replace(u, literals=u.literals | written) for key, u in new.items()}
     if data := datafiles.of_scene(scene):
-        new = {key: datafiles.with_data(unit, data) for key, unit in new.items()}
+        whole = {path for path, _ in new if datafiles.are_whole(scene.new(path))}
+        new = {k: datafiles.with_data(u, data) if k[0] in whole else u for k, u in new.items()}
     return Suites(
         old=old,
         new=new,
