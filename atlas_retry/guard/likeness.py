@@ -104,6 +104,15 @@ def is_denied(check: Check, unit: Unit) -> bool:
     return bool(same) and all(turned(check.outcome, other) for other in same)
 
 
+def is_torn(check: Check, unit: Unit) -> bool:
+    """Whether the rows of a test's tables hold parts of what an assertion told, and none all."""
+    common = unit.own.difference(*unit.tabled)
+    told = check.literals - common
+    there = any(told & row for row in unit.tabled)
+    whole = any(told <= row for row in unit.tabled) or any(told <= c.literals for c in unit.checks)
+    return there and not whole
+
+
 def unformed(literals: frozenset[str], unit: Unit) -> frozenset[str]:
     """Without the texts that a helper of the test forms of its own and of what it is handed."""
     given = {text.strip("\"'`") for text in unit.own} | {""}

@@ -15,6 +15,7 @@ from atlas_retry.guard.likeness import (
     is_denied,
     is_reversed,
     is_tabled,
+    is_torn,
     likeness,
     listed,
     proves_as_much,
@@ -209,7 +210,7 @@ def _is_held(check: Check, old: Unit, growing: Sequence[Unit]) -> bool:
         check.literals <= unit.own
         and shares(check.names, unit.names)
         and (unit.helpers or any(c.strength >= min(check.strength, 4) for c in unit.checks))
-        and not is_denied(check, unit)
+        and not (is_denied(check, unit) or is_torn(check, unit))
         for unit in growing
         if unit.is_live and unit is not old
     )
@@ -291,4 +292,7 @@ def _of_rows(old: Unit, new: Unit, growing: Sequence[Unit]) -> Iterator[tuple[Lo
 def _holds_row(row: tuple[str, ...], unit: Unit) -> bool:
     if unit.rows:
         return any(Counter(row) <= Counter(other) for other in unit.rows)
-    return {part for part in row if part not in ("None", "True", "False")} <= unit.literals
+    return {part for part in row if part not in _WORDS} <= unit.literals
+
+
+_WORDS = frozenset({"None", "True", "False", "null", "true", "false"})

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from atlas_retry.guard import jsoptions
+from atlas_retry.guard import handed, jsoptions
 from atlas_retry.guard.treechecks import text_of
 from atlas_retry.guard.units import Found
 
@@ -115,10 +115,8 @@ _ROWS = frozenset({"CsvSource", "ValueSource", "case", "test_case"})
 
 def _rows(name: str, said: str) -> list[tuple[str, ...]]:
     """Values that an annotation or attribute hands to a test, each one a row."""
-    if name not in _ROWS:
-        return []
-    told = re.findall(r"\"(?:\\.|[^\"\\])*\"|-?\b\d[\w.]*", said)
-    return [(value,) for value in told] if name.endswith("Source") else [tuple(told)]
+    kind = next((part for part in name.split("::") if part in _ROWS), None)
+    return handed.cells(kind, said) if kind else []
 
 
 def _annotations(node: "Node") -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from atlas_retry.guard import (
     bindings,
+    handed,
     jschecks,
     lineunits,
     specchecks,
@@ -42,7 +43,8 @@ def read(path: str, source: bytes) -> Suite:
         if treechecks.is_literal(node)
         and not any(start <= node.start_byte < end for start, end in inside)
     )
-    units = by_name(_unit(path, f, language or "", beside) for f in found)
+    values = handed.values_of(tree.root_node)
+    units = by_name(_unit(path, f, language or "", beside, values) for f in found)
     asserting = tuple(_asserting(path, source, found, language or ""))
     return Suite(
         path=path,
@@ -93,10 +95,13 @@ def _compared(checks: tuple[Check, ...]) -> frozenset[str]:
     return frozenset(text for check in whole for text in check.literals if text[:1] in '"`')
 
 
-def _unit(path: str, found: Found, language: str, beside: frozenset[str]) -> Unit:
+def _unit(
+    path: str, found: Found, language: str, beside: frozenset[str], values: handed.Values
+) -> Unit:
     read_checks = _CHECKS.get(language, jschecks.checks)
     checks = tuple(read_checks(found.body, language))
     markers = (*found.markers, *_body_markers(found.body, language))
+    around = handed.handed(found, values)
     return Unit(
         path=path,
         name=found.name,
@@ -105,9 +110,10 @@ def _unit(path: str, found: Found, language: str, beside: frozenset[str]) -> Uni
         markers=markers,
         rows=found.rows + tuple(treetables.rows_of(found.body, language)),
         displays=treetables.displays_of(found.node),
-        literals=(own := literals_of(found.body)) | beside,
+        literals=(own := literals_of(found.body) | around.literals) | beside,
         own=own,
         inputs=_inputs_of(found.body),
+        tabled=around.rows,
         names=names_of(found.body),
         bound=tuple(bindings.in_tree(found.body)),
         is_hollow=all("comment" in child.type for child in found.body.named_children),

@@ -73,6 +73,8 @@ class Unit(Struct, frozen=True, kw_only=True):
     """Its variables, with the names in what they are bound to."""
     displays: tuple[tuple[str, ...], ...] = ()
     """Lists, rows and mappings that are spelled out in literals, their members in order."""
+    tabled: tuple[frozenset[str], ...] = ()
+    """All literals of each row of the tables that it goes through."""
 
     @property
     def is_live(self) -> bool:
