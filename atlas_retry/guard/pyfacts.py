@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import product
 
-from atlas_retry.guard import pychecks
+from atlas_retry.guard import pychecks, pyraising
 from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.pyinline import (
     Inlined,
@@ -167,8 +167,24 @@ class _Walk:
             self.ended = True
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= imported(node)
+        elif (tried := pyraising.tried(node)) is not None:
+            call, body, handler = tried
+            yield from self._raised(call, body, names, None)
+            if handler.name:
+                names[handler.name] = pyraising.error(call.args[0], body, names)
+            yield from self.block(handler.body, names)
         elif not isinstance(node, ast.Pass):
             yield Fact(text=f"block {_whole(node, names)}")
+
+    def _raised(
+        self, call: ast.Call, body: Sequence[ast.stmt], names: Names, caught: ast.expr | None
+    ) -> Iterator[Fact]:
+        """That an error is raised, and what it says."""
+        yield Fact(text=pyraising.raising(call, body, names))
+        for claim in pyraising.messages(call, body, names):
+            yield from _facts(claim)
+        if isinstance(caught, ast.Name) and call.args:
+            names |= pyraising.bound(caught.id, pyraising.error(call.args[0], body, names))
 
     def _assign(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, names: Names) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -193,8 +209,12 @@ class _Walk:
         if said is not None:
             yield from _facts(resolved(said, names))
         elif last(node.func) in pychecks.RAISES and len(node.args) > 1:
-            called = ast.Call(func=node.args[1], args=node.args[2:], keywords=[])
-            yield Fact(text=_raising(node, [ast.Expr(called)], names))
+            first = 2 if last(node.func).endswith("Regex") else 1
+            called = ast.Call(func=node.args[first], args=node.args[first + 1 :], keywords=[])
+            yield from self._raised(node, [ast.Expr(called)], names, None)
+        elif (raised := _caught(node, names)) is not None:
+            for claim in pyraising.of_pattern(resolved(node.args[0], names), raised):
+                yield from _facts(claim)
         elif last(node.func) not in _QUIET:
             yield Fact(text=f"do {ast.unparse(resolved(node, names))}")
 
@@ -236,8 +256,9 @@ class _Walk:
         for item in node.items:
             call = item.context_expr
             word = last(call.func) if isinstance(call, ast.Call) else ""
-            if isinstance(call, ast.Call) and word in pychecks.RAISES and _is_known(call, names):
-                yield Fact(text=_raising(call, node.body, names))
+            known = word in pychecks.RAISES and isinstance(call, ast.Call)
+            if known and isinstance(call, ast.Call) and pyraising.is_known(call, names):
+                yield from self._raised(call, node.body, names, item.optional_vars)
             elif word != "subTest":
                 quiet = quiet or word == "suppress" or word in self.library.functions
                 yield Fact(text=f"with {ast.unparse(resolved(call, names))}")
@@ -257,19 +278,10 @@ def _whole(node: ast.AST, names: Names) -> str:
     return ast.unparse(Inlined(names).visit(deepcopy(node)))
 
 
-def _is_known(call: ast.Call, names: Names) -> bool:
-    """Whether it is the runner's own `raises`, and none that somebody made."""
-    origin = names.get(call.func.id) if isinstance(call.func, ast.Name) else None
-    return origin is None or ast.unparse(origin).startswith(pychecks.RUNNERS)
-
-
-def _raising(call: ast.Call, body: Sequence[ast.stmt], names: Names) -> str:
-    inside = "; ".join(_whole(part, names) for part in body)
-    kind, *more = [ast.unparse(part) for part in call.args[:1]]
-    told = sorted(ast.unparse(resolved(k.value, names)) for k in call.keywords if k.arg == "match")
-    if last(call.func).endswith("Regex") and len(call.args) > 1:
-        told = [ast.unparse(call.args[1])]
-    return f"raises {kind} in {inside} saying {' '.join([*told, *more])}".strip()
+def _caught(call: ast.Call, names: Names) -> ast.expr | None:
+    """The error whose text `caught.match("...")` speaks of."""
+    of_error = isinstance(call.func, ast.Attribute) and call.func.attr == "match" and call.args
+    return names.get(f"{ast.unparse(call.func.value)}.value") if of_error else None  # type: ignore[attr-defined]
 
 
 def _inner(fixture: Function) -> Function | None:

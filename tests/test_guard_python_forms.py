@@ -1,0 +1,62 @@
+"""Python tests that say the same in another form: of errors, moments, stand-ins and files."""
+
+import pytest
+
+from tests.guardcases import judged
+
+IMPORTS = """\
+import io
+import re
+import unittest
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from unittest.mock import mock_open, patch
+
+import pytest
+from freezegun import freeze_time
+
+from pkg.a import Store, f
+
+
+"""
+CAUGHT = "def test_a():\n    with pytest.raises(ValueError) as caught:\n        f(-1)\n    assert str(caught.value) == 'less: -1'\n"
+MATCHED = "def test_a():\n    with pytest.raises(ValueError, match={}):\n        f(-1)\n"
+OF_UNITTEST = "class TestA(unittest.TestCase):\n    def test_a(self):\n        with self.assertRaises{}:\n            f(-1)\n{}"
+TRIED = "def test_a():\n    try:\n        f(-1)\n    except {} as error:\n        assert str(error) == 'less: -1'\n{}"
+SAME = {
+    "message-matched": (CAUGHT, MATCHED.format("r'^less: -1$'")),
+    "message-escaped": (CAUGHT, MATCHED.format("f\"^{re.escape('less: -1')}$\"")),
+    "message-compared": (MATCHED.format("r'^less: -1$'"), CAUGHT),
+    "message-in-part": (CAUGHT.replace("==", ">=").replace("str(caught.value) >= 'less: -1'", "'less' in str(caught.value)"), MATCHED.format("'less'")),
+    "message-of-unittest": (
+        OF_UNITTEST.format("(ValueError) as caught", "        self.assertEqual(str(caught.exception), 'less')\n"),
+        OF_UNITTEST.format("Regex(ValueError, '^less$')", ""),
+    ),
+    "tried": (TRIED.format("ValueError", "    else:\n        pytest.fail('no error')\n"), MATCHED.format("'^less: -1$'")),
+}  # fmt: skip
+OTHER = {
+    "message-begun": (CAUGHT, MATCHED.format("'^less'")),
+    "message-any": (CAUGHT, MATCHED.format("'^.*$'")),
+    "message-of-choice": (CAUGHT, MATCHED.format("'^(less: -1|.*)$'")),
+    "message-other": (CAUGHT, MATCHED.format("'^less: 1$'")),
+    "kind-wider": (CAUGHT, MATCHED.format("'^less: -1$'").replace("ValueError", "Exception")),
+    "raised-here": (CAUGHT, MATCHED.format("'^less: -1$'").replace("f(-1)", "raise ValueError('less: -1')")),
+    "tried-without-failing": (CAUGHT, TRIED.format("ValueError", "")),
+    "tried-and-caught": (CAUGHT, TRIED.format("Exception", "").replace("f(-1)\n", "f(-1)\n        self.fail()\n")),
+}  # fmt: skip
+
+
+def changed(old: str, new: str) -> tuple[str, ...]:
+    before, after = ({"tests/test_a.py": IMPORTS + text} for text in (old, new))
+    source = {"pkg/__init__.py": "", "pkg/a.py": "class Store: ...\n\n\ndef f(n):\n    return n\n"}
+    return tuple(found.rule for found in judged({**source, **before}, {**source, **after}))
+
+
+@pytest.mark.parametrize(("old", "new"), SAME.values(), ids=SAME)
+def test_the_same_claim_may_have_another_form(old: str, new: str) -> None:
+    assert changed(old, new) == ()
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
+def test_another_form_claims_no_less(old: str, new: str) -> None:
+    assert changed(old, new)
