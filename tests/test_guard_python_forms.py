@@ -23,7 +23,21 @@ CAUGHT = "def test_a():\n    with pytest.raises(ValueError) as caught:\n        
 MATCHED = "def test_a():\n    with pytest.raises(ValueError, match={}):\n        f(-1)\n"
 OF_UNITTEST = "class TestA(unittest.TestCase):\n    def test_a(self):\n        with self.assertRaises{}:\n            f(-1)\n{}"
 TRIED = "def test_a():\n    try:\n        f(-1)\n    except {} as error:\n        assert str(error) == 'less: -1'\n{}"
+EQUAL = "def test_a():\n    assert f(1) == {}\n"
+HANDED = (
+    "def test_a():\n    store = Store(datetime(2024, 5, 6, 9))\n    assert f(store).start == {}\n"
+)
+FROZEN = "@freeze_time('2024-03-04')\ndef test_a():\n    assert f(1) == {}\n"
 SAME = {
+    "moment-stamped": (EQUAL.format("1714953600"), EQUAL.format("datetime(2024, 5, 6, tzinfo=timezone.utc).timestamp()")),
+    "moment-of-stamp": (EQUAL.format("datetime.fromtimestamp(1714953600, tz=timezone.utc)"), EQUAL.format("datetime(2024, 5, 6, tzinfo=timezone.utc)")),
+    "day-parsed": (EQUAL.format("datetime.strptime('2024-05-06', '%Y-%m-%d').date()"), EQUAL.format("date(2024, 5, 6)")),
+    "span": (EQUAL.format("timedelta(seconds=3600)"), EQUAL.format("timedelta(hours=1)")),
+    "moment-handed": (HANDED.format("datetime.fromtimestamp(1714978800)"), HANDED.format("datetime(2024, 5, 6, 9)")),
+    "clock-stopped": (EQUAL.format("f'at {date.today().isoformat()}'"), FROZEN.format("'at 2024-03-04'")),
+    "noise": (EQUAL.format("0.1 + 0.2"), EQUAL.format("pytest.approx(0.3)")),
+    "close": (EQUAL.replace("f(1) == {}", "abs(f(1) - 0.3) < 1e-9"), EQUAL.format("pytest.approx(0.3)")),
+    "closer": (EQUAL.format("pytest.approx(0.3, abs=0.01)"), EQUAL.format("pytest.approx(0.3, abs=0.001)")),
     "message-matched": (CAUGHT, MATCHED.format("r'^less: -1$'")),
     "message-escaped": (CAUGHT, MATCHED.format("f\"^{re.escape('less: -1')}$\"")),
     "message-compared": (MATCHED.format("r'^less: -1$'"), CAUGHT),
@@ -35,6 +49,16 @@ SAME = {
     "tried": (TRIED.format("ValueError", "    else:\n        pytest.fail('no error')\n"), MATCHED.format("'^less: -1$'")),
 }  # fmt: skip
 OTHER = {
+    "moment-later": (EQUAL.format("1714953600"), EQUAL.format("datetime(2024, 5, 7, tzinfo=timezone.utc).timestamp()")),
+    "zone-lost": (EQUAL.format("datetime.fromtimestamp(1714953600, tz=timezone.utc)"), EQUAL.format("datetime(2024, 5, 6)")),
+    "zone-of-machine": (EQUAL.format("1714953600"), EQUAL.format("datetime(2024, 5, 6).timestamp()")),
+    "span-longer": (EQUAL.format("timedelta(seconds=3600)"), EQUAL.format("timedelta(hours=2)")),
+    "moment-not-handed": (HANDED.format("datetime.fromtimestamp(1714978800)"), HANDED.format("datetime(2024, 5, 6, 8)")),
+    "moment-in-no-zone": (HANDED.format("datetime.fromtimestamp(1714979100)"), HANDED.format("datetime(2024, 5, 6, 9)")),
+    "clock-stopped-elsewhere": (EQUAL.format("f'at {date.today().isoformat()}'"), FROZEN.format("'at 2024-03-05'")),
+    "not-noise": (EQUAL.format("0.1 + 0.2"), EQUAL.format("pytest.approx(0.31)")),
+    "far": (EQUAL.replace("f(1) == {}", "abs(f(1) - 0.3) < 1e-9"), EQUAL.format("pytest.approx(0.3, abs=0.1)")),
+    "farther": (EQUAL.format("pytest.approx(0.3, abs=0.01)"), EQUAL.format("pytest.approx(0.3, rel=0.5)")),
     "message-begun": (CAUGHT, MATCHED.format("'^less'")),
     "message-any": (CAUGHT, MATCHED.format("'^.*$'")),
     "message-of-choice": (CAUGHT, MATCHED.format("'^(less: -1|.*)$'")),

@@ -6,6 +6,7 @@ Only what is expected at that very moment is the same claim: `stamp() == str(dat
 
 import ast
 import datetime as dt
+import re
 from collections.abc import Iterable
 from copy import deepcopy
 
@@ -16,6 +17,13 @@ from atlas_retry.guard.pyvalues import UnknownValueError, value
 _NOW = ("datetime.now", "datetime.today", "datetime.utcnow")
 _KINDS = {"date": dt.date, "datetime": dt.datetime}
 _PARTS = frozenset({"year", "month", "day", "hour", "minute", "second"})
+_FROZEN = re.compile(
+    r"with (?:\w+\.)*(?:freeze_time|travel)\('([\d\-T: .+Z]+)'(?:, tick=False)?\)$"
+)
+_DAY = len("2024-03-04")
+_QUARTER = 15 * 60
+_FURTHEST = (-12 * 3600, 14 * 3600)
+"""How far the zones of the world are from UTC, in seconds; all by quarters of an hour."""
 _FAULTS = (TypeError, ValueError, OverflowError)
 
 
@@ -24,25 +32,82 @@ def pinned(fact: Fact, facts: Iterable[Fact]) -> bool:
     said = _equation(fact)
     if said is None:
         return False
-    return any(_is_at_a_moment(said, now) for other in facts if (now := _equation(other)))
+    there = list(facts)
+    now = [equation for other in there if (equation := _equation(other)) is not None]
+    texts = [other.text for other in there if other.is_effect]
+    frozen = [moment for text in texts if (moment := _frozen_at(text)) is not None]
+    return any(
+        _is_at_a_moment(said, one)
+        or _is_local(said, one, texts)
+        or (len(frozen) == 1 and _is_frozen(said, one, frozen[0]))
+        for one in now
+    )
 
 
-def _equation(fact: Fact) -> tuple[ast.Call, ast.expr] | None:
+def _frozen_at(text: str) -> dt.datetime | None:
+    """The moment at which a test stops the clock."""
+    found = _FROZEN.match(text)
+    try:
+        return dt.datetime.fromisoformat(found[1]) if found else None
+    except ValueError:
+        return None
+
+
+def _is_frozen(
+    old: tuple[ast.expr, ast.expr], new: tuple[ast.expr, ast.expr], now: dt.date
+) -> bool:
+    """Whether the same is expected as the stopped clock says."""
+    was = _Moments(now)
+    expected, claimed = _worked_out(old[1], was), _worked_out(new[1], _Moments(now))
+    same = ast.unparse(old[0]) == ast.unparse(new[0])
+    return same and was.found and expected is not None and expected == claimed
+
+
+def _is_local(
+    old: tuple[ast.expr, ast.expr], new: tuple[ast.expr, ast.expr], texts: Iterable[str]
+) -> bool:
+    """Whether a moment that hung on the machine's zone is the one now that the test handed in."""
+    was, is_ = old[1], new[1]
+    if not (isinstance(was, ast.Call) and isinstance(is_, ast.Call) and len(was.args) == 1):
+        return False
+    if ast.unparse(was.func) != "datetime.datetime.fromtimestamp" or was.keywords:
+        return False
+    made, stamp = _Moments(None).moment(is_), was.args[0]
+    if ast.unparse(old[0]) != ast.unparse(new[0]) or not isinstance(made, dt.datetime):
+        return False
+    handed = [ast.unparse(new[0]), *texts]
+    return any(ast.unparse(is_) in text for text in handed) and _is_in_a_zone(stamp, made)
+
+
+def _is_in_a_zone(stamp: ast.expr, made: dt.datetime) -> bool:
+    """Whether the clocks of some zone show a moment at a time stamp."""
+    try:
+        seconds = value(stamp)
+    except UnknownValueError:
+        return False
+    if made.tzinfo is not None or not isinstance(seconds, int | float):
+        return False
+    off = made.replace(tzinfo=dt.UTC).timestamp() - seconds
+    return _FURTHEST[0] <= off <= _FURTHEST[1] and off % _QUARTER == 0
+
+
+def _equation(fact: Fact) -> tuple[ast.expr, ast.expr] | None:
     said = fact.said
-    plain = isinstance(said, ast.Compare) and isinstance(said.ops[0], ast.Eq)
-    if plain and isinstance(said, ast.Compare) and isinstance(said.left, ast.Call):
+    if isinstance(said, ast.Compare) and isinstance(said.ops[0], ast.Eq):
         return said.left, said.comparators[0]
     return None
 
 
-def _is_at_a_moment(old: tuple[ast.Call, ast.expr], new: tuple[ast.Call, ast.expr]) -> bool:
-    handed = _handed(old[0], new[0])
+def _is_at_a_moment(old: tuple[ast.expr, ast.expr], new: tuple[ast.expr, ast.expr]) -> bool:
+    calls = isinstance(old[0], ast.Call) and isinstance(new[0], ast.Call)
+    handed = _handed(old[0], new[0]) if calls else None  # type: ignore[arg-type]
     moment = _Moments(None).moment(handed) if handed is not None else None
     if moment is None:
         return False
     was = _Moments(moment)
     expected, claimed = _worked_out(old[1], was), _worked_out(new[1], _Moments(moment))
-    return was.found and expected is not None and expected == claimed
+    hangs = was.found or moment.isoformat()[:_DAY] in str(expected)
+    return hangs and expected is not None and expected == claimed
 
 
 def _handed(old: ast.Call, new: ast.Call) -> ast.expr | None:

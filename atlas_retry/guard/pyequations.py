@@ -8,6 +8,7 @@ from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.pyclocks import pinned
 from atlas_retry.guard.pyfacts import Fact
 from atlas_retry.guard.pyinline import TooMuchError, is_each, of_each, resolved
+from atlas_retry.guard.pynear import is_near
 from atlas_retry.guard.pyvalues import UnknownValueError, value
 
 Facts = frozenset[Fact]
@@ -31,6 +32,8 @@ class Known(ast.NodeTransformer):
             open_ = fact.text.endswith(" saying")
             return open_ and any(other.text.startswith(narrower) for other in self.facts)
         if self._is_something(fact.said) or pinned(fact, self.facts):
+            return True
+        if is_near(fact.said, (other.said for other in self.facts if other.said is not None)):
             return True
         try:
             return all(_is_true(self._with_members(said)) for said in self._rounds(fact.said))

@@ -55,7 +55,7 @@ def facts_of(test: Function, owner: ast.ClassDef | None, library: Library) -> fr
     for case in _cases(test, library):
         walk = _Walk(library, owner)
         names = {**library.names, **walk.prepared(test), **case}
-        found |= set(walk.block(test.body, names))
+        found |= {*_clocks(test, owner, names), *walk.block(test.body, names)}
     return frozenset(found)
 
 
@@ -212,7 +212,7 @@ class _Walk:
             first = 2 if last(node.func).endswith("Regex") else 1
             called = ast.Call(func=node.args[first], args=node.args[first + 1 :], keywords=[])
             yield from self._raised(node, [ast.Expr(called)], names, None)
-        elif (raised := _caught(node, names)) is not None:
+        elif (raised := pyraising.caught(node, names)) is not None:
             for claim in pyraising.of_pattern(resolved(node.args[0], names), raised):
                 yield from _facts(claim)
         elif last(node.func) not in _QUIET:
@@ -268,6 +268,13 @@ class _Walk:
         yield from () if quiet else inside
 
 
+def _clocks(test: Function, owner: ast.ClassDef | None, names: Names) -> Iterator[Fact]:
+    """The clocks that decorators stop, as if a block stopped them."""
+    for node in (*test.decorator_list, *(owner.decorator_list if owner else ())):
+        if isinstance(node, ast.Call) and last(node.func) in ("freeze_time", "travel"):
+            yield Fact(text=f"with {ast.unparse(resolved(node, names))}")
+
+
 def _facts(said: ast.expr) -> Iterator[Fact]:
     for part in none_of(said) or [said]:
         for claim in claims(part):
@@ -276,12 +283,6 @@ def _facts(said: ast.expr) -> Iterator[Fact]:
 
 def _whole(node: ast.AST, names: Names) -> str:
     return ast.unparse(Inlined(names).visit(deepcopy(node)))
-
-
-def _caught(call: ast.Call, names: Names) -> ast.expr | None:
-    """The error whose text `caught.match("...")` speaks of."""
-    of_error = isinstance(call.func, ast.Attribute) and call.func.attr == "match" and call.args
-    return names.get(f"{ast.unparse(call.func.value)}.value") if of_error else None  # type: ignore[attr-defined]
 
 
 def _inner(fixture: Function) -> Function | None:

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Mapping
 from copy import deepcopy
 
+from atlas_retry.guard import pytimes
 from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.pyvalues import literal
 
@@ -109,7 +110,7 @@ def resolved(node: ast.expr, names: Mapping[str, ast.expr]) -> ast.expr:
 
 
 def _folded(node: ast.expr) -> ast.expr:
-    plain = literal(node)
+    plain = literal(node) or pytimes.spelled(node)
     if plain is not None:
         return plain
     for name, part in ast.iter_fields(node):

@@ -55,6 +55,12 @@ def bound(name: str, raised: ast.expr) -> Names:
     return {f"{name}.value": raised, f"{name}.exception": raised}
 
 
+def caught(call: ast.Call, names: Names) -> ast.expr | None:
+    """The error whose text `caught.match("...")` speaks of."""
+    of_error = isinstance(call.func, ast.Attribute) and call.func.attr == "match" and call.args
+    return names.get(f"{ast.unparse(call.func.value)}.value") if of_error else None  # type: ignore[attr-defined]
+
+
 def error(kind: ast.expr, body: Sequence[ast.stmt], names: Names) -> ast.expr:
     """A name for the error that is raised in a block."""
     return name_for(f"error({_place([ast.unparse(kind)], body, names)})")

@@ -29,12 +29,30 @@ def of_unittest(call: ast.Call) -> ast.expr | None:
     word, told = last(call.func), call.args
     if word in _TWO and len(told) >= _PAIR:
         return ast.Compare(left=told[0], ops=[_TWO[word]()], comparators=[told[1]])
+    if word == "assertAlmostEqual" and len(told) >= _PAIR:
+        return _about(call)
     if word == "assertIsInstance" and len(told) >= _PAIR:
         return _call("isinstance", *told[:2])
     if word == "assertCountEqual" and len(told) >= _PAIR:
         both = [_call("sorted", part) for part in told[:2]]
         return ast.Compare(left=both[0], ops=[ast.Eq()], comparators=[both[1]])
     return _of_one(word, told[0]) if told else None
+
+
+def _about(call: ast.Call) -> ast.expr | None:
+    """`assertAlmostEqual` as what pytest spells `approx`, with the places as a distance."""
+    left, right = call.args[:_PAIR]
+    if isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
+        left, right = right, left
+    off = [ast.keyword(arg="abs", value=k.value) for k in call.keywords if k.arg == "delta"]
+    places = [k.value for k in call.keywords if k.arg == "places"] or call.args[_PAIR : _PAIR + 1]
+    if places:
+        number = places[0].value if isinstance(places[0], ast.Constant) else None
+        if not isinstance(number, int):
+            return None
+        off = [ast.keyword(arg="abs", value=ast.Constant(value=10.0**-number / 2))]
+    about = ast.Call(func=ast.Name(id="pytest.approx", ctx=ast.Load()), args=[right], keywords=off)
+    return ast.Compare(left=left, ops=[ast.Eq()], comparators=[about])
 
 
 def _of_one(word: str, said: ast.expr) -> ast.expr | None:
