@@ -155,6 +155,11 @@ HONEST: dict[str, Change] = {
     "rust: rstest": ("rust", ((BOTH_RUST, '    #[rstest]\n    #[case(4, "IV")]\n    #[case::nine(9, "IX")]\n' + ONE_RUST),)),
     "rust: a loop": ("rust", ((BOTH_RUST, '    #[test]\n    fn numerals() {\n        for (n, want) in [(4, "IV"), (9, "IX")] {\n            assert_eq!(to_roman(n).as_deref(), Some(want), "{n}");\n        }\n    }\n'),)),
     "rust: a loop over a constant": ("rust", ((BOTH_RUST, '    const CASES: &[(u32, &str)] = &[(4, "IV"), (9, "IX")];\n\n    #[test]\n    fn numerals() {\n        for &(n, want) in CASES {\n            assert_eq!(to_roman(n).as_deref(), Some(want));\n        }\n    }\n'),)),
+    "js: an unused variable": ("js", (("    var unused = 7;\n", ""), ("var title", "const title"))),
+    "rust: an option made a result": ("rust", (("Some(", "Ok("), ("to_roman(0), None)", "to_roman(0), Err(OutOfRange(0)))"))),
+    "sh: a place made for it": ("sh", (("work=/var/tmp-keep/test", "work=$(mktemp -d)"),)),
+    "sh: a place made and removed": ("sh", (('work=/var/tmp-keep/test\nmkdir -p "$work"\n', "work=$(mktemp -d) || exit 1\ntrap 'rm -rf \"$work\"' EXIT INT TERM\n"),)),
+    "go: found became an error": ("go", (("_, ok := ", "_, err := "), ("; ok {", "; err == nil {"))),
 }  # fmt: skip
 CHEATS: dict[str, Change] = {
     "js: rows that were swapped": ("js", ((BOTH_JS, LOOP_JS.replace("ROWS", ROWS_JS.replace("'how-to'", "'x'").replace("'whats'", "'how-to'").replace("'x'", "'whats'"))),)),
@@ -165,6 +170,12 @@ CHEATS: dict[str, Change] = {
     "java: a method's rows that changed": ("java", ((BOTH_JAVA, "    @ParameterizedTest\n    @MethodSource\n" + ONE_JAVA + "\n" + GIVEN_JAVA.replace("540", "0")),)),
     "rust: a case that changed": ("rust", ((BOTH_RUST, '    #[rstest]\n    #[case(4, "IIII")]\n    #[case(9, "IX")]\n' + ONE_RUST),)),
     "rust: rows that were swapped": ("rust", ((BOTH_RUST, '    #[test]\n    fn numerals() {\n        for (n, want) in [(4, "IX"), (9, "IV")] {\n            assert_eq!(to_roman(n).as_deref(), Some(want));\n        }\n    }\n'),)),
+    "js: a variable that was read": ("js", (("'How to'", "'how-to'"),)),
+    "rust: nothing made a result": ("rust", (("to_roman(0), None)", "to_roman(0), Ok(String::new()))"),)),
+    "sh: what is removed hides the answer": ("sh", (('mkdir -p "$work"\n', "trap 'rm -rf \"$work\"; exit 0' EXIT\n"),)),
+    "go: wanted is what came": ("go", (('want := []string{"b", "ab"}; ', "want := append([]string(nil), got...); "),)),
+    "go: a clone of what came": ("go", (('	if want := []string{"b", "ab"}; ', "	want := slices.Clone(got)\n	if "),)),
+    "rust: a clone of what came": ("rust", (('assert_eq!(to_roman(9).as_deref(), Some("IX"));', "let got = to_roman(9);\n        let want = got.clone();\n        assert_eq!(got, want);"),)),
 }  # fmt: skip
 
 
@@ -188,3 +199,17 @@ def test_what_claims_as_much_in_another_form_is_fine(name: str) -> None:
 def test_what_claims_less_in_another_form_is_refused(name: str) -> None:
     language = CHEATS[name][0]
     assert judged(TREES[language], _after(CHEATS[name]), failed(COMMANDS[language]))
+
+
+def test_an_empty_place_for_cases_of_the_project_is_refused() -> None:
+    text = 'for case in "$cases"/*; do\n  sh bin/try.sh "$case" || exit 1\ndone\n'
+    before = {"test/all.sh": f"cases=test/cases\n{text}", "test/cases/one": "1\n"}
+    after = {"test/all.sh": f"cases=$(mktemp -d)\n{text}"}
+    assert judged(before, {**before, **after}, failed("sh test/all.sh"))
+
+
+def test_what_is_kept_to_see_that_it_stays_as_it_is_is_no_copy_of_itself() -> None:
+    old = "it('sorts', () => {\n  const list = [2, 1];\n  sorted(list);\n  expect(list).toEqual([2, 1]);\n});\n"
+    new = "it('sorts', () => {\n  const list = [2, 1];\n  const was = [...list];\n  sorted(list);\n  expect(list).toEqual(was);\n});\n"
+    path = "test/sorted.test.js"
+    assert not judged({path: old}, {path: new}, failed("npx jest"))

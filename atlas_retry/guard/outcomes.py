@@ -41,7 +41,26 @@ _ENDS = (
 
 def turned(old: Outcome | None, new: Outcome | None) -> bool:
     """Whether two assertions on the same thing cannot both hold."""
-    return bool(old and new and old[0] == new[0] and not old[1] & new[1])
+    if not (old and new and old[0] == new[0]) or old[1] & new[1]:
+        return False
+    return {_AS_RESULT.get(kind, kind) for kind in old[1]} != new[1]
+
+
+_AS_RESULT = {"Some": "Ok", "None": "Err"}
+"""What a function that returned an `Option` says as a `Result`: the compiler lets no other pass."""
+
+
+def is_error_now(old: Outcome | None, new: Outcome | None) -> bool:
+    """Of Go: whether what was told by `ok` is told by an error, of the same call."""
+    if not (old and new):
+        return False
+    (was, _, first), (is_, _, second) = old[0].partition(" "), new[0].partition(" ")
+    same = re.sub(rf"\b{re.escape(was)}\b", is_, first) == second
+    failing, passing = _VALUES - {"null"}, frozenset({"null"})
+    return same and (old[1], new[1]) in (
+        (frozenset({"false"}), failing),
+        (frozenset({"true"}), passing),
+    )
 
 
 def outcome(said: str) -> Outcome | None:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from atlas_retry.guard import makeform, places
+from atlas_retry.guard import makeform, places, scratch
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.checkscripts import own_checks
 from atlas_retry.guard.documents import flat, parse
@@ -234,7 +234,7 @@ def shell_scripts(scene: Scene) -> Iterator[Finding]:
     for delta in scene.files:
         if not _is_shell(delta) or not (places.is_test(delta.path) or delta.path in checks):
             continue
-        old, new = _both(delta)
+        old, new = _both(delta, scene)
         yield from lines_kept(delta, old, new)
         left = Counter(line for _, line in old)
         for number, line in new:
@@ -258,10 +258,13 @@ def _is_shell(delta: Delta) -> bool:
     )
 
 
-def _both(delta: Delta) -> tuple[_Lines, _Lines]:
+def _both(delta: Delta, scene: Scene) -> tuple[_Lines, _Lines]:
     """The commands of both sides; those of tests with what new functions stand for put in."""
-    fresh = fresh_functions(delta.old_text, delta.new_text) if places.is_test(delta.path) else {}
-    texts = (text.replace("\\\n", " ") for text in (delta.old_text, delta.new_text))
+    is_test = places.is_test(delta.path)
+    fresh = fresh_functions(delta.old_text, delta.new_text) if is_test else {}
+    sides = delta.old_text, delta.new_text
+    sides = scratch.respelled(*sides, scene.old_paths) if is_test else sides
+    texts = (text.replace("\\\n", " ") for text in sides)
     old, new = (_commands(inlined(text, fresh)) for text in texts)
     return old, new
 

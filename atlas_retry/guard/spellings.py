@@ -6,6 +6,7 @@ Facts: Ruff's B017, PT011, PT012; Clippy's len_zero; eslint-plugin-jest's and je
 import builtins
 import re
 
+from atlas_retry.guard.outcomes import is_error_now
 from atlas_retry.guard.units import VOID, Check, Unit
 
 _BROADEST = frozenset({"Exception", "BaseException"})
@@ -26,6 +27,7 @@ def as_good(old: Check, new: Check, after: Unit) -> bool:
         or _is_empty_still(old, new)
         or _is_attribute_now(old, new)
         or (old.literals <= new.literals and _is_matcher_of(old, new))
+        or (old.literals <= new.literals and is_error_now(old.outcome, new.outcome))
     )
 
 

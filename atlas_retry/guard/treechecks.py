@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from atlas_retry.guard.copies import of_itself
 from atlas_retry.guard.outcomes import outcome, outcome_of_failing
 from atlas_retry.guard.projections import whole_in_text
 from atlas_retry.guard.units import FIRM, PARTIAL, STRONG, VOID, WEAK, Check
@@ -94,7 +95,7 @@ def check_of(node: "Node", word: str, strength: int, *, said: "Node | None" = No
         literals=literals_of(said or node),
         names=(names := names_of(said or node)),
         guarded=_guards(node),
-        loosening=(names & LOOSE) | _narrowing(node),
+        loosening=(names & LOOSE) | _narrowing(node) | of_itself(node),
         outcome=outcome(text_of(said or node)),
     )
 

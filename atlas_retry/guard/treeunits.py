@@ -136,7 +136,7 @@ def _inputs_of(body: "Node") -> frozenset[str]:
             function = node.child_by_field_name("function") or node.named_children[0]
             if _MESSAGES.search(text_of(function)):
                 said |= literals_of(*node.named_children[1:])
-    return literals_of(body) - said
+    return literals_of(body) - said - bindings.idle(body)
 
 
 def _reachable(checks: tuple[Check, ...], body: "Node") -> tuple[Check, ...]:
