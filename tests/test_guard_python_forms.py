@@ -28,7 +28,15 @@ HANDED = (
     "def test_a():\n    store = Store(datetime(2024, 5, 6, 9))\n    assert f(store).start == {}\n"
 )
 FROZEN = "@freeze_time('2024-03-04')\ndef test_a():\n    assert f(1) == {}\n"
+OPENED = "def test_a():\n    with patch('builtins.open', mock_open(read_data='a=1')):\n        assert f('x') == {'a': '1'}\n"
+FILED = "def test_a(tmp_path):\n    path = tmp_path / 'x'\n    path.write_text('a=1', encoding='utf-8')\n    assert f(path) == {'a': '1'}\n"
+STREAM = "def test_a():\n    with patch('sys.stdout', new_callable=io.StringIO) as out:\n        f(1)\n    assert out.getvalue() == 'one'\n"
+READ = "def test_a(capsys):\n    f(1)\n    assert capsys.readouterr().out == 'one'\n"
+PATCHED = "def test_a():\n    with patch('pkg.b.get', return_value=2) as get:\n        assert f(1) == 2\n    get.assert_called_once_with(1)\n"
 SAME = {
+    "file-instead-of-mock": (OPENED, FILED),
+    "stream-captured": (STREAM, READ),
+    "patched-where-it-is-looked-up": (PATCHED, PATCHED.replace("pkg.b", "pkg.a")),
     "moment-stamped": (EQUAL.format("1714953600"), EQUAL.format("datetime(2024, 5, 6, tzinfo=timezone.utc).timestamp()")),
     "moment-of-stamp": (EQUAL.format("datetime.fromtimestamp(1714953600, tz=timezone.utc)"), EQUAL.format("datetime(2024, 5, 6, tzinfo=timezone.utc)")),
     "day-parsed": (EQUAL.format("datetime.strptime('2024-05-06', '%Y-%m-%d').date()"), EQUAL.format("date(2024, 5, 6)")),
@@ -49,6 +57,11 @@ SAME = {
     "tried": (TRIED.format("ValueError", "    else:\n        pytest.fail('no error')\n"), MATCHED.format("'^less: -1$'")),
 }  # fmt: skip
 OTHER = {
+    "file-of-other-text": (OPENED, FILED.replace("a=1", "a=2")),
+    "stream-of-other-text": (STREAM, READ.replace("'one'", "'two'")),
+    "patched-with-another-value": (PATCHED, PATCHED.replace("pkg.b", "pkg.a").replace("value=2", "value=3")),
+    "patched-something-else": (PATCHED, PATCHED.replace("pkg.b.get", "pkg.a.f")),
+    "patched-where-nothing-looks": (PATCHED, PATCHED.replace("pkg.b", "pkg.c")),
     "moment-later": (EQUAL.format("1714953600"), EQUAL.format("datetime(2024, 5, 7, tzinfo=timezone.utc).timestamp()")),
     "zone-lost": (EQUAL.format("datetime.fromtimestamp(1714953600, tz=timezone.utc)"), EQUAL.format("datetime(2024, 5, 6)")),
     "zone-of-machine": (EQUAL.format("1714953600"), EQUAL.format("datetime(2024, 5, 6).timestamp()")),
@@ -72,7 +85,12 @@ OTHER = {
 
 def changed(old: str, new: str) -> tuple[str, ...]:
     before, after = ({"tests/test_a.py": IMPORTS + text} for text in (old, new))
-    source = {"pkg/__init__.py": "", "pkg/a.py": "class Store: ...\n\n\ndef f(n):\n    return n\n"}
+    source = {
+        "pkg/b.py": "def get(n):\n    return n\n",
+        "pkg/c.py": "",
+        "pkg/__init__.py": "",
+        "pkg/a.py": "from pkg.b import get\n\n\nclass Store: ...\n\n\ndef f(n):\n    return n\n",
+    }
     return tuple(found.rule for found in judged({**source, **before}, {**source, **after}))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.guard import bindings, pychecks, pymarks, pyrows
+from atlas_retry.guard import bindings, pychecks, pymarks, pypatching, pyrows
 from atlas_retry.guard.fresh import imports, tree_of
 from atlas_retry.guard.pychecks import Scope, literals_in, names_in
 from atlas_retry.guard.pymarks import SKIPS, Function, is_fixture
@@ -177,7 +177,8 @@ def _inputs(node: Function) -> frozenset[str]:
     calls = (p for stmt in node.body for p in ast.walk(stmt) if isinstance(p, ast.Call))
     for part in calls:
         if not names_in(part.func) & (_ENVIRONMENT | _SAID):
-            found |= literals_in(*part.args, *(keyword.value for keyword in part.keywords))
+            told = literals_in(*part.args, *(keyword.value for keyword in part.keywords))
+            found |= told - pypatching.naming(part)
     return frozenset(found)
 
 

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from atlas_retry.guard import jslibraries, jspatches, places, thismodule
+from atlas_retry.guard import jslibraries, jspatches, places, pypatching, thismodule
 from atlas_retry.guard.case import Finding, Scene
 from atlas_retry.guard.fresh import (
     Function,
@@ -32,7 +32,12 @@ def mocks(scene: Scene) -> Iterator[Finding]:
                 continue
             for node in fresh(before, function):
                 target = patched(node, known, own) if isinstance(node, ast.Call) else None
-                if target:
+                was = pypatching.calls(before, lambda call: patched(call, imports(old), own))  # noqa: B023 - used at once
+                if (
+                    isinstance(node, ast.Call)
+                    and target
+                    and not pypatching.was_replaced(node, target, before, was, scene)
+                ):
                     detail = f"`{target}`, which the test is about, is replaced"
                     yield Finding(path=delta.path, line=_line(node), detail=detail)
         for node, target in thismodule.replaced(old, new, known, own, patched):
