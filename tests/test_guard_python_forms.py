@@ -7,7 +7,11 @@ from tests.guardcases import judged
 IMPORTS = """\
 import io
 import re
+import json
+import textwrap
 import unittest
+from dataclasses import replace
+from http import HTTPStatus
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import mock_open, patch
@@ -33,7 +37,20 @@ FILED = "def test_a(tmp_path):\n    path = tmp_path / 'x'\n    path.write_text('
 STREAM = "def test_a():\n    with patch('sys.stdout', new_callable=io.StringIO) as out:\n        f(1)\n    assert out.getvalue() == 'one'\n"
 READ = "def test_a(capsys):\n    f(1)\n    assert capsys.readouterr().out == 'one'\n"
 PATCHED = "def test_a():\n    with patch('pkg.b.get', return_value=2) as get:\n        assert f(1) == 2\n    get.assert_called_once_with(1)\n"
+MEMBERS = "def test_a():\n    got = f(1)\n    assert len(got) == 2\n    assert got[0].name == 'a'\n    assert got[1].name == 'b'\n"
+LISTED = "def test_a():\n    assert [item.name for item in f(1)] == {}\n"
+MATCHES = "class TestA(unittest.TestCase):\n    def test_a(self):\n        self.assertRegex(f(1), r'^a+$')\n"
 SAME = {
+    "members-listed": (MEMBERS, LISTED.format("['a', 'b']")),
+    "status-named": (EQUAL.format("404"), EQUAL.format("HTTPStatus.NOT_FOUND")),
+    "text-indented": (EQUAL.format("'a: 1\\n'"), EQUAL.format("textwrap.dedent('    a: 1\\n')")),
+    "text-made": (EQUAL.format("'[1, 2]'"), EQUAL.format("json.dumps([1, 2])")),
+    "slice": ("def test_a():\n    assert f(1)[0:2] == 'ab'\n", "def test_a():\n    assert f(1)[:2] == 'ab'\n"),
+    "value-replaced": (
+        "def test_a():\n    assert f(Store(price=10, city='x')) == 20\n",
+        "BASE = Store(price=30, city='x')\n\n\ndef test_a():\n    assert f(replace(BASE, price=10)) == 20\n",
+    ),
+    "pattern-searched": (MATCHES, "def test_a():\n    assert re.search(r'^a+$', f(1))\n"),
     "file-instead-of-mock": (OPENED, FILED),
     "stream-captured": (STREAM, READ),
     "patched-where-it-is-looked-up": (PATCHED, PATCHED.replace("pkg.b", "pkg.a")),
@@ -57,6 +74,17 @@ SAME = {
     "tried": (TRIED.format("ValueError", "    else:\n        pytest.fail('no error')\n"), MATCHED.format("'^less: -1$'")),
 }  # fmt: skip
 OTHER = {
+    "members-fewer": (MEMBERS, LISTED.format("['a']")),
+    "members-other": (MEMBERS, LISTED.format("['a', 'c']")),
+    "members-chosen": (MEMBERS, LISTED.format("['a', 'b']").replace("f(1)]", "f(1) if item.name]")),
+    "status-other": (EQUAL.format("404"), EQUAL.format("HTTPStatus.OK")),
+    "text-of-another": (EQUAL.format("'a: 1\\n'"), EQUAL.format("textwrap.dedent('    a: 2\\n')")),
+    "slice-shorter": ("def test_a():\n    assert f(1)[0:2] == 'ab'\n", "def test_a():\n    assert f(1)[:1] == 'ab'\n"),
+    "value-replaced-by-another": (
+        "def test_a():\n    assert f(Store(price=10, city='x')) == 20\n",
+        "BASE = Store(price=30, city='x')\n\n\ndef test_a():\n    assert f(replace(BASE, price=11)) == 20\n",
+    ),
+    "pattern-wider": (MATCHES, "def test_a():\n    assert re.search(r'a', f(1))\n"),
     "file-of-other-text": (OPENED, FILED.replace("a=1", "a=2")),
     "stream-of-other-text": (STREAM, READ.replace("'one'", "'two'")),
     "patched-with-another-value": (PATCHED, PATCHED.replace("pkg.b", "pkg.a").replace("value=2", "value=3")),

@@ -9,6 +9,7 @@ from atlas_retry.guard.pyclocks import pinned
 from atlas_retry.guard.pyfacts import Fact
 from atlas_retry.guard.pyinline import TooMuchError, is_each, of_each, resolved
 from atlas_retry.guard.pynear import is_near
+from atlas_retry.guard.pyspelling import members_of
 from atlas_retry.guard.pyvalues import UnknownValueError, value
 
 Facts = frozenset[Fact]
@@ -19,8 +20,10 @@ class Known(ast.NodeTransformer):
     """Puts for an expression what it is claimed to be equal to, largest expressions first."""
 
     def __init__(self, facts: Facts, fields: Callable[[str], tuple[str, ...]]) -> None:
-        self.facts = facts
-        self.equations = equations(facts)
+        said = [fact.said for fact in facts if fact.said is not None]
+        told = (claim for whole in said for claim in members_of(whole))
+        self.facts = facts | {Fact(text=ast.unparse(claim), said=claim) for claim in told}
+        self.equations = equations(self.facts)
         self.fields = fields
 
     def proves(self, fact: Fact) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Mapping
 from copy import deepcopy
 
-from atlas_retry.guard import pytimes
+from atlas_retry.guard import pyconstants, pytimes
 from atlas_retry.guard.pychecks import last
 from atlas_retry.guard.pyvalues import literal
 
@@ -113,6 +113,7 @@ def _folded(node: ast.expr) -> ast.expr:
     plain = literal(node) or pytimes.spelled(node)
     if plain is not None:
         return plain
+    node = pyconstants.plain(node) or node
     for name, part in ast.iter_fields(node):
         if isinstance(part, ast.expr):
             setattr(node, name, _folded(part))

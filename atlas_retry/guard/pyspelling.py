@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 
 from atlas_retry.guard.pychecks import last
 
@@ -36,6 +37,12 @@ def of_unittest(call: ast.Call) -> ast.expr | None:
     if word == "assertCountEqual" and len(told) >= _PAIR:
         both = [_call("sorted", part) for part in told[:2]]
         return ast.Compare(left=both[0], ops=[ast.Eq()], comparators=[both[1]])
+    if word in ("assertRegex", "assertNotRegex") and len(told) >= _PAIR:
+        search = ast.Attribute(
+            value=ast.Name(id="re", ctx=ast.Load()), attr="search", ctx=ast.Load()
+        )
+        found = ast.Call(func=search, args=[told[1], told[0]], keywords=[])
+        return found if word == "assertRegex" else ast.UnaryOp(op=ast.Not(), operand=found)
     return _of_one(word, told[0]) if told else None
 
 
@@ -130,6 +137,38 @@ def _letter_by_letter(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Iterato
         members = ast.ListComp(elt=inner.elt, generators=inner.generators)
         letters = ast.List(elts=[ast.Constant(value=c) for c in text], ctx=ast.Load())
         yield ast.Compare(left=members, ops=[ast.Eq()], comparators=[letters])
+
+
+def members_of(said: ast.expr) -> Iterator[ast.expr]:
+    """`[x.n for x in y] == [1, 2]` says `len(y) == 2`, `y[0].n == 1` and `y[1].n == 2`, too."""
+    if not isinstance(said, ast.Compare):
+        return
+    left, op, right = said.left, said.ops[0], said.comparators[0]
+    if not (isinstance(left, ast.ListComp) and isinstance(right, ast.List)):
+        return
+    round_ = left.generators[0]
+    plain = isinstance(op, ast.Eq) and isinstance(round_.target, ast.Name) and not round_.ifs
+    if not plain or len(left.generators) > 1:
+        return
+    length = _call("len", round_.iter)
+    count = ast.Constant(value=len(right.elts))
+    yield ast.Compare(left=length, ops=[ast.Eq()], comparators=[count])
+    for number, want in enumerate(right.elts):
+        member = ast.Subscript(value=round_.iter, slice=ast.Constant(value=number), ctx=ast.Load())
+        named = _Named(ast.unparse(round_.target), member)
+        yield ast.Compare(left=named.visit(deepcopy(left.elt)), ops=[ast.Eq()], comparators=[want])
+
+
+class _Named(ast.NodeTransformer):
+    """One name as what it stands for."""
+
+    def __init__(self, name: str, said: ast.expr) -> None:
+        self.name = name
+        self.said = said
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        """What the name stands for, or another name as it is."""
+        return self.said if node.id == self.name else node
 
 
 def _is_known(node: ast.expr) -> bool:
