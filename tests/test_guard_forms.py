@@ -213,3 +213,47 @@ def test_what_is_kept_to_see_that_it_stays_as_it_is_is_no_copy_of_itself() -> No
     new = "it('sorts', () => {\n  const list = [2, 1];\n  const was = [...list];\n  sorted(list);\n  expect(list).toEqual(was);\n});\n"
     path = "test/sorted.test.js"
     assert not judged({path: old}, {path: new}, failed("npx jest"))
+
+
+CART = """describe('cart', () => {
+  it('adds', () => {
+    const cart = new Cart('eur');
+    cart.add('pen', 2);
+    expect(cart.total()).toBe(20);
+  });
+});
+"""
+CALLED_BACK = """it('reads', (done) => {
+  read('a.txt', (err, text) => {
+    expect(err).toBeNull();
+    expect(text).toBe('hi');
+    done();
+  });
+});
+"""
+SPELLED = [
+    ("a.test.js", CART, "describe('cart', () => {\n  let cart;\n  beforeEach(() => {\n    cart = new Cart('eur');\n    cart.add('pen', 2);\n  });\n  it('adds', () => {\n    expect(cart.total()).toBe(20);\n  });\n});\n"),
+    ("a.test.js", CALLED_BACK, "it('reads', async () => {\n  const text = await read('a.txt');\n  expect(text).toBe('hi');\n});\n"),
+    ("a.test.js", "it('a', () => {\n  expect(() => f(1)).toThrow(TypeError);\n});\n", "it('a', () => {\n  assert.throws(() => f(1), TypeError);\n});\n"),
+    ("a.test.js", "it('a', () => {\n  expect(xs.includes('q')).toBe(true);\n});\n", "it('a', () => {\n  expect(xs).toContain('q');\n});\n"),
+    ("a.test.js", "it('a', () => {\n  expect(day(new Date('2024-01-31T00:00:00'))).toBe('31');\n});\n", "it('a', () => {\n  expect(day(new Date('2024-01-31T00:00:00Z'))).toBe('31');\n});\n"),
+    ("test/all.sh", 'if [ "$a" == b ]\nthen\n  exit 1\nfi\n', 'if [ "$a" = b ]; then\n\texit 1\nfi\n'),
+]  # fmt: skip
+LOOSER = [
+    ("a.test.js", CART, CART.replace("'pen'", "'cap'")),
+    ("a.test.js", CALLED_BACK, "it('reads', async () => {\n  const text = await read('a.txt').catch(() => 'hi');\n  expect(text).toBe('hi');\n});\n"),
+    ("a.test.js", "it('a', () => {\n  expect(() => f(1)).toThrow(TypeError);\n});\n", "it('a', () => {\n  assert.throws(() => f(1));\n});\n"),
+    ("a.test.js", "it('a', () => {\n  expect(day(new Date('2024-01-31T00:00:00'))).toBe('31');\n});\n", "it('a', () => {\n  expect(day(new Date('2024-01-30T00:00:00Z'))).toBe('31');\n});\n"),
+    ("test/all.sh", 'if [ "$a" == b ]\nthen\n  exit 1\nfi\n', 'if [ "$a" = c ]; then\n\texit 1\nfi\n'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "old", "new"), SPELLED)
+def test_what_is_spelled_by_another_tool_is_fine(path: str, old: str, new: str) -> None:
+    found = judged({path: old}, {path: new}, failed("npx jest"))
+    assert not found, [v.detail for v in found]
+
+
+@pytest.mark.parametrize(("path", "old", "new"), LOOSER)
+def test_what_is_spelled_alike_and_asks_less_is_refused(path: str, old: str, new: str) -> None:
+    assert judged({path: old}, {path: new}, failed("npx jest"))

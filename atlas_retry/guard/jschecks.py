@@ -86,6 +86,9 @@ def _js_strength(matcher: str, said: str, arguments: str, whole: str) -> int:
     strength = JS_STRENGTH.get(matcher, PARTIAL)
     if matcher == "toHaveAttribute" and "," not in arguments:
         strength = 2
+    if strength == STRONG and re.fullmatch(r"\((.*,)?\s*(true|false)\s*\)", arguments, re.DOTALL):
+        strength = 2 if re.search(r" [<>]=? ", whole) else strength
+        strength = PARTIAL if ".includes(" in whole else strength
     if matcher in ("toThrow", "toThrowError"):
         strength = 2 if arguments == "()" else FIRM
     if re.search(r"\bexpect\.(any|anything)\b", arguments):

@@ -151,7 +151,12 @@ def refined(lost: frozenset[str], gained: frozenset[str]) -> tuple[frozenset[str
 _TOLERANCE = 1e-3
 
 
+_ZONE = re.compile(r"Z|[+-]\d\d:\d\d")
+
+
 def _is_finer(was: str, now: str) -> bool:
+    if re.match(r"\"?\d{4}-\d\d-\d\dT[\d:.]+\"?$", was) and now.startswith(was.rstrip('"')):
+        return bool(_ZONE.fullmatch(now[len(was.rstrip('"')) :].rstrip('"')))
     try:
         old, new = float(was), float(now)
     except ValueError:

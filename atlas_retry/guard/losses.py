@@ -25,7 +25,7 @@ from atlas_retry.guard.likeness import (
     weaker,
 )
 from atlas_retry.guard.pyproof import Proof, proofs
-from atlas_retry.guard.spellings import as_good
+from atlas_retry.guard.spellings import as_good, is_thrown_now
 from atlas_retry.guard.strengthened import takes_in
 from atlas_retry.guard.suites import Suites, pairs_of, suites_of
 from atlas_retry.guard.units import HELPER, VOID, Check, Suite, Unit
@@ -234,7 +234,7 @@ def _of_checks(
     helped = bool(new.helpers - old.helpers)
     for check in open_:
         stronger = next((c for c in left if takes_in(check, c, old, new)), None)
-        if stronger is not None:
+        if stronger is not None or is_thrown_now(check, old, new):
             continue
         if (
             helped

@@ -9,7 +9,7 @@ from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.checkscripts import own_checks
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.executed import check_scripts
-from atlas_retry.guard.shellform import fresh_functions, inlined
+from atlas_retry.guard.shellform import fresh_functions, inlined, plain
 
 _MAKE = re.compile(
     r"(^|/)(GNU)?[Mm]akefile(\.\w+)?$|\.mk$|(^|/)\.?[Jj]ustfile$|(^|/)Taskfile\.ya?ml$"
@@ -272,9 +272,9 @@ def _both(delta: Delta, scene: Scene) -> tuple[_Lines, _Lines]:
 def _commands(lines: _Lines) -> _Lines:
     """Numbered commands; quotes and braces, which linters rewrite, left out."""
     return [
-        (number, " ".join(re.sub(r"[\"'{}`]|\$\(|\)", "", line).split()))
+        (number, plain(" ".join(re.sub(r"[\"'{}`]|\$\(|\)", "", line).split())))
         for number, line in lines
-        if line.strip() and not line.strip().startswith("#")
+        if line.strip() not in ("", "then", "do") and not line.strip().startswith("#")
     ]
 
 

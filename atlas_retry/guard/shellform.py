@@ -78,3 +78,9 @@ def _answers_put_in(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str
         for name in re.findall(r"\b(\w+)=", told):
             known.pop(name, None)
         yield number, told
+
+
+def plain(command: str) -> str:
+    """A command as formatters lay it out, and with the one way of `test` to say equal."""
+    command = re.sub(r"; (then|do)$", "", command)
+    return re.sub(r"^((?:if |while )?\[ [^]]*?) == ", r"\1 = ", command)

@@ -8,6 +8,7 @@ import re
 
 from atlas_retry.guard.outcomes import is_error_now
 from atlas_retry.guard.units import VOID, Check, Unit
+from atlas_retry.guard.words import words
 
 _BROADEST = frozenset({"Exception", "BaseException"})
 _EMPTY = re.compile(r"(?<!\(!)\b\w[\w.()]*\.is_?empty\(|Empty ", re.IGNORECASE)
@@ -15,7 +16,18 @@ _NO_LENGTH = re.compile(
     r"(assert_eq|assertEquals|Equal|if|assert|assertTrue) .*(len|size|length)\b", re.IGNORECASE
 )
 _CALLS = re.compile(r"\.mock\.calls\.length|\.callCount\b")
-_MESSAGE = re.compile(r"\.message\b")
+_MESSAGE = re.compile(r"\.(message|code)")
+_THROWS = re.compile(
+    r"(toThrow(Error)?|toMatchObject) .*\.rejects\.|(throws|rejects) .*(message|code):"
+)
+_THROWN = re.compile(r"\.toThrow(Error)?\((?!\))")
+_NO_ERROR = re.compile(
+    r"(toBeNull|toBeFalsy|toBeUndefined|ifError|isNull|equal|strictEqual|toBe|eql?) "
+)
+_OF_ERRORS = words(
+    "err error e expect assert toBeNull toBeFalsy toBeUndefined ifError isNull equal strictEqual"
+    " toBe eq eql to not exist undefined toThrow toThrowError rejects resolves"
+)
 
 
 def as_good(old: Check, new: Check, after: Unit) -> bool:
@@ -29,6 +41,13 @@ def as_good(old: Check, new: Check, after: Unit) -> bool:
         or (old.literals <= new.literals and _is_matcher_of(old, new))
         or (old.literals <= new.literals and is_error_now(old.outcome, new.outcome))
     )
+
+
+def is_thrown_now(check: Check, old: Unit, new: Unit) -> bool:
+    """Whether a callback was told of no error where the test now waits, and the error is thrown."""
+    speaks = check.names & {"err", "error", "e"} and check.names <= _OF_ERRORS
+    waits = "await" in new.dump and "await" not in old.dump and not check.literals
+    return bool(waits and speaks and _NO_ERROR.match(check.text) and "catch" not in new.dump)
 
 
 def _raises_as_much(old: Check, new: Check, after: Unit) -> bool:
@@ -68,5 +87,7 @@ def _is_attribute_now(old: Check, new: Check) -> bool:
 def _is_matcher_of(old: Check, new: Check) -> bool:
     """A matcher of Jest's own for what was read and compared."""
     counted = _CALLS.search(old.text) and new.text.startswith("toHaveBeenCalledTimes ")
-    thrown = _MESSAGE.search(old.text) and re.match(r"toThrow(Error)? .*\.rejects\.", new.text)
-    return bool(counted or thrown) and ".not." not in new.text
+    thrown = _MESSAGE.search(old.text) and _THROWS.match(new.text)
+    alike = old.text.startswith("toThrow") and new.text.startswith(("throws ", "rejects "))
+    named = old.names - _OF_ERRORS <= new.names and _THROWN.search(old.text)
+    return bool(counted or thrown or (alike and named)) and ".not." not in new.text

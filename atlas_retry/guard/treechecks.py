@@ -128,8 +128,13 @@ def _narrowing(node: "Node") -> frozenset[str]:
     return frozenset()
 
 
+_WHOLE = re.compile(r"(\d[\d_]*?)(?:[lLn]|_?[iu](?:8|16|32|64|128|size))?")
+
+
 def quoted(literal: str) -> str:
-    """Quotes made one."""
+    """Quotes made one; whole numbers without their type and their underscores."""
+    if number := _WHOLE.fullmatch(literal):
+        return number[1].replace("_", "")
     return re.sub(r"^['`](.*)['`]$", r'"\1"', literal, flags=re.DOTALL)
 
 
@@ -218,6 +223,8 @@ def _go_part(condition: "Node", first: "Node | None") -> Check:
         strength = FIRM if re.fullmatch(r"\s*\w*[eE]rr\w* != nil\s*", said) else strength
     elif re.search(r"[<>]", said):
         strength = 2
+    elif re.match(r"\s*!(strings|slices|bytes)\.(Contains|HasPrefix|HasSuffix)\(", said):
+        strength = PARTIAL
     elif "==" in said:
         strength = WEAK
     if re.search(r"&&\s*false|^\s*false\s*$", said):
@@ -255,6 +262,8 @@ def _java(node: "Node") -> Check | None:
         strength = WEAK
     if word == "assertThrows" and any(n.type == "throw_statement" for n in walk(arguments)):
         strength = VOID
+    if word == "isInstanceOf" and "assertThatThrownBy(" in text_of(node):
+        strength = 2 if re.search(r"\b(Throwable|(Runtime)?Exception)\.class", said) else FIRM
     if re.fullmatch(r"\(\s*(true|false|!false)\s*\)", said):
         strength = VOID
     parts = [re.sub(r"\s", "", text_of(a)) for a in arguments.named_children]
@@ -275,6 +284,7 @@ def _rust(node: "Node") -> Check | None:
     strength = _RUST_STRENGTH[word]
     inner = re.sub(r"\s+", " ", text_of(node).split("!", 1)[1].strip()[1:-1])
     if word == "assert":
+        inner = re.sub(r"(is_\w+\(\)) == true$", r"\1", inner)
         strength = STRONG if "==" in inner and "||" not in inner else PARTIAL
         if re.search(r"^true\b|\|\| ?true\b", inner):
             strength = VOID
