@@ -238,6 +238,7 @@ SPELLED = [
     ("a.test.js", "it('a', () => {\n  expect(xs.includes('q')).toBe(true);\n});\n", "it('a', () => {\n  expect(xs).toContain('q');\n});\n"),
     ("a.test.js", "it('a', () => {\n  expect(day(new Date('2024-01-31T00:00:00'))).toBe('31');\n});\n", "it('a', () => {\n  expect(day(new Date('2024-01-31T00:00:00Z'))).toBe('31');\n});\n"),
     ("test/all.sh", 'if [ "$a" == b ]\nthen\n  exit 1\nfi\n', 'if [ "$a" = b ]; then\n\texit 1\nfi\n'),
+    ("a_test.go", 'package a\n\nfunc TestA(t *testing.T) {\n\tgot := F("x")\n\tassert.Len(t, got, 3)\n}\n', 'package a\n\nfunc TestA(t *testing.T) {\n\tgot := F("x")\n\tif len(got) != 3 {\n\t\tt.Errorf("len = %d", len(got))\n\t}\n}\n'),
 ]  # fmt: skip
 LOOSER = [
     ("a.test.js", CART, CART.replace("'pen'", "'cap'")),
@@ -245,6 +246,7 @@ LOOSER = [
     ("a.test.js", "it('a', () => {\n  expect(() => f(1)).toThrow(TypeError);\n});\n", "it('a', () => {\n  assert.throws(() => f(1));\n});\n"),
     ("a.test.js", "it('a', () => {\n  expect(day(new Date('2024-01-31T00:00:00'))).toBe('31');\n});\n", "it('a', () => {\n  expect(day(new Date('2024-01-30T00:00:00Z'))).toBe('31');\n});\n"),
     ("test/all.sh", 'if [ "$a" == b ]\nthen\n  exit 1\nfi\n', 'if [ "$a" = c ]; then\n\texit 1\nfi\n'),
+    ("a_test.go", 'package a\n\nfunc TestA(t *testing.T) {\n\tgot := F("x")\n\tassert.Len(t, got, 3)\n}\n', 'package a\n\nfunc TestA(t *testing.T) {\n\tgot := F("x")\n\tif len(got) > 3 {\n\t\tt.Errorf("len = %d", len(got))\n\t}\n}\n'),
 ]  # fmt: skip
 
 

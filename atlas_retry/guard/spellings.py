@@ -32,7 +32,11 @@ _OF_ERRORS = words(
 
 def as_good(old: Check, new: Check, after: Unit) -> bool:
     """Whether an assertion claims what the earlier one did, in words that share little with it."""
-    if new.strength == VOID or new.guarded > old.guarded or new.loosening - old.loosening:
+    if new.strength == VOID or new.guarded > old.guarded:
+        return False
+    if _is_measured_still(old, new):
+        return True
+    if new.loosening - old.loosening:
         return False
     return (
         _raises_as_much(old, new, after)
@@ -66,6 +70,13 @@ def _is_narrower(was: str, is_: str) -> bool:
     if isinstance(old, type) and isinstance(new, type):
         return issubclass(new, old)
     return was == is_ or was.strip("['\"") in _BROADEST
+
+
+def _is_measured_still(old: Check, new: Check) -> bool:
+    """`assert.Len(t, x, 3)` as `if len(x) != 3`."""
+    spoken = old.names - {"assert", "require", "t", "Len"} <= new.names
+    counted = old.text.startswith("Len ") and re.match(r"if len\([\w.]+\)!=\d+$", new.text)
+    return bool(counted) and spoken and old.literals == new.literals
 
 
 def _is_empty_still(old: Check, new: Check) -> bool:

@@ -123,7 +123,7 @@ def _unit(
 
 _MESSAGES = re.compile(
     r"^(t|b|tb|log|console|fmt)\.|^(panic|println|fail|describe|it|test)$"
-    r"|(^|\.)(setTimeout|assertions|sleep|MkdirAll|mkdirSync|RemoveAll|rmSync|create_dir_all|createDirectories|Sleep|MkdirTemp|TempDir|TempFile|CreateTemp|mkdtempSync)$"
+    r"|(^|\.)(setTimeout|assertions|fail|sleep|MkdirAll|mkdirSync|RemoveAll|rmSync|create_dir_all|createDirectories|Sleep|MkdirTemp|TempDir|TempFile|CreateTemp|mkdtempSync)$"
 )
 """What only speaks to people and to the environment."""
 
