@@ -19,7 +19,7 @@ from unittest.mock import mock_open, patch
 import pytest
 from freezegun import freeze_time
 
-from pkg.a import Store, f
+from pkg.a import Pair, Store, f
 
 
 """
@@ -40,7 +40,10 @@ PATCHED = "def test_a():\n    with patch('pkg.b.get', return_value=2) as get:\n 
 MEMBERS = "def test_a():\n    got = f(1)\n    assert len(got) == 2\n    assert got[0].name == 'a'\n    assert got[1].name == 'b'\n"
 LISTED = "def test_a():\n    assert [item.name for item in f(1)] == {}\n"
 MATCHES = "class TestA(unittest.TestCase):\n    def test_a(self):\n        self.assertRegex(f(1), r'^a+$')\n"
+PAIR = "('a', 1)"
 SAME = {
+    "pair-with-a-name": (EQUAL.format(PAIR), EQUAL.format("Pair('a', 1)")),
+    "mapping-with-a-name": (EQUAL.format("{'key': 'a', 'value': 1}"), EQUAL.format("Pair(key='a', value=1)")),
     "members-listed": (MEMBERS, LISTED.format("['a', 'b']")),
     "status-named": (EQUAL.format("404"), EQUAL.format("HTTPStatus.NOT_FOUND")),
     "text-indented": (EQUAL.format("'a: 1\\n'"), EQUAL.format("textwrap.dedent('    a: 1\\n')")),
@@ -74,6 +77,8 @@ SAME = {
     "tried": (TRIED.format("ValueError", "    else:\n        pytest.fail('no error')\n"), MATCHED.format("'^less: -1$'")),
 }  # fmt: skip
 OTHER = {
+    "pair-of-another": (EQUAL.format(PAIR), EQUAL.format("Pair('a', 2)")),
+    "mapping-turned-round": (EQUAL.format("{'key': 1, 'value': 2}"), EQUAL.format("Pair(key=2, value=1)")),
     "members-fewer": (MEMBERS, LISTED.format("['a']")),
     "members-other": (MEMBERS, LISTED.format("['a', 'c']")),
     "members-chosen": (MEMBERS, LISTED.format("['a', 'b']").replace("f(1)]", "f(1) if item.name]")),
@@ -117,7 +122,7 @@ def changed(old: str, new: str) -> tuple[str, ...]:
         "pkg/b.py": "def get(n):\n    return n\n",
         "pkg/c.py": "",
         "pkg/__init__.py": "",
-        "pkg/a.py": "from pkg.b import get\n\n\nclass Store: ...\n\n\ndef f(n):\n    return n\n",
+        "pkg/a.py": "from pkg.b import get\n\n\nclass Store: ...\n\n\nclass Pair(NamedTuple):\n    key: str\n    value: int\n\n\ndef f(n):\n    return n\n",
     }
     return tuple(found.rule for found in judged({**source, **before}, {**source, **after}))
 

@@ -34,7 +34,7 @@ class Known(ast.NodeTransformer):
             narrower = f"{fact.text} "
             open_ = fact.text.endswith(" saying")
             return open_ and any(other.text.startswith(narrower) for other in self.facts)
-        if self._is_something(fact.said) or pinned(fact, self.facts):
+        if self._is_something(fact.said) or self._is_wrapped(fact.said) or pinned(fact, self.facts):
             return True
         if is_near(fact.said, (other.said for other in self.facts if other.said is not None)):
             return True
@@ -51,6 +51,30 @@ class Known(ast.NodeTransformer):
         begins = ast.unparse(said.left)
         return none and any(
             text.startswith((f"{begins}.", f"{begins}[")) for text in self.equations
+        )
+
+    def _is_wrapped(self, said: ast.expr) -> bool:
+        """Whether `("a", 1)` or `{"n": "a"}` is claimed as the members of an object of a class."""
+        if not (isinstance(said, ast.Compare) and isinstance(said.ops[0], ast.Eq)):
+            return False
+        made, plain = self.equations.get(ast.unparse(said.left)), said.comparators[0]
+        if not isinstance(made, ast.Call):
+            return False
+        fields = self.fields(ast.unparse(made.func).rpartition(".")[2])
+        told = dict(zip(fields, made.args, strict=False))
+        told |= {str(keyword.arg): keyword.value for keyword in made.keywords}
+        has = {name: ast.unparse(member) for name, member in told.items()}
+        if len(has) != len(fields) or not fields:
+            return False
+        if isinstance(plain, ast.Tuple):
+            return [has.get(name) for name in fields] == [*map(ast.unparse, plain.elts)]
+        keys = (
+            [k.value for k in plain.keys if isinstance(k, ast.Constant)]
+            if isinstance(plain, ast.Dict)
+            else []
+        )
+        return isinstance(plain, ast.Dict) and has == dict(
+            zip(keys, map(ast.unparse, plain.values), strict=False)
         )
 
     def _rounds(self, said: ast.expr) -> list[ast.expr]:
