@@ -21,9 +21,6 @@ _FROZEN = re.compile(
     r"with (?:\w+\.)*(?:freeze_time|travel)\('([\d\-T: .+Z]+)'(?:, tick=False)?\)$"
 )
 _DAY = len("2024-03-04")
-_QUARTER = 15 * 60
-_FURTHEST = (-12 * 3600, 14 * 3600)
-"""How far the zones of the world are from UTC, in seconds; all by quarters of an hour."""
 _FAULTS = (TypeError, ValueError, OverflowError)
 
 
@@ -37,9 +34,7 @@ def pinned(fact: Fact, facts: Iterable[Fact]) -> bool:
     texts = [other.text for other in there if other.is_effect]
     frozen = [moment for text in texts if (moment := _frozen_at(text)) is not None]
     return any(
-        _is_at_a_moment(said, one)
-        or _is_local(said, one, texts)
-        or (len(frozen) == 1 and _is_frozen(said, one, frozen[0]))
+        _is_at_a_moment(said, one) or (len(frozen) == 1 and _is_frozen(said, one, frozen[0]))
         for one in now
     )
 
@@ -61,34 +56,6 @@ def _is_frozen(
     expected, claimed = _worked_out(old[1], was), _worked_out(new[1], _Moments(now))
     same = ast.unparse(old[0]) == ast.unparse(new[0])
     return same and was.found and expected is not None and expected == claimed
-
-
-def _is_local(
-    old: tuple[ast.expr, ast.expr], new: tuple[ast.expr, ast.expr], texts: Iterable[str]
-) -> bool:
-    """Whether a moment that hung on the machine's zone is the one now that the test handed in."""
-    was, is_ = old[1], new[1]
-    if not (isinstance(was, ast.Call) and isinstance(is_, ast.Call) and len(was.args) == 1):
-        return False
-    if ast.unparse(was.func) != "datetime.datetime.fromtimestamp" or was.keywords:
-        return False
-    made, stamp = _Moments(None).moment(is_), was.args[0]
-    if ast.unparse(old[0]) != ast.unparse(new[0]) or not isinstance(made, dt.datetime):
-        return False
-    handed = [ast.unparse(new[0]), *texts]
-    return any(ast.unparse(is_) in text for text in handed) and _is_in_a_zone(stamp, made)
-
-
-def _is_in_a_zone(stamp: ast.expr, made: dt.datetime) -> bool:
-    """Whether the clocks of some zone show a moment at a time stamp."""
-    try:
-        seconds = value(stamp)
-    except UnknownValueError:
-        return False
-    if made.tzinfo is not None or not isinstance(seconds, int | float):
-        return False
-    off = made.replace(tzinfo=dt.UTC).timestamp() - seconds
-    return _FURTHEST[0] <= off <= _FURTHEST[1] and off % _QUARTER == 0
 
 
 def _equation(fact: Fact) -> tuple[ast.expr, ast.expr] | None:
