@@ -1,5 +1,6 @@
 """Which ways through a function read a local variable before it has a value."""
 
+import re
 import textwrap
 
 import pytest
@@ -15,6 +16,13 @@ MAY_BE = {
     "deleted": "x = 1\ndel x\nreturn x",
     "only declared": "x: int\nreturn x",
     "assigned after": "print(x)\nx = 1",
+    "imported in one branch": "if a:\n    import x.y\nreturn x.y",
+    "defined in one branch": "if a:\n    def x():\n        pass\nreturn x()",
+    "an exception after its handler": "try:\n    a()\nexcept OSError as x:\n    pass\nreturn x",
+    "captured in one case": "match a:\n    case [x]:\n        pass\nreturn x",
+    "broken out of first": "while True:\n    if a:\n        break\n    x = 1\nreturn x",
+    "the else of a loop that was left": "for i in a:\n    break\nelse:\n    x = 1\nreturn x",
+    "a text at the margin": "y = '''\n\x00z'''\nif a:\n    x = 1\nreturn x",
 }
 IS_NOT = {
     "every branch": "if a:\n    x = 1\nelse:\n    x = 2\nreturn x",
@@ -25,7 +33,14 @@ IS_NOT = {
     "captured": "match a:\n    case {'k': x}:\n        return x",
     "an endless loop": "while True:\n    x = a()\n    if x:\n        break\nreturn x",
     "entered": "with a as x:\n    pass\nreturn x",
+    "found or raised": "while a:\n    x = 1\n    break\nelse:\n    raise a\nreturn x",
+    "the else of a loop": "while a:\n    a = a()\nelse:\n    x = 1\nreturn x",
+    "of a comprehension": "return [x for x in a]",
+    "of a lambda": "f = lambda x: x\nx = 1",
+    "of the module": "global x\nx += 1",
     "not its own": "return x",
+    "too deep": "x = 1\nif a:\n    pass" + "\nelif a:\n    x = 2" * 1_000 + "\nreturn x",
+    "too long": f"x = {'not ' * 10_000}a",
     "does not parse": "return x x",
 }
 
@@ -45,5 +60,6 @@ def test_a_parameter_always_has_a_value() -> None:
 
 
 def _function(body: str) -> str:
-    """A method as it stands in its class: indented."""
-    return textwrap.indent(f"def f(self, a):\n{textwrap.indent(body, '    ')}\n", "    ")
+    """A method as it stands in its class: indented, but for what `\\0` stands before."""
+    whole = textwrap.indent(f"def f(self, a):\n{textwrap.indent(body, '    ')}\n", "    ")
+    return re.sub(r" *\0", "", whole)
