@@ -1,9 +1,13 @@
 """Which definitions the complaints of linters and type checkers lead to."""
 
+import time
+
 import pytest
 
-from atlas_retry.model import Kind
+from atlas_retry.model import Diagnostic, Kind
 from atlas_retry.prompt.candidates import candidates
+from atlas_retry.prompt.complaints import named_at_fault
+from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.project import Project
 from tests.briefs import failed
 
@@ -63,6 +67,17 @@ def test_a_complaint_leads_to_what_it_may_be_about(complaint: str, lead: str) ->
 
 def test_a_method_that_a_class_lacks_is_not_looked_for_in_other_classes() -> None:
     assert "a.py:30" not in _led_to('a.py:35: error: "Box" has no attribute "join"  [attr-defined]')
+
+
+@pytest.mark.parametrize(
+    "told", ['"' + "a" * 60_000, '"a[' * 60_000], ids=["a quote without end", "many brackets"]
+)
+def test_a_message_without_end_is_read_in_no_time(told: str) -> None:
+    complaint = Diagnostic(tool="x", message=f"undefined {told}", path="a.py")
+    graph = Graph(Project({"a.py": SOURCE}.get, lambda: ("a.py",)), ("a.py",))
+    started_s = time.process_time()
+    assert named_at_fault((complaint,), graph) == ()
+    assert time.process_time() - started_s < 3
 
 
 def _led_to(complaint: str) -> set[str]:

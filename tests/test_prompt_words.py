@@ -1,5 +1,7 @@
 """What the names, arguments and values of failing tests say about the code behind them."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
@@ -124,3 +126,33 @@ def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:
     brief = replace(brief_of(result, files=files), budget_chars=8_000)
     ranking = [entry.split()[1] for entry in compose(brief).ranking]
     assert ranking.index("joining") < ranking.index("sorting")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\n" * 20_000, "got " * 5_000, "expected<" * 2_000],
+    ids=["empty lines", "got without want", "expected without but"],
+)
+def test_long_texts_without_compared_values_are_read_in_no_time(text: str) -> None:
+    failure = FailingTest(
+        diagnostic=Diagnostic(tool="x", message="", text=text), spot=None, line=None, frames=()
+    )
+    started_s = time.process_time()
+    assert differing((failure,) * 60, Graph(Project(lambda _path: None, tuple), ())) == {}
+    assert time.process_time() - started_s < 10
+
+
+DEEP = {
+    "a chain of elif": "    if a:\n        return 1\n" + "    elif a:\n        return 1\n" * 600,
+    "a chain of calls": f"    return route(a){'.add(a)' * 600}\n",
+    "a chain of operators": f"    return ({' + '.join(['a'] * 900)}).total\n",
+}
+
+
+@pytest.mark.parametrize("body", DEEP.values(), ids=DEEP)
+def test_code_that_is_nested_too_deeply_to_be_analysed_is_shown_all_the_same(body: str) -> None:
+    files = FILES | {"store.py": STORE.replace("    return route(data, options)\n", body)}
+    log = LOG.format(name="test_plain", line="assert entry(['a'])", number=5, error="assert 1 == 2")
+    project = Project(lambda path: files[path].encode(), lambda: files)
+    found = candidates((failed("pytest -q", log),), project, (), {})
+    assert "entry" in {c.passage.symbol for c in found}

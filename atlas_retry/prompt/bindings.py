@@ -90,6 +90,30 @@ def parsed(text: str) -> ast.expr | None:
         return None
 
 
+def root_of(expr: ast.expr) -> str:
+    """The name that `name.attribute`, `name(...).attribute` and the like start with, or nothing.
+
+    Goes down by itself: generated code has chains of more calls than `ast.unparse` can follow.
+    """
+    around: ast.expr | None = None
+    while isinstance(expr, (ast.Attribute, ast.Call, ast.Subscript)):
+        around = expr
+        expr = expr.func if isinstance(expr, ast.Call) else expr.value
+    is_item = isinstance(around, ast.Subscript)
+    return expr.id if isinstance(expr, ast.Name) and not is_item else ""
+
+
+def last_of(expr: ast.expr) -> str:
+    """The last part of a dotted name, which may stand in quotes; nothing for what is no name."""
+    match expr:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Constant(value=str(name)):
+            return name.rpartition(".")[2]
+        case _:
+            return ""
+
+
 def limited(values: Iterator[Value] | list[Value]) -> Values:
     """The first few of the values: more would say nothing."""
     return frozenset(list(dict.fromkeys(values))[:MAX_VALUES])

@@ -20,12 +20,12 @@ MAX_FAMILY_CHARS = 2_000
 NAMED, CLOSE, ON_THE_LINE, SETS_IT, SAME_NAME = 0.6, 0.5, 0.25, 0.8, 0.5
 
 _QUOTED = re.compile(
-    r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]*\]\*?|\*)?[`\"'\u2019\u201d»]"
+    r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]{0,500}\]\*?|\*)?[`\"'\u2019\u201d»]"
 )
 _PARTICULARS = re.compile(r"\"[^\"]*\"|`[^`]*`|'[^']*'|\u2018.*?\u2019|\u201c.*?\u201d|\d+")
 _OF_CLASS = re.compile(
     r"(?:of|class|for class|supertype|type|in) [`\"'\u2018\u201c]([\w.]+)"
-    r"|[`\"']([\w.]+)[^`\"']*[`\"'] has no"
+    r"|[`\"']([\w.]++)[^`\"']*+[`\"'] has no"
 )
 _RUN_TIME = re.compile(
     r"undefined|not defined|unbound|syntax|cannot (find|access)|no attribute|no member"

@@ -17,10 +17,10 @@ _COMPARED = tuple(
     for pattern in (
         r"^E\s+(?:\w+: )?assert (.*?) (?:==|!=|in|not in|is) (.*)$",
         r"^AssertionError: (.*?) (?:!=|not found in|is not) (.*)$",
-        r"^\s*Expected: (.*)\n\s*Received: (.*)$",
-        r"^\s*left: (.*)\n\s*right: (.*)$",
-        r"\bgot:? (.*?)[,;] want:? (.*)$",
-        r"\bexpected:? ?<(.*?)> but was:? ?<(.*?)>",
+        r"^[ \t]*Expected: (.*)\n\s*Received: (.*)$",
+        r"^[ \t]*left: (.*)\n\s*right: (.*)$",
+        r"\bgot:? (.{0,1000}?)[,;] want:? (.*)$",
+        r"\bexpected:? ?<(.{0,1000}?)> but was:? ?<(.*?)>",
     )
 )
 """Two values as pytest, unittest, Jest, Rust, Go by custom and JUnit put them side by side."""

@@ -11,12 +11,15 @@ from atlas_retry.prompt.bindings import (
     NOTHING,
     Assigned,
     Form,
+    Function,
     Value,
     Values,
     binding,
+    last_of,
     limited,
     parsed,
     parts,
+    root_of,
 )
 from atlas_retry.prompt.failing import fixture
 from atlas_retry.prompt.graph import Graph, Spot
@@ -24,6 +27,7 @@ from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.special import implied
 from atlas_retry.syntax import ScopeKind
 
+_READ_AS_VALUE = frozenset({"property", "cached_property", "lazy"})
 MAX_DEPTH = 7
 SURE_DEPTH = 3
 """What was inferred deeper may have been cut short and is not remembered."""
@@ -147,26 +151,22 @@ class Inference:
                 found += self._as_value(member, owner, depth)
             found += self._attribute_of(owner.spot, name, depth)
         if not owners:
-            dotted = ast.unparse(value)
-            found += (Value(s, Form.ITSELF) for s in self.graph.through(spot.path, dotted, name))
+            named = self._through(spot.path, value, name)
+            found += (Value(one, Form.ITSELF) for one in named)
         return limited(found)
 
     def _as_value(self, member: Spot, owner: Value, depth: int) -> Values:
         if member.scope.kind is ScopeKind.VARIABLE:
             return NOTHING
         node = self.node(member)
-        if (
-            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-            and owner.form is Form.INSTANCE
-        ):
-            named = {ast.unparse(d).rpartition(".")[2] for d in node.decorator_list}
-            if named & {"property", "cached_property", "lazy"}:
-                return self.returned(member, depth)
+        named = node.decorator_list if isinstance(node, Function) else ()
+        if owner.form is Form.INSTANCE and any(last_of(one) in _READ_AS_VALUE for one in named):
+            return self.returned(member, depth)
         return frozenset({Value(member, Form.ITSELF)})
 
     def _named(self, name: str, spot: Spot, depth: int) -> Values:
         node = self.node(spot)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, Function):
             if node.args.args and name == node.args.args[0].arg and name in ("self", "cls"):
                 owner = self._owner(spot)
                 form = Form.ITSELF if name == "cls" else Form.INSTANCE
@@ -229,28 +229,32 @@ class Inference:
                 inner = parsed(node.value)
                 found += self._annotated(inner, path, depth + 1) if inner and depth < 9 else ()  # noqa: PLR2004 - strings in strings
             elif isinstance(node, (ast.Name, ast.Attribute)):
-                name = ast.unparse(node)
-                for value in self._class_named(name, path):
-                    found.append(Value(value, Form.INSTANCE))
+                found += (Value(one, Form.INSTANCE) for one in self._classes_named(node, path))
         return limited(found)
 
-    def _class_named(self, name: str, path: str) -> list[Spot]:
-        first, _, last = name.rpartition(".")
-        spots = self.graph.through(path, first, last) if first else self.graph.bare(path, last)
+    def _classes_named(self, expr: ast.Name | ast.Attribute, path: str) -> list[Spot]:
+        if isinstance(expr, ast.Name):
+            spots = self.graph.bare(path, expr.id)
+        else:
+            spots = self._through(path, expr.value, expr.attr)
         return [spot for spot in spots if spot.scope.kind is ScopeKind.CLASS]
+
+    def _through(self, path: str, receiver: ast.expr, name: str) -> list[Spot]:
+        first = root_of(receiver)
+        return self.graph.through(path, first, name) if first else []
 
     def returned(self, spot: Spot, depth: int = 0) -> Values:
         """The classes of what a function returns or yields."""
         if spot in self._returned:
             return self._returned[spot]
         node = self.node(spot)
-        if depth > MAX_DEPTH or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if depth > MAX_DEPTH or not isinstance(node, Function):
             return NOTHING
         self._returned[spot] = NOTHING
         found: list[Value] = []
         if node.returns is not None:
             found += self._annotated(node.returns, spot.path, depth)
-            if ast.unparse(node.returns).strip("'\"").rpartition(".")[2] == "Self":
+            if last_of(node.returns) == "Self":
                 owner = self._owner(spot)
                 found += [Value(owner, Form.INSTANCE)] if owner else []
         for part in parts(node) if not found else ():
@@ -262,7 +266,7 @@ class Inference:
     def _assignments(self, spot: Spot) -> dict[str, list[Assigned]]:
         node = self.node(spot)
         found: dict[str, list[Assigned]] = defaultdict(list)
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if not isinstance(node, Function):
             return found
         for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
             if argument.annotation is not None:

@@ -4,6 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterable
 
+from atlas_retry.prompt.bindings import Function
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.inference import Inference
 from atlas_retry.prompt.project import is_test_path
@@ -17,8 +18,16 @@ def oddities(spots: Iterable[Spot], known: Inference) -> dict[Spot, tuple[Slip, 
     for spot in spots:
         node = None if is_test_path(spot.path) else known.node(spot)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            found[spot] = tuple(slips(node, used, shared))
+            found[spot] = _slips(node, used, shared)
     return {spot: told for spot, told in found.items() if told}
+
+
+def _slips(function: Function, used: frozenset[str], shared: frozenset[str]) -> tuple[Slip, ...]:
+    """None of a function that is too deep to be walked: every `elif` lies in the one before."""
+    try:
+        return tuple(slips(function, used, shared))
+    except RecursionError:
+        return ()
 
 
 def _used(graph: Graph) -> frozenset[str]:

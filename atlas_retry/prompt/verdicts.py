@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.signs import Shares, functions
@@ -15,6 +16,8 @@ _CALL = re.compile(r"\b(?:(\w+)\.)?(\w+)\(\) (?:missing|takes|got)\b")
 _BUILDERS = frozenset({"__init__", "__new__", "__post_init__", "__getattr__", "__init_subclass__"})
 _NONE = re.compile(r"NoneType|\bNone\b (?:==|!=|is)|assert None|== None|is None|, None\b")
 _RETURN = re.compile(r"^[ \t]+return\b(.*)$", re.MULTILINE)
+MAX_NAMES = 40
+"""Names of one kind in the messages; more say little more."""
 FADE = 0.3
 """How much less each of many functions that fit a message is blamed."""
 
@@ -28,16 +31,21 @@ def blamed(told: str, graph: Graph) -> Shares:
 
 
 def _blamed(told: str, graph: Graph) -> Iterator[tuple[Spot, float]]:
-    for owner, name in dict.fromkeys(_LACKS.findall(told)):
+    for owner, name in _told(_LACKS, told):
         yield from ((spot, 1.0) for spot in _without(owner, name, graph))
-    for name in dict.fromkeys(_UNKNOWN.findall(told)):
+    for name in _told(_UNKNOWN, told):
         reading = re.compile(rf"(?<![\w.'\"]){name}\b(?!['\"])(?!\s*=[^=])")
         found = [s for s in functions(graph) if reading.search(graph.body(s))]
         yield from _shared([s for s in found if not graph.bare(s.path, name)])
-    for owner, name in dict.fromkeys(_CALL.findall(told)):
+    for owner, name in _told(_CALL, told):
         for spot in graph.by_name.get(name, ()):
             if spot.scope.kind is ScopeKind.FUNCTION and (spot.scope.owner or "").endswith(owner):
                 yield spot, 1.0
+
+
+def _told(pattern: re.Pattern[str], told: str) -> list[Any]:
+    """What a pattern finds, each once."""
+    return list(dict.fromkeys(pattern.findall(told)))[:MAX_NAMES]
 
 
 def _shared(found: list[Spot]) -> Iterator[tuple[Spot, float]]:
@@ -58,12 +66,16 @@ def _without(owner: str, name: str, graph: Graph) -> Iterator[Spot]:
 
 def unbound(told: str, graph: Graph) -> frozenset[Spot]:
     """Functions that may read the local variable that a message says has no value yet."""
-    names = tuple(dict.fromkeys(_UNBOUND.findall(told)))
+    names = _told(_UNBOUND, told)
     return frozenset(
         spot
-        for spot in functions(graph)
-        if any(name in graph.body(spot) for name in names) and spot.path.endswith(".py")
-        if any(may_be_unbound(graph.body(spot), name) for name in names)
+        for spot in (functions(graph) if names else ())
+        if spot.path.endswith(".py")
+        and any(
+            name in body and may_be_unbound(body, name)
+            for body in (graph.body(spot),)
+            for name in names
+        )
     )
 
 
