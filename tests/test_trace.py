@@ -1,5 +1,6 @@
 """A real Python project whose fault no reading of the source leads to."""
 
+import ast
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry import trace
 from atlas_retry.briefing import traced_brief
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gate_plan import Plan
@@ -15,7 +17,7 @@ from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.settings import ContextSettings, Settings
 from atlas_retry.site import Site
-from atlas_retry.trace import Seen, ranked, traced
+from atlas_retry.trace import GIVEN, Seen, ranked, traced
 from tests.projects import Project
 
 PROJECT: Mapping[str, str] = {
@@ -41,6 +43,7 @@ PROJECT: Mapping[str, str] = {
         "def test_c():\n    assert price('c', 4) == 8\n"
     ),
 }
+GENERIC_SINCE_3_9 = {"Callable", "Counter", "dict", "frozenset", "list", "set", "tuple"}
 GATE = Gate(name="test", kind=Kind.TEST, run=f"{sys.executable} -m pytest -q")
 UNITTEST = (
     "import unittest\n\nfrom shop.engine import price\n\n\n"
@@ -120,6 +123,68 @@ def test_tests_of_unittest_are_followed_too(plan: Plan) -> None:
     assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
 
 
+def test_a_sitecustomize_of_the_project_runs_while_unittest_is_traced(plan: Plan) -> None:
+    (plan.root / "sitecustomize.py").write_text("import sys\n\nsys.asked_for = 'b'\n")
+    _halved_is_found(UNITTEST.replace("price('b'", "price(__import__('sys').asked_for"), plan)
+
+
+def test_a_test_of_a_test_runner_is_traced_with_the_tests_that_it_runs(plan: Plan) -> None:
+    inner = "unittest.FunctionTestCase(lambda: price('b', 4)).run(unittest.TestResult())"
+    told = UNITTEST.replace("price('b', 4), 2", f"{inner} or 1, 2")
+    _halved_is_found(told, plan)
+
+
+def _halved_is_found(tests: str, plan: Plan) -> None:
+    (plan.root / "test_shop.py").write_text(tests)
+    gate = replace(GATE, run=f"{sys.executable} -m unittest -q")
+    here = replace(plan, environ={**plan.environ, "PYTHONPATH": str(plan.root)})
+    found = traced(_failed(gate, here), (gate,), here)
+    assert "halved" in {one.frame.function for one in found if one.suspicion == 1.0}
+
+
+def test_tests_of_unittest_that_the_same_gate_gives_to_pytest_run_as_ever(plan: Plan) -> None:
+    (plan.root / "test_shop.py").write_text(UNITTEST)
+    run_by_both = (
+        f"{sys.executable} -m unittest -q; {sys.executable} -m pytest -q > seen.txt; false"
+    )
+    gate = replace(GATE, run=run_by_both)
+    traced(_failed(gate, plan), (gate,), plan)
+    assert "1 failed, 2 passed" in (plan.root / "seen.txt").read_text()
+
+
+@pytest.mark.parametrize("module", sorted({m for given in GIVEN.values() for m in given}))
+def test_an_older_python_can_read_what_it_is_given(module: str) -> None:
+    tree = ast.parse(
+        Path(trace.__file__).with_name(f"{module}.py").read_text(), feature_version=(3, 7)
+    )
+    own = ast.Module([one for one in tree.body if not isinstance(one, ast.If)], [])
+    hints = {id(part) for node in ast.walk(own) for hint in _hints(node) for part in ast.walk(hint)}
+    generic = [
+        ast.unparse(node)
+        for node in ast.walk(own)
+        if isinstance(node, ast.Subscript) and id(node) not in hints
+        if isinstance(node.value, ast.Name) and node.value.id in GENERIC_SINCE_3_9
+    ]
+    assert generic == []
+    assert "annotations" in ast.unparse(own).partition("import")[2].splitlines()[0]
+
+
+def _hints(node: ast.AST) -> list[ast.expr]:
+    told = (getattr(node, "annotation", None), getattr(node, "returns", None))
+    return [hint for hint in told if isinstance(hint, ast.expr)]
+
+
+def test_functions_that_are_written_alike_are_told_apart(plan: Plan) -> None:
+    for name in "ab":
+        (plan.root / f"{name}.py").write_text("def halved(value):\n    return value // 3\n")
+    (plan.root / "test_shop.py").write_text(
+        "import a\nimport b\n\n\ndef test_a():\n    assert a.halved(3) == 1\n\n\n"
+        "def test_b():\n    assert b.halved(4) == 2\n"
+    )
+    found = traced(_failed(GATE, plan), (GATE,), plan)
+    assert [one.frame.path for one in found] == ["b.py", "test_shop.py"]
+
+
 def test_the_agent_is_told_what_the_failing_test_ran_where_the_configuration_asks_for_it(
     project: Project,
 ) -> None:
@@ -174,6 +239,13 @@ def test_a_trace_writes_nothing_into_the_workspace(plan: Plan) -> None:
 def test_a_trace_that_cannot_be_had_is_empty(plan: Plan, command: str) -> None:
     gate = replace(GATE, run=command, timeout_s=0.5)
     assert traced(_failed(GATE, plan), (gate,), plan) == ()
+
+
+def test_a_folder_whose_name_is_no_text_is_not_traced(plan: Plan) -> None:
+    odd = plan.root.with_name("w\udcff")
+    plan.root.rename(odd)
+    here = replace(plan, root=odd)
+    assert traced(_failed(GATE, here), (GATE,), here) == ()
 
 
 def test_failures_of_other_tools_are_not_run_again(plan: Plan) -> None:

@@ -93,7 +93,7 @@ def _seen(gate: Gate, asked: _Asked, plan: Plan) -> list[Seen]:
         )
         told = sorted(folder.glob("seen-*.json"))
         return [msgspec.json.decode(one.read_bytes(), type=Seen) for one in told]
-    except (OSError, msgspec.DecodeError):
+    except (OSError, UnicodeError, msgspec.DecodeError):
         return []
 
 

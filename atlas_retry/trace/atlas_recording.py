@@ -5,6 +5,8 @@ it has to look at stands in the file that `ATLAS_TRACE` names; what it has seen 
 file.
 """
 
+from __future__ import annotations  # the project's Python may be an older one
+
 import json
 import os
 import sys
@@ -13,8 +15,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    Place = tuple[str, int, str, int]
+    """Path below the root, first line of the function, its name, line."""
 
 MAX_PASSING = 80
 """More say little more."""
@@ -24,32 +30,32 @@ _REQUEST = json.loads(_ASKED.read_text(encoding="utf-8"))
 _ROOT = os.path.realpath(_REQUEST["root"]) + os.sep
 FAILING: frozenset[str] = frozenset(_REQUEST["failing"])
 
-Place = tuple[CodeType, int]
-
 
 class Recorder:
     """What one process saw: how many tests of each kind ran a line."""
 
     def __init__(self) -> None:
+        self.is_watching = False
         self.present: set[Place] = set()
         self.failed: set[str] = set()
-        self.counted = {True: Counter[Place](), False: Counter[Place]()}
-        self.tests = Counter[bool]()
-        self._own: dict[str, bool] = {}
+        self.counted: dict[bool, Counter[Place]] = {True: Counter(), False: Counter()}
+        self.tests: Counter[bool] = Counter()
+        self._paths: dict[str, str] = {}
 
     def enter(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401 - what sys.settrace wants
         name = frame.f_code.co_filename
-        if name not in self._own:
+        if name not in self._paths:
             path = "" if name.startswith("<") else os.path.realpath(name)
-            self._own[name] = path.startswith(_ROOT) and "site-packages" not in path
-        if not self._own[name]:
-            return None
-        self.present.add((frame.f_code, frame.f_lineno))
-        return self.step
+            is_own = path.startswith(_ROOT) and "site-packages" not in path
+            self._paths[name] = path[len(_ROOT) :] if is_own else ""
+        return self.step(frame, "line", None) if self._paths[name] else None
 
     def step(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401 - what sys.settrace wants
         if event == "line":
-            self.present.add((frame.f_code, frame.f_lineno))
+            # functions that are written alike in two files are equal as code objects
+            code = frame.f_code
+            path = self._paths[code.co_filename]
+            self.present.add((path, code.co_firstlineno, code.co_name, frame.f_lineno))
         return self.step
 
     def count(self, test: str) -> None:
@@ -62,17 +68,7 @@ class Recorder:
         return {
             "failed": self.tests[True],
             "passed": self.tests[False],
-            "lines": [
-                [
-                    os.path.realpath(code.co_filename)[len(_ROOT) :],
-                    code.co_firstlineno,
-                    code.co_name,
-                    line,
-                    count,
-                    passing[(code, line)],
-                ]
-                for (code, line), count in failing.items()
-            ],
+            "lines": [[*place, count, passing[place]] for place, count in failing.items()],
         }
 
     @contextmanager
@@ -80,11 +76,13 @@ class Recorder:
         """One test and the threads that it starts."""
         before = sys.gettrace()
         self.present = set()
+        self.is_watching = True
         threading.settrace(self.enter)
         sys.settrace(self.enter)
         try:
             yield
         finally:
+            self.is_watching = False
             sys.settrace(before)
             threading.settrace(before)
 

@@ -4,6 +4,8 @@ It runs in the project's own Python and is given to it as a copy, beside the rec
 standard library and pytest only.
 """
 
+from __future__ import annotations  # the project's Python may be an older one
+
 from collections.abc import Generator
 
 import pytest
