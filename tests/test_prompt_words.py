@@ -9,7 +9,7 @@ from atlas_retry.model import Diagnostic, Kind
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.candidates import candidates
 from atlas_retry.prompt.differences import differing
-from atlas_retry.prompt.failing import FailingTest
+from atlas_retry.prompt.failing import FailingTest, locate, passing
 from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.project import Project
 from tests.briefs import brief_of, failed
@@ -126,6 +126,16 @@ def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:
     brief = replace(brief_of(result, files=files), budget_chars=8_000)
     ranking = [entry.split()[1] for entry in compose(brief).ranking]
     assert ranking.index("joining") < ranking.index("sorting")
+
+
+def test_the_same_tests_are_taken_for_passing_ones_every_time() -> None:
+    names = [f"tests/test_{letter}.py" for letter in "hgfedcba"]
+    text = "".join(f"def test_{n}():\n    entry({n})\n\n\n" for n in range(20))
+    project = Project(lambda _path: text.encode(), lambda: names)
+    graph = Graph(project, names)
+    failures = [Diagnostic(tool="pytest", message="", test_id=f"{name}::test_0") for name in names]
+    passed = passing([locate(failure, project, graph) for failure in failures], graph)
+    assert list(dict.fromkeys(spot.path for spot in passed)) == names
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
 
 def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:
     """The other tests in the files of the failed ones: they ran, and did not complain."""
-    broken = {test.spot for test in failed if test.spot}
+    broken = tuple(dict.fromkeys(test.spot for test in failed if test.spot))
     names = {spot.scope.qualified_name for spot in broken}
     found = tuple(
         Spot(path, scope)
