@@ -24,6 +24,7 @@ from atlas_retry.guard.likeness import (
     unformed,
     weaker,
 )
+from atlas_retry.guard.members import as_followed
 from atlas_retry.guard.pyproof import Proof, proofs
 from atlas_retry.guard.spellings import as_good, is_thrown_now
 from atlas_retry.guard.strengthened import takes_in
@@ -265,6 +266,7 @@ def _is_held_elsewhere(check: Check, old: Unit, new: Unit, growing: Sequence[Uni
 
 def _difference(old: Check, new: Check, after: Unit, scene: Scene) -> tuple[Loss, str] | None:
     """How the successor of an assertion falls short of it."""
+    new = as_followed(old, new, scene)
     if as_good(old, new, after):
         return None
     if why := weaker(old, new):
