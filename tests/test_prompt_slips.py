@@ -7,7 +7,7 @@ import pytest
 from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.slips import slips, used_results
-from atlas_retry.prompt.verdicts import blamed, may_be_none, tells_none, unbound
+from atlas_retry.prompt.verdicts import MAX_NAMES, blamed, may_be_none, tells_none, unbound
 
 
 def _told(source: str, used: tuple[str, ...] = (), shared: tuple[str, ...] = ()) -> set[str]:
@@ -111,6 +111,13 @@ def test_only_a_function_that_may_not_set_it_is_blamed_for_a_variable_without_a_
     graph = Graph(Project({"a.py": early + late}.get, lambda: ("a.py",)), ("a.py",))
     found = unbound("cannot access local variable 'size' where it is not associated", graph)
     assert {spot.scope.name for spot in found} == {"early"}
+
+
+def test_names_that_come_by_the_hundred_are_not_all_looked_for() -> None:
+    source = b"".join(b"def f%d():\n    return n%d\n\n\n" % (n, n) for n in range(500))
+    graph = Graph(Project({"a.py": source}.get, lambda: ("a.py",)), ("a.py",))
+    told = "\n".join(f"NameError: name 'n{n}' is not defined" for n in range(500))
+    assert {spot.scope.name for spot in blamed(told, graph)} == {f"f{n}" for n in range(MAX_NAMES)}
 
 
 def test_messages_of_none_are_told_from_functions_that_return_it() -> None:
