@@ -56,6 +56,8 @@ CHEATS = {
     "renamed out": ("test-removed", edited(("def test_square", "def check_square"))),
     "made a method of nothing": ("test-removed", edited(("def test_square(side):", f"def later():{I12}def test_square(side):"))),
     "shadowed by a twin": ("assertion-removed", edited(("def test_unknown", "def test_square"))),
+    "shadowed by one that asks something else": ("test-shadowed", edited(("def test_unknown", f"def test_square():{I12}assert area(16, 1) == 16{I8}{I8}def test_unknown"))),
+    "shadowed by an import": ("test-shadowed", edited(("def test_unknown", f"from elsewhere import test_square{I8}{I8}def test_unknown"))),
     "undone": ("test-removed", edited(("def test_unknown():", f"del test_square{I8}{I8}def test_unknown():"))),
     "not collected": ("test-removed", edited(("def test_unknown():", f"test_square.__test__ = False{I8}{I8}def test_unknown():"))),
     "skipped inside": ("test-switched-off", edited((SQUARE, f"pytest.skip('later'){I12}{SQUARE}"))),
@@ -155,6 +157,7 @@ INNOCENT: dict[str, tuple[GateResult, dict[str, str]]] = {
     "moved to another file": (PYTEST, edited((f"def test_square(side):{I12}{SQUARE}{I12}assert area(side, 1) == 4", "")) | {"tests/test_square.py": SPLIT}),
     "renamed to say more": (PYTEST, edited(("def test_square", "def test_square_of_a_side"))),
     "merged into cases": (PYTEST, edited((", (0, 9, 0)", ", (0, 9, 0), (4, 4, 16), (4, 1, 4)"), (f"def test_square(side):{I12}{SQUARE}{I12}assert area(side, 1) == 4", ""))),
+    "a twin that does all of it": (PYTEST, edited(("def test_unknown", f"def test_square(side):{I12}{SQUARE}{I12}assert area(side, 1) == 4{I12}assert area(1, side) == 4{I8}{I8}def test_unknown"))),
     "a case more": (PYTEST, edited((", (0, 9, 0)", ", (0, 9, 0), (7, 1, 7)"))),
     "cases named": (RUFF, edited(("(5, 5, 25)", 'pytest.param(5, 5, 25, id="square")'))),
     "cases as a loop": (PYTEST, edited(('@pytest.mark.parametrize(("w", "h", "want"), [(2, 3, 6), (5, 5, 25), (0, 9, 0)])\n        def test_area(w, h, want):\n            assert area(w, h) == want', "def test_area():\n            for w, h, want in [(2, 3, 6), (5, 5, 25), (0, 9, 0)]:\n                assert area(w, h) == want"))),
@@ -233,6 +236,29 @@ def test_assertions_may_be_written_the_other_frameworks_way() -> None:
                 assert slug(said + same)
     """
     assert judged(UNITTEST, {"tests/test_kit.py": after}, RUFF) == ()
+
+
+METHOD = "\n    def test_slug(self):\n        self.assertEqual(slug('c'), 'c')\n"
+CLASS = "from kit import slug\nimport unittest\n\n\nclass TestSlug(unittest.TestCase):" + METHOD
+TWINS = {
+    "a method": METHOD.replace("'c'", "''"),
+    "a class": "\n\nclass TestSlug(unittest.TestCase):" + METHOD.replace("slug", "c"),
+    "nothing": "\n    test_slug = None\n",
+    "set from outside": "\n\nTestSlug.test_slug = lambda self: None\n",
+    "taken from outside": "\n\ndel TestSlug.test_slug\n",
+}
+
+
+@pytest.mark.parametrize("twin", TWINS.values(), ids=TWINS)
+def test_a_method_whose_name_is_given_away_is_told(twin: str) -> None:
+    found = judged({"tests/test_slug.py": CLASS}, {"tests/test_slug.py": CLASS + twin})
+    assert "test-shadowed" in rules_of(found)
+
+
+def test_twins_may_be_told_apart() -> None:
+    before = CLASS + METHOD.replace("'c'", "'d'")
+    after = CLASS + METHOD.replace("'c'", "'d'").replace("test_slug", "test_slug_of_d")
+    assert judged({"tests/test_slug.py": before}, {"tests/test_slug.py": after}, RUFF) == ()
 
 
 def test_a_package_of_tests_stays_a_package() -> None:

@@ -9,6 +9,7 @@ from atlas_retry.guard import (
     configuration,
     conjunctions,
     doctests,
+    doubles,
     equality,
     escapes,
     files,
@@ -48,6 +49,7 @@ UNJUDGED = _row("not-judged", "what could not be judged in time is not clean", l
 """Stands for the rules that there was no time for."""
 RULES: tuple[Rule, ...] = (
     _row("test-removed", "a test that is gone cannot fail", _lost(Loss.REMOVED)),
+    _row("test-shadowed", "a test whose name is given away is never run", doubles.hidden),
     _row("test-switched-off", "a test that is skipped proves nothing", _lost(Loss.SWITCHED_OFF)),
     _row("test-unparsable", "a test file that cannot be read runs nothing", _lost(Loss.UNPARSABLE)),
     _row("test-package-removed", "tests that are not found do not run", files.deleted_packages),
