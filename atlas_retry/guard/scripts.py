@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from atlas_retry.guard import makeform, places, scratch
+from atlas_retry.guard import makeform, places, scratch, shellplaces
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.checkscripts import own_checks
 from atlas_retry.guard.documents import flat, parse
@@ -261,8 +261,9 @@ def _is_shell(delta: Delta) -> bool:
 def _both(delta: Delta, scene: Scene) -> tuple[_Lines, _Lines]:
     """The commands of both sides; those of tests with what new functions stand for put in."""
     is_test = places.is_test(delta.path)
-    fresh = fresh_functions(delta.old_text, delta.new_text) if is_test else {}
-    sides = delta.old_text, delta.new_text
+    said = shellplaces.spelled(delta.path, delta.before, delta.after, scene) if is_test else None
+    sides = (said or b"").decode("utf-8", "surrogateescape") or delta.old_text, delta.new_text
+    fresh = fresh_functions(*sides) if is_test else {}
     sides = scratch.respelled(*sides, scene.old_paths) if is_test else sides
     texts = (text.replace("\\\n", " ") for text in sides)
     old, new = (_commands(inlined(text, fresh)) for text in texts)

@@ -13,6 +13,7 @@ from atlas_retry.guard import (
     pymarks,
     pyunits,
     renames,
+    shellplaces,
     supplies,
     treeunits,
 )
@@ -45,10 +46,16 @@ def _holds_tests(delta: Delta) -> bool:
 def pairs_of(scene: Scene) -> tuple[tuple[Suite, Suite], ...]:
     """Of each changed file that holds tests: what it held, and what it holds."""
     return tuple(
-        (suite(d.path, renames.spelled(d.path, d.before, scene)), suite(d.path, d.after))
+        (suite(d.path, _followed(d, scene)), suite(d.path, d.after))
         for d in scene.files
         if _holds_tests(d)
     )
+
+
+def _followed(delta: Delta, scene: Scene) -> bytes | None:
+    """The file of before, in the names and by the paths of now."""
+    known = shellplaces.spelled(delta.path, delta.before, delta.after, scene)
+    return renames.spelled(delta.path, known, scene)
 
 
 @lru_cache(maxsize=1024)
