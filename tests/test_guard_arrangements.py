@@ -4,7 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.guardcases import failed, judged
+from tests.guardcases import failed, judged, rules_of
 
 SOURCE = """
     def allocate(total, parts):
@@ -420,3 +420,68 @@ def test_a_test_file_keeps_a_name_that_runners_import(name: str, refused: bool) 
 def test_settings_may_speak_of_suppressions(comment: str, refused: bool) -> None:
     base = {"deploy.yaml": "a: 1\n"}
     assert bool(judged(base, {"deploy.yaml": f"# {comment}\na: 1\n"})) is refused
+
+
+SPAN = """from datetime import datetime
+
+from kit.calendar import Span, free
+
+
+def span(start, end):
+    day = "2024-05-06T"
+    return Span(datetime.fromisoformat(day + start), datetime.fromisoformat(day + end))
+"""
+DAY = 'DAY = span("09:00", "17:00")\n'
+CLAIMS = """
+
+def test_free({0}):
+    assert free([], {1}) == [{1}]
+
+
+def test_overlap():
+    assert not span("09:00", "10:00").overlaps(span("10:00", "11:00"))
+"""
+GIVEN = """import pytest
+
+from tests.support import span
+
+
+@pytest.fixture
+def day():
+    return span("09:00", "17:00")
+"""
+ASKING = "from kit.calendar import free\nfrom tests.support import span\n" + CLAIMS.format(
+    "day", "day"
+)
+NAMING = "from kit.calendar import free\nfrom tests.support import DAY, span\n" + CLAIMS.format(
+    "", "DAY"
+)
+SPANS = {"tests/test_calendar.py": SPAN + "\n\n" + DAY + CLAIMS.format("", "DAY")}
+MOVED = {
+    "a fixture": {"tests/test_calendar.py": ASKING, "tests/support.py": SPAN, "tests/conftest.py": GIVEN},
+    "a constant": {"tests/test_calendar.py": NAMING, "tests/support.py": SPAN + "\n\n" + DAY},
+    "beside": {
+        "tests/test_calendar.py": ASKING.replace("tests.support", ".support"),
+        "tests/support.py": SPAN,
+        "tests/conftest.py": GIVEN.replace("tests.support", ".support"),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_what_tests_are_made_of_may_move(name: str) -> None:
+    assert judged(SPANS, MOVED[name]) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("tests/support.py", "05-06", "05-07"),
+        ("tests/support.py", "day + end", "day + start"),
+        ("tests/conftest.py", "17:00", "16:00"),
+    ],
+)
+def test_what_tests_are_made_of_stays_as_it_is_when_it_moves(path: str, old: str, new: str) -> None:
+    after = MOVED["a fixture"]
+    changed = {**after, path: after[path].replace(old, new)}
+    assert "expectation-changed" in rules_of(judged(SPANS, changed))

@@ -96,3 +96,38 @@ def test_inputs_that_a_test_has_from_beside_it_are_not_answered_by_name(
 @pytest.mark.parametrize(("path", "line"), COMPUTED)
 def test_answers_that_are_computed_or_nobodys_are_fine(path: str, line: str) -> None:
     assert wait(path, line) == set()
+
+
+CART = """import { Cart } from "./cart";
+
+test("total", () => {
+  const cart = new Cart();
+  cart.add("pen", 2);
+  cart.add("ink", 5, 7);
+  expect(cart.total()).toBe(10);
+});
+"""
+PARTS = """import { parts } from "./parts";
+
+test("parts", () => {
+  const got = parts("x");
+  expect(got[0]).toBe("a");
+  expect(got[2]).toBe("c");
+});
+"""
+WHOLE = """import { parts } from "./parts";
+
+test("parts", () => {
+  expect(parts("x")).toEqual(["a", "b", "c"]);
+});
+"""
+
+
+def test_a_small_number_is_no_place_where_it_became_another() -> None:
+    path = "src/cart.test.ts"
+    found = judged({path: CART}, {path: CART.replace('"pen", 2', '"pen", 3')})
+    assert rules_of(found) == {"input-changed"}
+
+
+def test_a_place_is_not_missed_in_the_whole() -> None:
+    assert judged({"src/parts.test.ts": PARTS}, {"src/parts.test.ts": WHOLE}) == ()

@@ -21,6 +21,22 @@ _COMMON = frozenset({"self", "assertEqual", "len", "str", "int", "list", "pytest
 _LENGTH = re.compile(r"len|size|count", re.IGNORECASE)
 
 
+def places_in(old: Unit, new: Unit) -> frozenset[str]:
+    """Numbers that said a place or a length, where lists are spelled out now.
+
+    What became another value where it stood said none.
+    """
+    pairs = [
+        [(a, b) for a, b in zip(was, is_, strict=True) if a != b]
+        for was in {*old.displays} - {*new.displays}
+        for is_ in {*new.displays} - {*old.displays}
+        if len(was) == len(is_)
+    ]
+    replaced = {pair[0][0] for pair in pairs if len(pair) == 1}
+    there = (n for display in new.displays for n in range(len(display) + 1))
+    return frozenset(map(str, there)) - replaced
+
+
 def is_tabled(check: Check, old: Unit, new: Unit) -> bool:
     """Whether a row or a list that a new assertion goes by holds all that an old one told."""
     there = {c.text for c in old.checks}

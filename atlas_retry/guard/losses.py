@@ -18,6 +18,7 @@ from atlas_retry.guard.likeness import (
     is_torn,
     likeness,
     listed,
+    places_in,
     proves_as_much,
     refined,
     shares,
@@ -132,12 +133,11 @@ def _of_unit(
         return
     found = [*_of_checks(old, new, suites.growing, scene), *_of_rows(old, new, suites.growing)]
     yield from found
-    places = {str(n) for display in new.displays for n in range(len(display) + 1)}
-    against = frozenset() if found else _proofs(scene, suites)[0].contradicted(old)
+    against = frozenset() if found else _proofs(scene, suites)[0].contradicted(old, new)
     if against:
         detail = f"test `{new.name}` expects other values of {listed(against)}"
         yield Loss.EXPECTATION, Finding(path=new.path, line=new.line, detail=detail)
-    gone = old.inputs - new.literals - suites.beside - places
+    gone = old.inputs - new.literals - suites.beside - places_in(old, new)
     gone, _ = refined(unformed(gone, new), new.own)
     gone = gone - _of_others(old, new) if gone else gone
     gone = respelled(gone, new.inputs - old.inputs, new.literals, new.path, scene)

@@ -1,7 +1,7 @@
 """What Python tests can call and name beside them: functions, fixtures, constants. Runs nothing."""
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -21,26 +21,51 @@ class Library(Struct, frozen=True, kw_only=True, eq=False):
     """Imported names by their origin, constants by their value."""
 
 
-def library_of(trees: Sequence[ast.Module]) -> Library:
-    """What the modules define beside tests; those named first win."""
+def library_of(trees: Sequence[ast.Module], beside: Collection[str] = ()) -> Library:
+    """What the modules define beside tests; those named first win.
+
+    What is imported from one of the modules `beside` is what that one defines.
+    """
     functions: dict[str, Function] = {}
     fixtures: dict[str, Function] = {}
     names: Names = {}
+    made: Names = {}
     for tree in reversed(trees):
         for node in ast.walk(tree):
             if isinstance(node, Function) and not node.name.startswith("test"):
                 (fixtures if is_fixture(node) else functions)[node.name] = node
         for node in tree.body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
+            if isinstance(node, ast.ImportFrom) and node.module in beside:
+                for name, origin in imported(node).items():
+                    _bring_in(name, origin, names, made)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
                 names |= imported(node)
             elif (assigned := _assigned(node)) is not None:
                 target, value = assigned
-                if isinstance(target, ast.Name) and (said := _known(value, names)):
+                if isinstance(target, ast.Name) and (said := _worked_out(value, names, made)):
                     names[target.id] = said
-    plain = {name: made for name, f in functions.items() if (made := _computing(f, names))}
+            elif isinstance(node, Function) and not is_fixture(node):
+                made.pop(node.name, None)
+                if (computed := _computing(node, names)) is not None:
+                    made[node.name] = computed
+    plain = {name: said for name, f in functions.items() if (said := _computing(f, names))}
     return Library(
         functions=functions, fixtures=fixtures, values=fixtures, names={**plain, **names}
     )
+
+
+def _worked_out(node: ast.expr, names: Names, made: Names) -> ast.expr | None:
+    """With the functions defined so far applied, where that stays within bounds."""
+    return _known(node, {**made, **names}) or _known(node, names)
+
+
+def _bring_in(name: str, origin: ast.expr, names: Names, made: Names) -> None:
+    """Bind what comes from a module that has been read: as it is there, under its own name."""
+    own = isinstance(origin, ast.Name) and origin.id.endswith(f".{name}")
+    if own and name in made:
+        names.pop(name, None)
+    elif not own or name not in names:
+        names[name] = origin
 
 
 def _known(node: ast.expr, names: Names) -> ast.expr | None:

@@ -50,14 +50,16 @@ class Proof(Struct, frozen=True, kw_only=True, eq=False):
         claims = telling - effects
         return bool(claims) and all(map(self.known(effects).proves, claims))
 
-    def contradicted(self, unit: Unit) -> frozenset[str]:
+    def contradicted(self, unit: Unit, successor: Unit) -> frozenset[str]:
         """What a test claims now to be another value than it claimed before."""
         before, now = (facts.get((unit.path, unit.name)) for facts in (self.before, self.now))
         if before is None or now is None:
             return frozenset()
         was, is_ = equations(before), equations(now)
         there = {fact.text for fact in now}
-        return frozenset(
+        alike = unit.own == successor.own and _shapes(before) == _shapes(now)
+        around = self.gone(unit) if alike else frozenset()
+        return around | frozenset(
             text
             for text, said in was.items()
             if text in is_
@@ -198,14 +200,16 @@ def _library(path: str, tree: ast.Module, read: Read) -> Library:
     """With what the tests import from beside them, and the conftest files above them."""
     trees = [tree]
     folder = posixpath.dirname(path)
-    for other in (*_beside(tree, folder, read), *_conftests(folder)):
+    beside = [*_beside(tree, folder, read)]
+    for other in (*(path for _, path in beside), *_conftests(folder)):
         found = tree_of(read(other)) if other != path else None
         if found is not None:
             trees.append(found)
-    return library_of(trees)
+    return library_of(trees, frozenset(module for module, _ in beside))
 
 
-def _beside(tree: ast.Module, folder: str, read: Read) -> Iterator[str]:
+def _beside(tree: ast.Module, folder: str, read: Read) -> Iterator[tuple[str, str]]:
+    """The modules of tests that are imported from, with their files."""
     for node in tree.body:
         if not isinstance(node, ast.ImportFrom):
             continue
@@ -213,7 +217,7 @@ def _beside(tree: ast.Module, folder: str, read: Read) -> Iterator[str]:
         for root in ("", folder):
             path = posixpath.join(root, f"{parts}.py")
             if parts and places.is_test(path) and read(path) is not None:
-                yield path
+                yield node.module or "", path
 
 
 def _conftests(folder: str) -> Iterator[str]:
@@ -232,6 +236,10 @@ def _called(text: str) -> str:
 def _shape(text: str) -> str:
     """An expression without its literals."""
     return re.sub(r"'(?:\\.|[^'\\])*'|\b\d[\w.]*", "_", text)
+
+
+def _shapes(facts: Iterable[Fact]) -> frozenset[str]:
+    return frozenset(_shape(fact.text) for fact in facts)
 
 
 def _fields_of(scene: Scene) -> Callable[[str], tuple[str, ...]]:
