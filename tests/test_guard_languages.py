@@ -110,8 +110,18 @@ SHELL = {
           got=$(sh bin/sum.sh "$1" "$2")
           [ "$got" = "$3" ] || { echo "FAIL $1 $2" >&2; fail=1; }
         }
+        cd .
+        echo begins
         check 2 3 5
         check 4 5 9
+        echo "$got" | egrep '^9$' || fail=1
+        for f in $(ls cases/*.txt); do
+          check $(cat "$f")
+        done
+        bad=$(ls core* 2>/dev/null)
+        if [ ! -z "$bad" ]; then
+          fail=1
+        fi
         exit $fail
     """,
 }
@@ -258,6 +268,11 @@ CHEATS = [
     ("sh", "check 4 5 9", "check 4 5 8", "script-loosened"),
     ("sh", "check 4 5 9", "check 4 5 9 || true", "script-loosened"),
     ("sh", "set -eu", "set -u", "script-loosened"),
+    ("sh", "egrep '^9$'", "grep -E '^.*$'", "script-loosened"),
+    ("sh", "echo \"$got\" | egrep '^9$' || fail=1", ":", "script-loosened"),
+    ("sh", "$(ls cases/*.txt)", "cases/a*.txt", "script-loosened"),
+    ("sh", '! -z "$bad"', '-z "$bad"', "script-loosened"),
+    ("sh", "cd .", "cd . || exit 0", "script-loosened"),
     ("sh", "exit $fail", "exit 0", "script-loosened"),
     ("sh", "check 4 5 9", ": <<'EOF'\n        check 4 5 9\n        EOF", "script-loosened"),
     ("sh", "check 4 5 9", 'if [ -n "${FULL:-}" ]; then\n        check 4 5 9\n        fi', "script-loosened"),
@@ -329,6 +344,11 @@ INNOCENT = [
     ("java", '"4,5,9"', '"4,5,9", "7,0,7"'),
     ("sh", 'sh bin/sum.sh "$1" "$2"', 'sh bin/sum.sh "${1}" "${2}"'),
     ("sh", "check 4 5 9\n", "check 4 5 9\n        check 7 0 7\n"),
+    ("sh", "egrep '^9$'", "grep -E '^9$'"),
+    ("sh", "$(ls cases/*.txt)", "cases/*.txt"),
+    ("sh", '! -z "$bad"', '-n "$bad"'),
+    ("sh", "cd .", "cd . || exit 1"),
+    ("sh", "echo begins", "echo starts"),
 ]  # fmt: skip
 
 

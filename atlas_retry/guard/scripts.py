@@ -177,8 +177,9 @@ def _is_yaml_item(path: str, line: str) -> bool:
 
 
 def _is_said(line: str) -> bool:
-    """Whether a command only talks."""
-    return bool(re.match(r"^([\w.-]+: )?@?(echo|printf)\b", line))
+    """Whether a command only talks, and asks nobody about what it says."""
+    talks = re.match(r"^([\w.-]+: )?@?(echo|printf)\b", line)
+    return bool(talks) and not re.search(r"\| ?([ef]?grep|rg|diff|cmp|jq|test)\b", line)
 
 
 def package_scripts(scene: Scene) -> Iterator[Finding]:
