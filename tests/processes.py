@@ -80,7 +80,7 @@ def start_python(code: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]
             process.kill()
 
 
-def finish(process: subprocess.Popen[bytes], *, within_s: float = 10.0) -> tuple[int, str]:
+def finish(process: subprocess.Popen[bytes], *, within_s: float = 60.0) -> tuple[int, str]:
     """Wait for its end; exit code and output."""
     out, _ = process.communicate(timeout=within_s)
     return process.returncode, out.decode()
