@@ -341,9 +341,13 @@ def test_help_shows_groups_whole_sentences_and_examples(project: Project) -> Non
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_completes_commands(shell: str, project: Project) -> None:
-    # Typer would ask which shell the tests were started from.
-    asked = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    script = atlas(project, "--show-completion", shell, **asked)
+    script = atlas(
+        project,
+        "--show-completion",
+        shell,
+        # Typer would ask which shell the tests were started from.
+        _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1",
+    )
     assert script.code == 0
     assert f"_ATLAS_COMPLETE=complete_{shell}" in script.out
 
