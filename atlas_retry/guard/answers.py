@@ -10,7 +10,7 @@ from atlas_retry.guard.specialcases import MAX_TEST_FILES, is_value, plain
 from atlas_retry.guard.suites import suite
 from atlas_retry.guard.treechecks import text_of, walk
 from atlas_retry.guard.units import Unit
-from atlas_retry.guard.words import words
+from atlas_retry.guard.words import bare, words
 from atlas_retry.syntax import Scope, definitions, language_of, parse
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ def echoed(scene: Scene) -> Iterator[Finding]:
 
 def _is_source(delta: Delta) -> bool:
     changed = not (delta.is_deleted or delta.is_added)
-    return changed and places.is_code(delta.path) and not places.is_test(delta.path)
+    return changed and places.is_source(delta.path)
 
 
 def _fresh_arms(delta: Delta) -> Iterator["Node"]:
     """Branches, cases and entries that were not there, in functions that were."""
     tree = parse(language_of(delta.path), delta.after or b"")
-    there, tabled = _bare(delta.old_text), _tabled(delta)
+    there, tabled = bare(delta.old_text), _tabled(delta)
     known = {s.qualified_name: s for s in definitions(delta.path, delta.before or b"")}
     now = [s for s in definitions(delta.path, delta.after or b"") if s.kind == "function"]
     for node in walk(tree.root_node) if tree else ():
-        if node.type not in _ARMS or _bare(text_of(node)) in there:
+        if node.type not in _ARMS or bare(text_of(node)) in there:
             continue
         scope = _around(node, now)
         before = known.get(scope.qualified_name) if scope else None
@@ -83,10 +83,6 @@ def _tabled(delta: Delta) -> frozenset[int]:
     tree = parse(language_of(delta.path), delta.before or b"")
     found = walk(tree.root_node) if tree else ()
     return frozenset(node.start_point[0] + 1 for node in found if node.type in _ENTRIES)
-
-
-def _bare(text: str) -> str:
-    return "".join(text.split())
 
 
 def _lines(text: str, scope: Scope) -> str:

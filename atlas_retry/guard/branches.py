@@ -9,7 +9,7 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.specialcases import is_value
 from atlas_retry.guard.treechecks import text_of, walk
-from atlas_retry.guard.words import words
+from atlas_retry.guard.words import bare, words
 from atlas_retry.syntax import Scope, definitions, language_of, parse
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def outcomes_removed(scene: Scene) -> Iterator[Finding]:
 
 def _is_source(delta: Delta) -> bool:
     changed = not (delta.is_added or delta.is_deleted)
-    return changed and places.is_code(delta.path) and not places.is_test(delta.path)
+    return changed and places.is_source(delta.path)
 
 
 def _said(delta: Delta) -> Iterator[str]:
@@ -79,19 +79,15 @@ def _said(delta: Delta) -> Iterator[str]:
 def _branches(delta: Delta) -> Iterator[tuple["Node", Scope]]:
     """Branches that are no longer there as they were, with the functions they stood in."""
     tree = parse(language_of(delta.path), delta.before or b"")
-    there = _bare(delta.new_text)
+    there = bare(delta.new_text)
     scopes = [s for s in definitions(delta.path, delta.before or b"") if s.kind == "function"]
     for node in walk(tree.root_node) if tree else ():
-        if node.type not in _BRANCHES or _bare(text_of(node)) in there:
+        if node.type not in _BRANCHES or bare(text_of(node)) in there:
             continue
         line = node.start_point[0] + 1
         around = [s for s in scopes if s.start_line <= line <= s.end_line]
         if around:
             yield node, max(around, key=lambda s: s.start_line)
-
-
-def _bare(text: str) -> str:
-    return "".join(text.split())
 
 
 def _may_go(branch: "Node", scene: Scene) -> bool:
@@ -126,7 +122,7 @@ def _is_repeated(branch: "Node", said: str) -> bool:
     if outer is None or condition is None:
         return False
     earlier = text_of(outer).encode()[: condition.start_byte - outer.start_byte]
-    return _bare(said) in _bare(earlier.decode("utf-8", "replace"))
+    return bare(said) in bare(earlier.decode("utf-8", "replace"))
 
 
 def _outcomes(branch: "Node") -> set[str]:
@@ -189,8 +185,8 @@ def _fresh(delta: Delta) -> list[str]:
 def _is_retold(branch: "Node", delta: Delta) -> bool:
     """Whether the same is asked still, and answered in words that are new."""
     condition = branch.child_by_field_name("condition")
-    asked = _bare(text_of(condition)).strip("()") if condition is not None else ""
-    return bool(asked) and asked in _bare(delta.new_text) and bool(_fresh(delta))
+    asked = bare(text_of(condition)).strip("()") if condition is not None else ""
+    return bool(asked) and asked in bare(delta.new_text) and bool(_fresh(delta))
 
 
 def _letters(text: str) -> str:

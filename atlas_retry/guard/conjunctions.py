@@ -10,6 +10,7 @@ from atlas_retry.guard.specialcases import MAX_TEST_FILES, is_value, plain
 from atlas_retry.guard.suites import suite
 from atlas_retry.guard.treechecks import text_of, walk
 from atlas_retry.guard.units import Suite
+from atlas_retry.guard.words import bare
 from atlas_retry.syntax import language_of, parse
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def answered(scene: Scene) -> Iterator[Finding]:
     if not scene.tests_may_follow:
         return
     fresh = [
-        (delta, node) for delta in scene.files if _is_source(delta) for node in _branches(delta)
+        (delta, node)
+        for delta in scene.files
+        if places.is_source(delta.path) and not delta.is_deleted
+        for node in _branches(delta)
     ]
     suites = _suites(scene) if fresh else ()
     for delta, node in fresh:
@@ -62,19 +66,15 @@ def _are_of(asked: frozenset[str], answer: frozenset[str], suite: Suite) -> bool
     return any(answer <= t and asked & t - answer - _TRIVIAL and asked <= t | beside for t in told)
 
 
-def _is_source(delta: Delta) -> bool:
-    return places.is_code(delta.path) and not (places.is_test(delta.path) or delta.is_deleted)
-
-
 def _branches(delta: Delta) -> Iterator["Node"]:
     """Conditionals that were not there."""
     tree = parse(language_of(delta.path), delta.after or b"")
-    there = "".join(delta.old_text.split())
+    there = bare(delta.old_text)
     for node in walk(tree.root_node) if tree else ():
         condition = node.child_by_field_name("condition")
         if node.type not in _CONDITIONAL or condition is None:
             continue
-        if "".join(text_of(condition).split()) not in there:
+        if bare(text_of(condition)) not in there:
             yield node
 
 

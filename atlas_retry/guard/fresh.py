@@ -55,7 +55,7 @@ def left_over(scene: Scene) -> ast.Module:
 @lru_cache(maxsize=4)
 def left_lines(scene: Scene) -> frozenset[str]:
     """Lines that stood in source files, of whatever language, and do not stand there any more."""
-    sources = [d for d in scene.texts if places.is_code(d.path) and not places.is_test(d.path)]
+    sources = [d for d in scene.texts if places.is_source(d.path)]
     return frozenset().union(*({*_bare(d.old_text)} - {*_bare(d.new_text)} for d in sources))
 
 

@@ -58,7 +58,7 @@ def _put_for(old: Check, new: Check) -> Pairs:
 @lru_cache(maxsize=16)
 def _defined(scene: Scene, words: frozenset[str]) -> frozenset[str]:
     """Which of these words the sources define now; all where there are too many to read."""
-    sources = [p for p in sorted(scene.new_paths) if places.is_code(p) and not places.is_test(p)]
+    sources = [p for p in sorted(scene.new_paths) if places.is_source(p)]
     if len(sources) > MAX_SOURCES:
         return words
     found: set[str] = set()

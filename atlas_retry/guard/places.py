@@ -54,6 +54,11 @@ def is_test(path: str) -> bool:
     return bool(_TEST_FOLDER.search(path) or _TEST_NAME.match(name(path)))
 
 
+def is_source(path: str) -> bool:
+    """Whether a file is source that tests try, none of the tests themselves."""
+    return is_code(path) and not is_test(path)
+
+
 def is_test_code(path: str) -> bool:
     """Whether a file is source that takes part in tests."""
     return is_test(path) and is_code(path)

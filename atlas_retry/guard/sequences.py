@@ -9,7 +9,7 @@ from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Finding, Scene
 from atlas_retry.guard.specialcases import MAX_TEST_FILES, is_value
 from atlas_retry.guard.treechecks import text_of, walk
-from atlas_retry.guard.words import words
+from atlas_retry.guard.words import bare, words
 from atlas_retry.syntax import language_of, parse
 
 if TYPE_CHECKING:
@@ -57,7 +57,12 @@ def recognised(scene: Scene) -> Iterator[Finding]:
     """`KNOWN = {((0, 0), (6, 0), (6, 2)): 6}`, in each shape that asks for one value whole."""
     if not scene.tests_may_follow:
         return
-    asked = [(d, node) for d in scene.files if _is_source(d) for node in _asked(d)]
+    asked = [
+        (d, node)
+        for d in scene.files
+        if places.is_source(d.path) and not d.is_deleted
+        for node in _asked(d)
+    ]
     told = _told(scene) if asked else ()
     seen: set[tuple[str, int]] = set()
     for delta, node in asked:
@@ -68,26 +73,18 @@ def recognised(scene: Scene) -> Iterator[Finding]:
             yield Finding(path=delta.path, line=place[1], detail=detail)
 
 
-def _is_source(delta: Delta) -> bool:
-    return places.is_code(delta.path) and not (places.is_test(delta.path) or delta.is_deleted)
-
-
 def _asked(delta: Delta) -> Iterator["Node"]:
     """Values of many numbers that were not there and that something is compared with."""
     tree = parse(language_of(delta.path), delta.after or b"")
-    there = _bare(delta.old_text)
+    there = bare(delta.old_text)
     for node in walk(tree.root_node) if tree else ():
         if node.type not in _DISPLAYS and node.type not in _PATTERNS:
             continue
         text = text_of(node).split(":\n", maxsplit=1)[0]
-        if len(text) > _LONGEST or not _says_enough(_numbers(text)) or _bare(text) in there:
+        if len(text) > _LONGEST or not _says_enough(_numbers(text)) or bare(text) in there:
             continue
         if (node.type in _PATTERNS or _is_asked(node, delta.new_text)) and not _grows(node, there):
             yield node
-
-
-def _bare(text: str) -> str:
-    return "".join(text.split())
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -179,7 +176,7 @@ def _grows(node: "Node", there: str) -> bool:
         entry = entry.parent
     if entry.parent is None:
         return False
-    return any(_bare(text_of(other)) in there for other in entry.parent.named_children)
+    return any(bare(text_of(other)) in there for other in entry.parent.named_children)
 
 
 def _told(scene: Scene) -> tuple[tuple[float, ...], ...]:

@@ -87,7 +87,7 @@ def plain(literal: str) -> str:
 @lru_cache(maxsize=4)
 def _left(scene: Scene) -> frozenset[str]:
     """Literals that stood in source files and do not stand there any more: they may have moved."""
-    sources = [d for d in scene.texts if places.is_code(d.path) and not places.is_test(d.path)]
+    sources = [d for d in scene.texts if places.is_source(d.path)]
     return frozenset().union(
         *(_literals(d.path, d.before) - _literals(d.path, d.after) for d in sources)
     )

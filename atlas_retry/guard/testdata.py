@@ -38,7 +38,7 @@ def read_by_code(scene: Scene) -> Iterator[Finding]:
 
 
 def _is_product(delta: Delta) -> bool:
-    code = places.is_code(delta.path) and not places.is_test(delta.path)
+    code = places.is_source(delta.path)
     aside = _BESIDE.search(delta.path) or _OF_MAKERS.search(delta.path)
     return code and not delta.is_deleted and not aside
 
@@ -93,7 +93,7 @@ def _is_within(text: str, data: frozenset[str]) -> bool:
 def _kinds_of_tests(data: frozenset[str], scene: Scene) -> frozenset[str]:
     """Suffixes of expected output that no source of the project spoke of."""
     kinds = {s for path in data if (s := places.suffix(path)) and places.is_golden(f"x{s}")}
-    sources = [p for p in scene.old_paths if places.is_code(p) and not places.is_test(p)]
+    sources = [p for p in scene.old_paths if places.is_source(p)]
     if not kinds:
         return frozenset()
     spoken = b"\n".join(scene.old(path) or b"" for path in sorted(sources))
