@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.prompt.failing import known_path
 from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.signs import lineage
 from atlas_retry.prompt.suspects import Suspect
 from atlas_retry.syntax import ScopeKind, uses
 
@@ -99,7 +100,7 @@ Involved = tuple[Spot, float, str, tuple[int, ...]]
 def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Involved]:
     line = diagnostic.region.start_line if diagnostic.region else None
     lacking = UNDEFINED.search(diagnostic.message) is not None
-    owners = _owners(diagnostic.message, graph) if lacking else []
+    owners = _owners(diagnostic.message, graph) if lacking else ()
     names = _names(diagnostic)
     if line is not None:
         yield from _around(path, line, graph)
@@ -164,17 +165,13 @@ def _on_the_line(path: str, line: int, graph: Graph) -> Iterator[Spot]:
             yield targets[0]
 
 
-def _owners(message: str, graph: Graph) -> list[Spot]:
+def _owners(message: str, graph: Graph) -> tuple[Spot, ...]:
     """The classes that a message says lack something, and what they are made from."""
     told = _OF_CLASS.search(message)
-    owner = ((told[1] or told[2]) if told else "").rpartition(".")[2]
-    found = [spot for spot in graph.by_name.get(owner, ()) if spot.scope.kind is ScopeKind.CLASS]
-    for one in found:
-        found += [base for base in graph.bases(one) if base not in found]
-    return found
+    return lineage(((told[1] or told[2]) if told else "").rpartition(".")[2], graph)
 
 
-def _meant(spots: Iterable[Spot], owners: list[Spot], graph: Graph) -> Iterator[Spot]:
+def _meant(spots: Iterable[Spot], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     """Where a class lacks something, another class's method of that name is not what is meant."""
     own = {member for one in owners for member in graph.members(one)}
     for spot in spots:
@@ -183,20 +180,20 @@ def _meant(spots: Iterable[Spot], owners: list[Spot], graph: Graph) -> Iterator[
             yield spot
 
 
-def _close(names: list[str], owners: list[Spot], graph: Graph) -> Iterator[Spot]:
+def _close(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     """Renamed things: similar names, in the class that is named, for a name that nothing has."""
+    own = {member.scope.name: member for one in owners for member in graph.members(one)}
+    pool = own or {spot.scope.name: spot for spot in graph.spots if spot.scope.depth == 0}
     for name in names[:3]:
         last = name.rpartition(".")[2]
-        pool = {member.scope.name: member for one in owners for member in graph.members(one)}
-        if last in (pool or graph.by_name):
+        if last in (own or graph.by_name):
             continue
-        pool = pool or {spot.scope.name: spot for spot in graph.spots if spot.scope.depth == 0}
         for other in difflib.get_close_matches(last, pool, n=2, cutoff=0.6):
             if other != last:
                 yield pool[other]
 
 
-def _setting(names: list[str], owners: list[Spot], graph: Graph) -> Iterator[Spot]:
+def _setting(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     """The methods that set an attribute of a similar name: the one that is missed was renamed."""
     setters: dict[str, Spot] = {}
     for one in owners:

@@ -27,6 +27,14 @@ def functions(graph: Graph) -> tuple[Spot, ...]:
     )
 
 
+def lineage(name: str, graph: Graph) -> tuple[Spot, ...]:
+    """The classes of a name, and what they are made from."""
+    found = [spot for spot in graph.by_name.get(name, ()) if spot.scope.kind is ScopeKind.CLASS]
+    for one in found:
+        found += [base for base in graph.bases(one) if base not in found]
+    return tuple(found)
+
+
 def messages(tests: Iterable[FailingTest]) -> str:
     """What the tests complain of, without the source that is quoted with it."""
     told: list[str] = []

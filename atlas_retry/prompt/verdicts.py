@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.signs import Shares, functions
+from atlas_retry.prompt.signs import Shares, functions, lineage
 from atlas_retry.prompt.unbound import may_be_unbound
 from atlas_retry.syntax import ScopeKind
 
@@ -54,14 +54,12 @@ def _shared(found: list[Spot]) -> Iterator[tuple[Spot, float]]:
 
 def _without(owner: str, name: str, graph: Graph) -> Iterator[Spot]:
     """What builds an object that lacks an attribute, and what would have set it."""
-    queue = [s for s in graph.by_name.get(owner, ()) if s.scope.kind is ScopeKind.CLASS]
     setting = re.compile(rf"\bself\.{name}\b[^=\n]*=[^=]")
-    for one in queue:
+    for one in lineage(owner, graph):
         for member in graph.members(one):
             builds = member.scope.name in _BUILDERS or setting.search(graph.body(member))
             if builds and member.scope.kind is ScopeKind.FUNCTION:
                 yield member
-        queue += [base for base in graph.bases(one) if base not in queue]
 
 
 def unbound(told: str, graph: Graph) -> frozenset[Spot]:
