@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from atlas_retry import (
     agents,
     history,
-    judge,
     on_failure,
     process,
     recording,
@@ -36,6 +35,8 @@ from atlas_retry.reports import Recorded, Subject, of_run
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.handoff import handoff
 from atlas_retry.site import Site, open_site
+from atlas_retry.units import some, usd
+from atlas_retry.workspace import identity
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -160,7 +161,8 @@ def run_locked(
     """As `run_one`, for who holds the lock already."""
     run_id = going_on.run_id if going_on else state.new_run_id()
     folder = wiring.run_folder(site, run_id)
-    with ExitStack() as stack:
+    identity.sign(site.git)
+    with process.orderly(), ExitStack() as stack:
         stack.enter_context(history.beating(folder.path))
         told = fan_out((stack.enter_context(EventLog(folder.events)), emit))
         journal = stack.enter_context(
@@ -229,12 +231,15 @@ def _opening(site: Site, asked: Asked, run_id: str) -> history.Opening:
 
 
 def _name_unfinished(site: Site, journal: history.Journal, told: Emit, run_id: str) -> None:
-    """The lock is ours, so a run that has no end here was cut off."""
-    name = journal.unfinished(str(site.root))
-    if name and name != run_id:
+    """The lock is ours, so a run that has no end here was cut off. Ends what it left running."""
+    other = journal.unfinished(str(site.root))
+    if other and other.id != run_id:
+        left = process.end_marked(other.mark)
+        ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
+        cost = f" It has cost {usd(other.cost_usd, at_least=True)}{ended}."
         text = (
-            f"run {name} was cut off in this workspace. It could have gone on with: atlas resume "
-            f"{site.root}. Put back what was there before it: atlas undo {name}"
+            f"run {other.id} was cut off in this workspace.{cost} It could have gone on with: "
+            f"atlas resume {site.root}. Put back what was there before it: atlas undo {other.id}"
         )
         told(Notice(level=Level.WARNING, text=text))
 
@@ -275,7 +280,7 @@ def _journey(
         ),
         agent=recorded(discreet_agent(going_on.with_agent(agent) if going_on else agent, hidden)),
         reviewer=lambda gate: recorded(_reviewer(site, gate, told)),
-        seal=judge.seal(site.git, site.settings, site.environ),
+        facts=workspace.git_facts(site.root, environ=site.environ),
         learnings=journal.recall,
         learn=journal.learn,
         emit=told,
@@ -309,4 +314,4 @@ def _baseline(site: Site, recorded: Recorded | None) -> Validation | None:
         return None
     told = completed(recorded.validation, site.root, site.settings, secret_values(site.environ))
     known = aligned(told, site.settings.gates)
-    return None if known.success else known
+    return known if known.failures else None

@@ -13,8 +13,12 @@ from atlas_retry.prompt import Brief
 from atlas_retry.redaction import clean, redact, secret_values
 from atlas_retry.scratch import laid_out
 from atlas_retry.settings import Settings, attempts_of_run
+from atlas_retry.shown_logs import shown_logs
 from atlas_retry.site import Site, plan
 from atlas_retry.trace import traced
+
+SHOWN = "logs"
+"""What an agent may read of what gates have printed."""
 
 
 def first_brief(
@@ -50,8 +54,10 @@ def traced_brief(site: Site, validation: Validation, scratch: Path) -> Brief:
     """A first brief, with what failing tests ran where `context.trace` asks for it.
 
     They run in a copy, so that nothing that they write stays. `scratch` is an empty folder
-    outside the workspace. Raises Interrupted.
+    outside the workspace; its `SHOWN` gets the logs that the brief names. Raises Interrupted.
     """
+    hidden = secret_values(site.environ)
+    validation = shown_logs(validation, site.state, scratch / SHOWN, hidden)
     brief = first_brief(site.root, site.settings, site.environ, validation)
     if not site.settings.context.trace:
         return brief

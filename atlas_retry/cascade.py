@@ -41,19 +41,25 @@ def _cause(failed: Sequence[Outcome]) -> str:
     complaints = [dict(_complaints(outcome)) for outcome in failed]
     counts = Counter(key for told in complaints for key in told)
     shared = [(key, count) for key, count in counts.most_common() if count > 1]
+    called = _names(failed)
     if not shared:
-        names = ", ".join(outcome.workspace.name for outcome in failed)
+        names = ", ".join(called)
         return f"unknown, for no complaint is shared by two of {names}"
     most = shared[0][1]
     keys = sorted(key for key, count in shared if count == most)
     words = {key: text for told in complaints for key, text in told.items()}
     names = ", ".join(
-        outcome.workspace.name
-        for outcome, told in zip(failed, complaints, strict=True)
-        if keys[0] in told
+        name for name, told in zip(called, complaints, strict=True) if keys[0] in told
     )
     more = f" and {len(keys) - MAX_CAUSES} more" if len(keys) > MAX_CAUSES else ""
     return f"{'; '.join(words[key] for key in keys[:MAX_CAUSES])}{more} (in {names})"
+
+
+def _names(failed: Sequence[Outcome]) -> list[str]:
+    """What each workspace is called; its whole path where another has the same name."""
+    counts = Counter(outcome.workspace.name for outcome in failed)
+    facts = [outcome.workspace for outcome in failed]
+    return [fact.name if counts[fact.name] == 1 else fact.root for fact in facts]
 
 
 def _complaints(outcome: Outcome) -> Iterator[tuple[str, str]]:

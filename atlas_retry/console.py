@@ -21,7 +21,7 @@ from atlas_retry.events import (
     ValidationFinished,
 )
 from atlas_retry.units import seconds
-from atlas_retry.wording import STYLES, Line, lines_of, printable
+from atlas_retry.wording import STYLES, Line, harmless, lines_of, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,7 @@ class Printer(Struct, frozen=True, kw_only=True):
 
     def write(self, lines: Iterable[Line]) -> None:
         for text, _ in lines:
-            print(text, file=self.stream, flush=True)
+            print(harmless(text), file=self.stream, flush=True)
 
 
 class JobLog(Struct, kw_only=True):
@@ -119,7 +119,7 @@ class JobLog(Struct, kw_only=True):
             self._print(line)
 
     def _print(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)
+        print(harmless(text), file=self.stream, flush=True)
 
 
 class _Running(Struct):
@@ -171,7 +171,7 @@ class LiveScreen(Struct, kw_only=True):
     def write(self, lines: Iterable[Line]) -> None:
         from rich.text import Text  # noqa: PLC0415 - start-up
 
-        text = Text("\n").join(Text(text, style=STYLES[style]) for text, style in lines)
+        text = Text("\n").join(Text(harmless(text), style=STYLES[style]) for text, style in lines)
         if text and self._region:
             self._region.print(text)
         elif text:

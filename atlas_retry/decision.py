@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from atlas_retry import held
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import (
-    CANNOT_EXECUTE,
-    NOT_FOUND,
+    TO_CHECK,
     AgentReply,
     Attempt,
     Budget,
@@ -19,8 +20,10 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.settings import attempts_allowed
+from atlas_retry.units import some
 
 MAX_REJECTIONS = 2
+MAX_ERROR_CHARS = 400
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -48,11 +51,13 @@ class Elsewhere(Struct, frozen=True, kw_only=True):
 class Progress(Struct, frozen=True, kw_only=True):
     """Everything a run has come to so far."""
 
+    run_id: str = "RUN"
+    """For what there is to type."""
     baseline: Validation
     settled: Validation
     """After the fixers: what the first attempt starts from."""
     latest: Validation
-    """After every attempt that was not rolled back."""
+    """Of what is there now."""
     start: str
     """Snapshot of what was there before the run."""
     origin: str
@@ -85,6 +90,14 @@ class Progress(Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def ground(self) -> tuple[Validation, str]:
+        """What the next attempt starts from, and its snapshot: without what left things worse."""
+        there = [attempt for attempt in self.attempts if not attempt.worse]
+        validated = [a.validation for a in there if a.validation]
+        results = [a.result for a in there if a.result]
+        return [self.settled, *validated][-1], [self.origin, *results][-1]
+
+    @property
     def dearest_usd(self) -> float:
         """The most that one attempt has cost."""
         return max(map(_cost_usd, self.attempts), default=0.0)
@@ -111,20 +124,72 @@ def decide(progress: Progress, limits: Limits) -> End | None:
     """The end of the run, or None to go on. The first rule that speaks decides."""
     for rule in RULES:
         if end := rule(progress, limits):
-            return end
+            return _told(end, progress)
     return None
+
+
+def _told(end: End, progress: Progress) -> End:
+    """With what was put back and why the last answer came to nothing: where a fix has gone."""
+    error = _error(progress)
+    if end.verdict is Verdict.EXHAUSTED and error:
+        end = replace(end, reason=f"{end.reason}; the last attempt came to nothing: {error}")
+    gone = held.account(progress.attempts)
+    if not gone or end.verdict not in _UNTOLD:
+        return end
+    told = replace(end, reason=f"{end.reason}; {gone}")
+    green = held.green_with_held(progress.attempts)
+    return replace(told, remedy=_pick(progress, green)) if green else told
+
+
+def _error(progress: Progress) -> str:
+    """Why the last attempt changed nothing, in one line; empty where it did, or nobody knows."""
+    last = progress.attempts[-1] if progress.attempts else None
+    if last is None or last.changes:
+        return ""
+    denied = some(dict.fromkeys(last.denials), held.MAX_SHOWN)
+    why = last.error or (f"not permitted: {denied}" if denied else "")
+    return " ".join(why.split())[:MAX_ERROR_CHARS]
+
+
+_UNTOLD = frozenset({Verdict.EXHAUSTED, Verdict.STALLED, Verdict.GAVE_UP})
+
+
+def _pick(progress: Progress, attempt: Attempt) -> str:
+    return f"atlas pick {progress.run_id} {attempt.number} --held"
+
+
+def _barred(progress: Progress, _: Limits) -> End | None:
+    """What cannot be put back is no ground for another attempt to stand on."""
+    last = progress.attempts[-1] if progress.attempts else None
+    if last is None or last.ends is None:
+        return None
+    reason = held.account((last,)) or "the guard ended the run"
+    accept = _pick(progress, last) if held.held_paths(last) else None
+    return End(verdict=last.ends, reason=reason, remedy=last.remedy or accept)
 
 
 def _passed(progress: Progress, _: Limits) -> End | None:
     if not progress.latest.success:
         return None
+    if seen := held.for_review(progress.attempts):
+        reason = f"green, once a person has looked at {held.named(h for _, h in seen)}"
+        remedy = f"atlas diff {progress.run_id} {seen[-1][0]}"
+        return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
     changed = progress.attempts or progress.fixers_changed or not progress.baseline.success
     return End(verdict=Verdict.FIXED if changed else Verdict.CLEAN)
 
 
+def _unchecked(progress: Progress, _: Limits) -> End | None:
+    """Nothing failed, and nothing says that all is in order."""
+    why = progress.latest.unchecked
+    if why is None or progress.latest.failures:
+        return None
+    return End(verdict=Verdict.FAILED, reason=why, remedy=TO_CHECK)
+
+
 def _blamed(broken: GateResult) -> End:
     """A command that has run, and is void for what has gone, is not to be run again."""
-    if broken.exit_code in (None, CANNOT_EXECUTE, NOT_FOUND):
+    if broken.triage != "void":
         reason = f"{broken.name} cannot be run: {broken.error}"
         remedy = f"see it for yourself: {broken.command}" if broken.command else None
     else:
@@ -159,8 +224,8 @@ def _rejected(progress: Progress, _: Limits) -> End | None:
     refused = [attempt for attempt in progress.attempts if attempt.rolled_back]
     if len(refused) < MAX_REJECTIONS:
         return None
-    rules = ", ".join(dict.fromkeys(v.rule for a in refused for v in a.violations))
-    return End(verdict=Verdict.REJECTED, reason=f"the guard refused two attempts: {rules}")
+    what = held.named(v for attempt in refused for v in attempt.violations)
+    return End(verdict=Verdict.REJECTED, reason=f"the guard refused two attempts: {what}")
 
 
 def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
@@ -168,23 +233,47 @@ def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
     if allowed is None or made < allowed:
         return None
     step = progress.latest.failed_step or "validation"
+    if not made:
+        return _exhausted(f"{step} failed, and no attempt may be made")
     return _exhausted(f"{step} failed after {made} attempt{'' if made == 1 else 's'}")
 
 
 def _gate_spent(progress: Progress, limits: Limits) -> End | None:
     """A gate may have fewer attempts than the run; each attempt made while it failed counts."""
-    before = tuple(_before_each(progress))
-    for position, (gate, result) in enumerate(
-        zip(limits.gates, progress.latest.results, strict=False)
-    ):
-        allowed = attempts_allowed(
-            gate, flag=limits.attempts_flag, configured=limits.attempts_configured
-        )
-        tried = sum(_failed_at(validation, position) for validation in before)
-        if result.blocks and tried >= allowed:
+    for gate, tried, allowed in _tries(progress, limits):
+        if tried >= allowed:
             times = f"{tried} attempt{'' if tried == 1 else 's'}"
+            if not tried:
+                return _exhausted(f"{gate.name} failed, and may cost no attempt")
             return _exhausted(f"{gate.name} failed after {times}, all that it may cost")
     return None
+
+
+def last_attempt(progress: Progress, limits: Limits) -> int | None:
+    """The number of the attempt that is the last one if the same gates go on failing.
+
+    None = unlimited.
+    """
+    made = len(progress.attempts)
+    by_gate = [made + allowed - tried for _, tried, allowed in _tries(progress, limits)]
+    of_run = [] if limits.budget.attempts is None else [limits.budget.attempts]
+    return min((*by_gate, *of_run), default=None)
+
+
+def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]]:
+    """Every gate that blocks, the attempts made while it failed, and how many it may cost."""
+    before = tuple(_before_each(progress))
+    results = zip(limits.gates, progress.ground[0].results, strict=False)
+    for position, (gate, result) in enumerate(results):
+        if result.blocks:
+            tried = sum(_failed_at(validation, position) for validation in before)
+            yield (
+                gate,
+                tried,
+                attempts_allowed(
+                    gate, flag=limits.attempts_flag, configured=limits.attempts_configured
+                ),
+            )
 
 
 def _before_each(progress: Progress) -> Iterator[Validation]:
@@ -192,7 +281,7 @@ def _before_each(progress: Progress) -> Iterator[Validation]:
     current = progress.settled
     for attempt in progress.attempts:
         yield current
-        current = attempt.validation or current
+        current = current if attempt.worse else attempt.validation or current
 
 
 def _failed_at(validation: Validation, position: int) -> bool:
@@ -225,21 +314,34 @@ def _time_spent(progress: Progress, limits: Limits) -> End | None:
 
 
 def _exhausted(reason: str) -> End:
-    return End(verdict=Verdict.EXHAUSTED, reason=reason, remedy="atlas log shows what was tried")
+    return End(verdict=Verdict.EXHAUSTED, reason=reason)
 
 
 def _stalled(progress: Progress, _: Limits) -> End | None:
-    if not progress.attempts or progress.attempts[-1].rolled_back:
+    """What was put back for the first time is told to one more attempt."""
+    attempts = progress.attempts
+    if not attempts or attempts[-1].rolled_back or held.is_news(attempts):
         return None
-    if not progress.attempts[-1].changes:
-        return End(verdict=Verdict.STALLED, reason="the attempt changed nothing")
+    if not attempts[-1].changes:
+        return _stall(_idle(progress))
     if progress.trees[-1] in progress.trees[:-1]:
-        return End(verdict=Verdict.STALLED, reason="the attempt gave back a tree that was there")
-    if len(progress.attempts) > 1 and _same_complaints(*progress.attempts[-2:]):
-        return End(
-            verdict=Verdict.STALLED, reason="two attempts in a row ended with the same diagnostics"
-        )
+        if held.account(attempts[-1:]):
+            return _stall("nothing new was left of the attempt")
+        return _stall("the attempt gave back a tree that was there")
+    if len(attempts) > 1 and _same_complaints(*attempts[-2:]):
+        return _stall("two attempts in a row ended with the same diagnostics")
     return None
+
+
+def _idle(progress: Progress) -> str:
+    if error := _error(progress):
+        return f"the attempt came to nothing: {error}"
+    what = "last attempt added" if held.account(progress.attempts) else "attempt changed"
+    return f"the {what} nothing"
+
+
+def _stall(reason: str) -> End:
+    return End(verdict=Verdict.STALLED, reason=reason)
 
 
 def _same_complaints(first: Attempt, second: Attempt) -> bool:
@@ -256,48 +358,29 @@ def _complaints(validation: Validation) -> list[tuple[str, Status, tuple[tuple[s
     ]
 
 
+STOPS: tuple[Rule, ...] = (_attempts_spent, _gate_spent, _cost_spent, _time_spent, _stalled)
+
+
+def _needs_review(progress: Progress, limits: Limits) -> End | None:
+    """Green only with what was held, and nothing is left to try: for a person to decide."""
+    last = held.standing(progress.attempts)
+    needed = held.needed_paths(last) if last else ()
+    if last is None or not needed:
+        return None
+    if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
+        return None
+    reason = f"green only with what was held: {some(sorted(needed), held.MAX_SHOWN)}"
+    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=_pick(progress, last))
+
+
 RULES: tuple[Rule, ...] = (
+    _barred,
     _passed,
+    _unchecked,
     _broken,
     _no_agent,
     _gave_up,
     _rejected,
-    _attempts_spent,
-    _gate_spent,
-    _cost_spent,
-    _time_spent,
-    _stalled,
+    _needs_review,
+    *STOPS,
 )
-
-
-def best(progress: Progress) -> Attempt | None:
-    """The attempt worth keeping when a run does not end green; None when the start was no worse.
-
-    Order: required gates that pass, nothing introduced, fewest remaining, smallest change.
-    """
-    candidates = [a for a in progress.attempts if a.validation and a.result and not a.rolled_back]
-    if not candidates:
-        return None
-    start = progress.settled.fingerprints
-    chosen = max(candidates, key=lambda attempt: _rank(attempt, start))
-    floor = _worth(progress.settled, start)
-    return chosen if chosen.validation and _worth(chosen.validation, start) > floor else None
-
-
-def _rank(attempt: Attempt, start: frozenset[str]) -> tuple[tuple[int, bool, int], int]:
-    size = sum((c.added or 0) + (c.removed or 0) for c in attempt.changes)
-    return (_worth(attempt.validation or Validation(), start), -size)
-
-
-def _worth(validation: Validation, start: frozenset[str]) -> tuple[int, bool, int]:
-    green = -sum(result.blocks for result in validation.results)
-    found = validation.fingerprints
-    return (green, not found - start, -len(found))
-
-
-def compared(
-    before: Validation, after: Validation
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Fingerprints fixed, remaining and introduced between two validations, sorted."""
-    old, new = before.fingerprints, after.fingerprints
-    return tuple(sorted(old - new)), tuple(sorted(old & new)), tuple(sorted(new - old))

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from atlas_retry import agents, batch, process
+from atlas_retry import agents, batch
 from atlas_retry.console import Screen
-from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.errors import UsageError
 from atlas_retry.model import Outcome
 from atlas_retry.settings import AgentSettings
 from atlas_retry.wording import Line, outcome_summary
+from atlas_retry.workspace.git import git, user_environment
 
 TOOLS = ("git", "ruff", "mypy", "pytest")
-GIT_S = 30.0
 
 
 def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
@@ -63,11 +63,10 @@ def _project(folder: Path, environ: Mapping[str, str]) -> Path:
     with as_file(files("atlas_retry") / "demo_project" / "project") as source:
         shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__"))
     identity = ("-c", "user.name=demo", "-c", "user.email=demo@example.invalid")
-    for step in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "A ledger")):
-        command = process.Command(argv=("git", *step), cwd=root, env=environ, timeout_s=GIT_S)
-        completed = process.run(command)
-        if completed.exit_code != 0:
-            raise WorkspaceError(f"git {step[-1]} failed: {completed.stderr.text.strip()}")
+    env = user_environment(environ)
+    git("init", "-q", "--template=", cwd=root, env=env)
+    git("add", "-A", cwd=root, env=env)
+    git(*identity, "commit", "-q", "-m", "A ledger", cwd=root, env=env)
     return root
 
 

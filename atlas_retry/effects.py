@@ -1,16 +1,19 @@
 """What the loop is given: a run to make, and what it may do to the world. Does nothing itself."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from atlas_retry.agents.lack import Lack
 from atlas_retry.decision import Limits, Progress
 from atlas_retry.events import Emit
+from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.model import (
     Agent,
     AgentRequest,
     Change,
+    Gate,
+    Lost,
     Outcome,
     Validation,
     Violation,
@@ -29,14 +32,8 @@ class Taken(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
 
 
-class Judgement(Struct, frozen=True, kw_only=True):
-    """What the guard says of an attempt's changes."""
-
-    violations: tuple[Violation, ...] = ()
-    put_back: tuple[str, ...] | None = ()
-    """Files whose return removes the violations; None: all of the attempt has to go."""
-    blocks: bool = True
-    """False: violations are told, nothing is put back."""
+Contents = Mapping[str, Content | None]
+"""Files by path; None: there is none."""
 
 
 class Effects(Struct, frozen=True, kw_only=True):
@@ -48,6 +45,10 @@ class Effects(Struct, frozen=True, kw_only=True):
     restore: Callable[[str, str, Collection[str] | None], None]
     """Bring back a snapshot, whole or some paths of it. The second id is what should be there
     now: what differs from it was edited by the user meanwhile, and is told, not overwritten."""
+    read: Callable[[str, Collection[str]], Contents]
+    """These files as a snapshot holds them."""
+    write: Callable[[Contents], None]
+    """Make these files what is said."""
     validate: Callable[[Validation | None], Validation]
     """Run the gates; None before the first attempt, else the validation before."""
     fix: Callable[[Validation], tuple[str, ...]]
@@ -56,9 +57,23 @@ class Effects(Struct, frozen=True, kw_only=True):
     """The next attempt's request, and the path its prompt was written to."""
     lack: Callable[[], Lack | None]
     """Why no agent can be had; asked for before an attempt is begun."""
+    seal: Callable[[], None]
+    """Take what decides besides the files of the workspace, as it is now: the next `judge`
+    compares with it."""
     ask: Agent
-    judge: Callable[[str, str, Validation], Judgement]
-    """What the guard says of the change between two snapshots, given what failed before it."""
+    judge: Callable[[str, str, str, Progress], Judgement]
+    """What the guard says of the change between the last two snapshots. Of the first, and of what
+    the user has edited since, is everything that decides as it was before the run."""
+    rewritten: Callable[[str, str, Validation], tuple[Violation, ...]]
+    """What decides and moved between two snapshots, while the gates of a validation ran."""
+    unseen: Callable[[str, str, Collection[str]], Contents]
+    """What turns wrote where git does not look, as it was in the first snapshot; without what can
+    be made again, or of which no more than its time moved. The second snapshot is the last."""
+    aside: Callable[[Sequence[Gate], Contents, Validation], Validation]
+    """Run these gates with these files in place of those that are there; all is left as it is.
+    Given is what the same gates said before."""
+    lost: Callable[[str, str], tuple[Lost, ...]]
+    """Definitions that only the uncommitted files of the first snapshot held, gone in the other."""
     learn: Callable[[Outcome], str | None]
     """Record what a failed run teaches; the record's id."""
     account: Callable[[Progress], Progress]

@@ -12,6 +12,7 @@ from atlas_retry.model import (
     Attempt,
     Gate,
     GateResult,
+    Held,
     Level,
     Outcome,
     Status,
@@ -256,16 +257,32 @@ class AnswerRetried(Event, frozen=True, kw_only=True):
 
 
 class ViolationsFound(Event, frozen=True, kw_only=True):
-    """The guard refused changes of an attempt, and they were put back."""
+    """The guard refused or held changes of an attempt, and they were put back."""
 
     kind: ClassVar[str] = "violations_found"
     violations: tuple[Violation, ...]
+    held: tuple[Held, ...] = ()
     rolled_back: bool
 
     @property
     def message(self) -> str:
-        first = self.violations[0]
-        return f"{len(self.violations)} violations: {first.rule} in {first.path}"
+        counted = ((self.violations, "violations"), (self.held, "held"))
+        return ", ".join(
+            f"{len(found)} {word}: {found[0].rule} in {found[0].path}"
+            for found, word in counted
+            if found
+        )
+
+
+class AttemptRestored(Event, frozen=True, kw_only=True):
+    """An attempt goes no further, and all that it had changed is as it was before it."""
+
+    kind: ClassVar[str] = "attempt_restored"
+    number: int
+
+    @property
+    def message(self) -> str:
+        return f"attempt {self.number}: what it had changed is restored"
 
 
 class AttemptFinished(Event, frozen=True, kw_only=True):

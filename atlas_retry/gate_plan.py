@@ -1,8 +1,9 @@
 """How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -10,6 +11,9 @@ from atlas_retry.gate_results import Reading
 from atlas_retry.ground import Ground
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Look
 
 AGENT_SECRETS = (
     "ANTHROPIC_*",
@@ -36,12 +40,16 @@ GIT_LOCAL = frozenset(
 
 
 class Watched(Struct, frozen=True, kw_only=True):
-    """How a validation sees that files changed; None where nobody looks."""
+    """How a validation sees that files changed, and puts some back; None where nobody looks."""
 
-    take: Callable[[], str]
-    """The id of the work tree as it is now."""
-    between: Callable[[str, str], tuple[str, ...]]
-    """The paths that differ between two ids."""
+    take: Callable[[], "Look"]
+    """The work tree as it is now."""
+    between: Callable[["Look", "Look"], tuple[str, ...]]
+    """The paths whose content or mode differ between two looks."""
+    hold: Callable[[], str] | None = None
+    """Hold the content of all files; the id of a snapshot. None: nothing can be held."""
+    put_back: Callable[[str, Collection[str]], str] | None = None
+    """Make these paths what they are in a snapshot; the id of one of what was there."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -67,8 +75,19 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Values that never leave in a result."""
     ground: Ground | None = None
     """The work tree as it was when the validation began."""
+    wrap: Callable[[Command], Command] | None = None
+    """What to run instead of a command: the same, on a changed workspace."""
+    locate: Callable[[str], Path | None] | None = None
+    """Where such a command left a file of the workspace."""
     known_s: Mapping[str, float] = field(default_factory=dict)
     """How long a gate took before, by name."""
+
+    movers: set[Gate] = field(default_factory=set)
+    """Readers that moved code or settings: they run alone, before the others. A validation adds to
+    it, and those of one run share it."""
+    suspects: set[Gate] = field(default_factory=set)
+    """Readers that ran side by side while somebody moved code or settings: they run alone until it
+    is known who."""
 
     @property
     def reading(self) -> Reading:
@@ -76,16 +95,21 @@ class Plan(Struct, frozen=True, kw_only=True):
             root=self.root,
             secrets=self.secrets,
             parsers=self.parsers,
+            locate=self.locate,
             after_attempt=self.after_attempt,
         )
 
-    def seen(self) -> str:
-        """The id of the work tree as it is now, for `changed_since`; empty where nobody watches."""
-        return self.watched.take() if self.watched else ""
+    def seen(self) -> "Look | None":
+        """The work tree as it is now, for `changed_since`; None where nobody watches."""
+        return self.watched.take() if self.watched else None
 
-    def changed_since(self, before: str) -> tuple[str, ...]:
+    def changed_since(self, before: "Look | None") -> tuple[str, ...]:
         """The paths that have changed since `before` was `seen`."""
-        return self.watched.between(before, self.seen()) if self.watched else ()
+        return self.between(before, self.seen())
+
+    def between(self, before: "Look | None", after: "Look | None") -> tuple[str, ...]:
+        """The paths that differ between two looks."""
+        return self.watched.between(before, after) if self.watched and before and after else ()
 
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
@@ -104,7 +128,7 @@ def _is_secret(name: str) -> bool:
 
 def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
     """The process that stands for one of a gate's shell lines."""
-    return Command(
+    command = Command(
         argv=("/bin/sh", "-c", line),
         cwd=plan.root / gate.cwd,
         env=environment(gate, plan.environ),
@@ -112,6 +136,7 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
         log_dir=plan.logs / log_name,
         keep_daemons=gate.keep_daemons,
     )
+    return plan.wrap(command) if plan.wrap else command
 
 
 def log_name(position: int, gate: Gate, suffix: str = "") -> str:

@@ -1,7 +1,9 @@
 """What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 from atlas_retry.model import (
     CANNOT_EXECUTE,
     NOT_FOUND,
+    OWN_JUNIT,
     Diagnostic,
     Gate,
     GateResult,
@@ -20,7 +23,7 @@ from atlas_retry.process import Completed, Ended
 from atlas_retry.redaction import clean, redact
 
 if TYPE_CHECKING:
-    from atlas_retry.diagnostics import Findings
+    from atlas_retry.diagnostics import Declared, Findings, ToolOutput
 
 MAX_REPORT_BYTES = 16 << 20
 
@@ -32,6 +35,8 @@ class Reading(Struct, frozen=True, kw_only=True):
     secrets: frozenset[str] = frozenset()
     """Values that never leave: those of secret-looking variables."""
     parsers: tuple[tuple[str, str], ...] = ()
+    locate: Callable[[str], Path | None] | None = None
+    """Where a gate's report lies, where that is not in the workspace."""
     after_attempt: bool = False
     """A missing tool is then the attempt's doing: failed, not broken."""
 
@@ -40,8 +45,8 @@ def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
     """The result of a gate whose command has ended."""
     stdout = redact(clean(completed.stdout.text), reading.secrets)
     stderr = redact(clean(completed.stderr.text), reading.secrets)
-    broken = None if reading.after_attempt else _why_broken(gate, completed, stderr)
     findings = _findings(gate, completed, reading, stdout, stderr)
+    broken = None if reading.after_attempt else _why_broken(gate, completed, stderr, findings)
     status = _status(gate, completed, findings, broken)
     log_dir = completed.command.log_dir
     return GateResult(
@@ -61,6 +66,8 @@ def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
         started_at=completed.started_at,
         completed_at=completed.completed_at,
         diagnostics=_anchored(findings, reading.root) if findings else (),
+        beyond=findings.beyond if findings else 0,
+        at_least=bool(findings and findings.cut),
         notes=tuple(_notes(completed)),
         triage=_triage(status, findings),
     )
@@ -76,6 +83,20 @@ def skipped(gate: Gate, why: str) -> GateResult:
         status=Status.SKIPPED,
         success=True,
         error=why,
+    )
+
+
+def changing(
+    result: GateResult, paths: Sequence[str], how: str = "", *, who: str = "it"
+) -> GateResult:
+    """The result of a gate that fails for the files that it changed."""
+    files = "1 file" if len(paths) == 1 else f"{len(paths)} files"
+    return replace(
+        result,
+        status=Status.FAILED,
+        success=False,
+        triage="code",
+        error=f"{who} changed {files}{how}: {', '.join(paths[:5])}",
     )
 
 
@@ -100,12 +121,13 @@ def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
             project_names=_project_names(reading.root),
         )
     )
-    told = _anchored(findings, reading.root)
     return replace(
         result,
         stdout=stdout,
         stderr=stderr,
-        diagnostics=told,
+        diagnostics=_anchored(findings, reading.root),
+        beyond=findings.beyond,
+        at_least=findings.cut or result.output_omitted_bytes > 0,
         triage=_triage(result.status, findings),
     )
 
@@ -119,22 +141,51 @@ def _findings(
         return None
     from atlas_retry.diagnostics import ToolOutput, diagnose  # noqa: PLC0415 - start-up
 
-    return diagnose(
-        ToolOutput(
-            command=gate.run,
-            kind=gate.kind,
-            exit_code=completed.exit_code,
-            stdout=stdout,
-            stderr=stderr,
-            parser=gate.parser,
-            custom=reading.parsers,
-            report=_report_file(gate, reading.root),
-            root=str(reading.root),
-            cwd=gate.cwd,
-            project_names=_project_names(reading.root, gate.cwd)
-            if completed.exit_code
-            else frozenset(),
-        )
+    output = ToolOutput(
+        command=gate.run,
+        kind=gate.kind,
+        exit_code=completed.exit_code,
+        stdout=stdout,
+        stderr=stderr,
+        parser=gate.parser,
+        custom=reading.parsers,
+        report=_kept(_report_file(gate, reading), completed.command.log_dir),
+        root=str(reading.root),
+        cwd=gate.cwd,
+        project_names=_project_names(reading.root, gate.cwd)
+        if completed.exit_code
+        else frozenset(),
+        declared=cache(partial(_declared, reading.root, gate.cwd)),
+    )
+    is_long = completed.stdout.omitted_bytes or completed.stderr.omitted_bytes
+    if not is_long or completed.exit_code == 0 or output.report:
+        return diagnose(output)
+    if completed.exit_code is None:
+        return replace(diagnose(output), cut=True)  # it was ended while it went on printing
+    return _of_long(output, completed, reading.secrets)
+
+
+def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
+    """What all of a long output says. Diagnostics are redacted, for there is less of them."""
+    from atlas_retry.diagnostics import combined, diagnose  # noqa: PLC0415 - start-up
+    from atlas_retry.log_parts import is_held, parts  # noqa: PLC0415 - start-up
+
+    read = (replace(output, stdout=out, stderr=err) for out, err in parts(completed))
+    findings = combined(map(diagnose, read))
+    return replace(
+        findings,
+        diagnostics=tuple(_redacted(d, secrets) for d in findings.diagnostics),
+        summary=tuple(redact(line, secrets) for line in findings.summary),
+        cut=findings.cut or not is_held(completed),
+    )
+
+
+def _redacted(diagnostic: Diagnostic, secrets: frozenset[str]) -> Diagnostic:
+    return replace(
+        diagnostic,
+        message=redact(diagnostic.message, secrets),
+        text=redact(diagnostic.text, secrets),
+        test_id=redact(diagnostic.test_id, secrets) if diagnostic.test_id else None,
     )
 
 
@@ -157,15 +208,32 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
     return frozenset(names | {str(own).replace("-", "_").lower()})
 
 
-def _report_file(gate: Gate, root: Path) -> tuple[str, bytes] | None:
+def _declared(root: Path, cwd: str) -> "Declared":
+    from atlas_retry.init.dependencies import declared  # noqa: PLC0415 - start-up
+
+    return declared(root, cwd)
+
+
+def _report_file(gate: Gate, reading: Reading) -> tuple[str, bytes] | None:
     if gate.report is None:
         return None
-    path = root / gate.cwd / gate.report.path
+    named = (PurePosixPath(gate.cwd) / gate.report.path).as_posix()
+    path = reading.locate(named) if reading.locate else reading.root / named
+    if path is None:
+        return None
     try:
         with path.open("rb") as file:
             return gate.report.format, file.read(MAX_REPORT_BYTES)
     except OSError:
         return None
+
+
+def _kept(report: tuple[str, bytes] | None, logs: Path | None) -> tuple[str, bytes] | None:
+    """The same report; JUnit is left beside the logs, for the next run writes over it."""
+    if report and logs and report[0] == "junit":
+        with suppress(OSError):
+            (logs / OWN_JUNIT).write_bytes(report[1])
+    return report
 
 
 def _anchored(findings: "Findings", root: Path) -> tuple[Diagnostic, ...]:
@@ -184,12 +252,19 @@ def _notes(completed: Completed) -> Iterator[str]:
         yield f"still running after its end, and ended: {', '.join(completed.survivors)}"
 
 
-def _why_broken(gate: Gate, completed: Completed, stderr: str) -> str | None:
+def _why_broken(
+    gate: Gate, completed: Completed, stderr: str, findings: "Findings | None"
+) -> str | None:
     if completed.ended is Ended.NOT_STARTED:
         return completed.error or "it could not be started"
+    if findings and findings.lack:
+        return findings.lack
     if completed.exit_code not in (NOT_FOUND, CANNOT_EXECUTE):
         return None
-    said = stderr.strip().rpartition("\n")[2] or f"of `{gate.run}`"
+    from atlas_retry.diagnostics import missing_program  # noqa: PLC0415 - start-up
+
+    last = stderr.strip().rpartition("\n")[2]
+    said = missing_program(stderr) or last or f"of `{gate.run}`"
     if completed.exit_code == NOT_FOUND:
         return f"a command was not found ({said}): install it, or correct the gate's command"
     return f"a command cannot be executed ({said}): check its permissions"
@@ -216,9 +291,15 @@ def _error(
         return "no test ran"
     if broken or completed.error:
         return broken or completed.error
-    count = sum(d.count for d in findings.diagnostics) if findings else 0
-    told = f", {count} complaint{'s' if count > 1 else ''}" if count else ""
-    return f"exit code {completed.exit_code}{told}"
+    return f"exit code {completed.exit_code}{_count(findings)}"
+
+
+def _count(findings: "Findings | None") -> str:
+    if findings is None:
+        return ""
+    count = sum(d.count for d in findings.diagnostics) + findings.beyond
+    least = "at least " if findings.cut else ""
+    return f", {least}{count} complaint{'s' if count > 1 else ''}" if count else ""
 
 
 def _triage(status: Status, findings: "Findings | None") -> str | None:

@@ -8,28 +8,35 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from atlas_retry.attribution import before_the_agent, go_back
-from atlas_retry.decision import End, Progress, best, compared, decide
+from atlas_retry.counting import compared, first_problem
+from atlas_retry.decision import End, Progress, decide, last_attempt
 from atlas_retry.effects import Effects, Run, Taken
 from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import (
     AgentReplied,
     AttemptFinished,
+    AttemptRestored,
     AttemptStarted,
     RunFinished,
     RunStarted,
     Scope,
     within,
 )
+from atlas_retry.held import needed_paths, standing
 from atlas_retry.model import (
     AgentReply,
     AgentRequest,
     Attempt,
+    Lost,
     Outcome,
     ReplyStatus,
     Validation,
+    Verdict,
 )
+from atlas_retry.process import uninterruptible
+from atlas_retry.ranking import best, is_worse
 from atlas_retry.settings import OnExhausted
-from atlas_retry.settling import settle
+from atlas_retry.settling import Turn, settle
 
 
 def retry(run: Run, do: Effects) -> Outcome:
@@ -42,10 +49,18 @@ def retry(run: Run, do: Effects) -> Outcome:
     progress = run.so_far or _begin(run, do)
     while (end := decide(progress := do.account(progress), run.limits)) is None:
         progress = _attempt(progress, run, do)
-    progress, final = _keep(progress, end, run, do)
-    outcome = _outcome(run, progress, end, final, round(do.elapsed_s() * 1000))
-    outcome = replace(outcome, learning_record_id=do.learn(outcome))
-    do.emit(RunFinished(outcome=outcome))
+    with uninterruptible(f"run {run.run_id} is being ended"):
+        progress, final = _keep(progress, end, run, do)
+        end = _with_cause(end, final)
+        outcome = _outcome(run, progress, end, final, round(do.elapsed_s() * 1000))
+        outcome = replace(
+            outcome,
+            better=_better(progress, final),
+            lost=_lost(progress, do),
+            gates_changed=_of_gates(progress, do),
+        )
+        outcome = replace(outcome, learning_record_id=do.learn(outcome))
+        do.emit(RunFinished(outcome=outcome))
     return outcome
 
 
@@ -58,6 +73,7 @@ def _begin(run: Run, do: Effects) -> Progress:
     settled = do.validate(None) if changed else baseline
     origin = do.snapshot("origin")
     return Progress(
+        run_id=run.run_id,
         baseline=baseline,
         settled=settled,
         latest=settled,
@@ -78,11 +94,13 @@ def _attempt(progress: Progress, run: Run, do: Effects) -> Progress:
         workspace=run.workspace.name,
         run=run.run_id,
         attempt=number,
-        max_attempts=run.limits.budget.attempts,
-        failed_step=progress.latest.failed_step,
+        max_attempts=last_attempt(progress, run.limits),
+        failed_step=progress.ground[0].failed_step,
     )
     do = replace(do, emit=within(do.emit, scope))
+    progress = _on_its_ground(progress, do)
     before = do.snapshot(f"{number}-before")
+    do.seal()
     try:
         return _turn(progress, before, number, run, do)
     except Interrupted:
@@ -94,10 +112,21 @@ def _attempt(progress: Progress, run: Run, do: Effects) -> Progress:
         raise
 
 
+def _on_its_ground(progress: Progress, do: Effects) -> Progress:
+    """Put back what left things worse: nothing is built on it."""
+    validation, snapshot = progress.ground
+    if not progress.attempts or not progress.attempts[-1].worse or progress.latest == validation:
+        return progress
+    go_back(snapshot, progress, do)
+    return replace(progress, latest=validation, current=snapshot)
+
+
 def _put_back(before: Taken, number: int, do: Effects) -> None:
     """Undo the edits of an attempt that goes no further; they stay in its snapshot."""
-    unfinished = do.snapshot(f"{number}-unfinished")
-    do.restore(before.id, unfinished.id, None)
+    with uninterruptible(f"what attempt {number} had changed is being restored"):
+        unfinished = do.snapshot(f"{number}-unfinished")
+        do.restore(before.id, unfinished.id, None)
+        do.emit(AttemptRestored(number=number))
 
 
 def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects) -> Progress:
@@ -130,16 +159,14 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
         snapshot=after.id,
         changes=do.changes(before.id, after.id),
     )
-    attempt, end, validation = settle(attempt, before, after, progress, do)
-    fixed, remaining, introduced = compared(progress.latest, validation or progress.latest)
+    turn = Turn(before=before, after=after, gates=run.limits.gates)
+    attempt, end, validation = settle(attempt, turn, progress, do)
+    attempt = _measured(attempt, progress.latest, validation)
     attempt = replace(
         attempt,
         duration_ms=round((do.elapsed_s() - since_s) * 1000),
         result=end.id,
-        validation=validation,
-        fixed=fixed,
-        remaining=remaining,
-        introduced=introduced,
+        since_start=do.changes(progress.start, end.id),
     )
     do.emit(AttemptFinished(result=attempt))
     return replace(
@@ -150,6 +177,19 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
         attempts=(*progress.attempts, attempt),
         begun_usd=0.0,
         begun_reviews_usd=0.0,
+    )
+
+
+def _measured(attempt: Attempt, before: Validation, after: Validation | None) -> Attempt:
+    """With what it changed about the problems. What is green with what was held is no loss."""
+    fixed, remaining, introduced = compared(before, after or before)
+    return replace(
+        attempt,
+        validation=after,
+        fixed=fixed,
+        remaining=remaining,
+        introduced=introduced,
+        worse=bool(after and is_worse(after, than=before) and not needed_paths(attempt)),
     )
 
 
@@ -174,24 +214,56 @@ def _told(reply: AgentReply, run: Run, request: AgentRequest, progress: Progress
 
 def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress, Validation]:
     """Leave the tree behind that `on_exhausted` asks for; the validation that goes with it."""
-    if end.verdict.is_green or not progress.attempts or run.on_exhausted is OnExhausted.KEEP:
-        return _marked(progress, progress.attempts[-1:]), progress.latest
+    stays = end.verdict.is_green or end.verdict is Verdict.NEEDS_REVIEW
+    if stays or not progress.attempts or run.on_exhausted is OnExhausted.KEEP:
+        last = standing(progress.attempts)
+        return _marked(progress, (last,) if last else ()), progress.latest
     if run.on_exhausted is OnExhausted.RESTORE:
         go_back(progress.start, progress, do)
-        return progress, progress.baseline
+        return replace(progress, current=progress.start), progress.baseline
     chosen = best(progress)
     target = (chosen and chosen.result) or progress.origin
     if target != progress.current:
         go_back(target, progress, do)
+        progress = replace(progress, current=target)
     if chosen is None or chosen.validation is None:
         return progress, progress.settled
     return _marked(progress, (chosen,)), chosen.validation
+
+
+def _with_cause(end: End, final: Validation) -> End:
+    """How many problems are left where a run came to no other end, and the first of them."""
+    problems = first_problem(final)
+    if not problems or end.verdict not in (Verdict.FAILED, Verdict.EXHAUSTED, Verdict.STALLED):
+        return end
+    return replace(end, reason=f"{end.reason}; {problems}")
+
+
+def _better(progress: Progress, final: Validation) -> int | None:
+    """The attempt that came closest, where something else is in the workspace."""
+    chosen = best(progress)
+    if chosen is None or chosen.validation is None or not is_worse(final, than=chosen.validation):
+        return None
+    return chosen.number
+
+
+def _lost(progress: Progress, do: Effects) -> tuple[Lost, ...]:
+    """What the user had not committed and the tree of the attempt that stays no longer has."""
+    kept = next((a.result for a in reversed(progress.attempts) if a.kept), None)
+    return do.lost(progress.start, kept) if kept else ()
 
 
 def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
     numbers = {attempt.number for attempt in kept if not attempt.rolled_back}
     marked = tuple(replace(a, kept=a.number in numbers) for a in progress.attempts)
     return replace(progress, attempts=marked)
+
+
+def _of_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
+    """What differs from the start of the run, and was changed by no agent and no person."""
+    agents = {change.path for attempt in progress.attempts for change in attempt.changes}
+    moved = (change.path for change in do.changes(progress.start, progress.current))
+    return tuple(path for path in moved if path not in agents | progress.theirs)
 
 
 def _outcome(

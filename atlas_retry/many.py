@@ -95,16 +95,16 @@ def run(
     )
     queue = iter(folders)
     left: tuple[Path, ...] = ()
-    try:
-        for folder, one in side_by_side(crew.run, queue, jobs=jobs, may_start=course.may_start):
-            course.take(folder, one, crew.labels[folder])
-    finally:
-        left = tuple(queue)
-        _keep(folders, left, asked, environ)
-        if left:
-            course.emit(
-                _not_started([crew.labels[folder] for folder in left], _next(ai_fix=asked.ai_fix))
-            )
+    with process.orderly():  # whoever waits for the runs here waits until all is put back
+        try:
+            for folder, one in side_by_side(crew.run, queue, jobs=jobs, may_start=course.may_start):
+                course.take(folder, one, crew.labels[folder])
+        finally:
+            left = tuple(queue)
+            _keep(folders, left, asked, environ)
+            if left:
+                names = [crew.labels[folder] for folder in left]
+                course.emit(_not_started(names, _next(ai_fix=asked.ai_fix)))
     return Done(
         finished=tuple(course.finished[folder] for folder in folders if folder in course.finished),
         not_started=tuple(str(folder) for folder in left),

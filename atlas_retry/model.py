@@ -10,9 +10,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 CANNOT_EXECUTE, NOT_FOUND = 126, 127
 """Exit codes of a shell that could not start a command (POSIX, Shell Command Language 2.8.2)."""
+OWN_JUNIT = "junit.xml"
+"""In the folder of a gate's logs: the JUnit report that its runner wrote."""
 
 
 class Kind(StrEnum):
@@ -57,6 +60,8 @@ class Verdict(StrEnum):
     FIXED = "fixed"
     FAILED = "failed"
     """Gates fail and no agent was asked for."""
+    NEEDS_REVIEW = "needs_review"
+    """Green only with changes that were held, or with an edit that a person has to look at."""
     EXHAUSTED = "exhausted"
     STALLED = "stalled"
     REJECTED = "rejected"
@@ -171,19 +176,33 @@ class GateResult(Struct, frozen=True, kw_only=True):
     started_at: str = ""
     completed_at: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
+    beyond: int = 0
+    """Problems that the tool reported beyond those in `diagnostics`."""
+    at_least: bool = False
+    """Not all of the output could be read: there may be still more problems."""
     changed: tuple[str, ...] = ()
-    """Files that a writer changed."""
+    """Files that it changed; of what only reads none but code and settings."""
     notes: tuple[str, ...] = ()
     """What is odd about it and decides nothing: such as what it left running."""
     triage: str | None = None
-    """code, flaky, environment, vacuous or threshold; None when it passed."""
+    """code, flaky, environment, vacuous, threshold, or void (what it was to judge has gone); None
+    when it passed."""
     cost_usd: float | None = None
     """Of a review; None: nothing, or nobody tells."""
+
+    @property
+    def problems(self) -> int:
+        """How often the tool complained; with `at_least`, at least so often."""
+        return sum(diagnostic.count for diagnostic in self.diagnostics) + self.beyond
 
     @property
     def blocks(self) -> bool:
         """Whether the validation fails because of this gate."""
         return self.required and not self.success
+
+
+TO_CHECK = "configure a required gate with a command; reviews are made by atlas retry --ai-fix"
+"""What to do where no required gate has run."""
 
 
 class Validation(Struct, frozen=True, kw_only=True):
@@ -196,7 +215,17 @@ class Validation(Struct, frozen=True, kw_only=True):
 
     @property
     def success(self) -> bool:
-        return not any(result.blocks for result in self.results)
+        """Nothing blocks, and a required gate has run: what nobody checked is not in order."""
+        return not self.failures and self.unchecked is None
+
+    @property
+    def unchecked(self) -> str | None:
+        """Why nothing says that all is in order; None where a required gate has run."""
+        required = [result for result in self.results if result.required]
+        if not required:
+            return "no gate is required"
+        skipped = all(result.status is Status.SKIPPED for result in required)
+        return "every required gate was skipped" if skipped else None
 
     @property
     def failures(self) -> tuple[GateResult, ...]:
@@ -218,7 +247,7 @@ class Validation(Struct, frozen=True, kw_only=True):
 
     @property
     def fingerprints(self) -> frozenset[str]:
-        """Of every diagnostic of the gates that block; a silent failure counts as one."""
+        """Of every diagnostic of the gates that block; a silent failure has one."""
         return frozenset(
             fingerprint for result in self.failures for fingerprint in _fingerprints_of(result)
         )
@@ -270,6 +299,19 @@ class Violation(Struct, frozen=True, kw_only=True):
     """For a person: what was done and how to allow it."""
 
 
+class Held(Struct, frozen=True, kw_only=True):
+    """A change that only a person can accept."""
+
+    rule: str
+    path: str
+    line: int | None = None
+    detail: str = ""
+    needed: bool | None = None
+    """Whether the gates are green only with it; None: nobody tried."""
+    in_place: bool = False
+    """It was left in the workspace, for review; else it was put back."""
+
+
 GitFacts = Mapping[str, str]
 """What git holds beside the work tree, one flat name each: `HEAD`, `refs/...`, `config:KEY`,
 `hooks/NAME`, `info/NAME`, `index-flags:PATH`, `index`, `stash`, `worktrees/NAME`,
@@ -290,12 +332,21 @@ class Tree(Protocol):
 
 
 class Tokens(Struct, frozen=True, kw_only=True):
-    """Usage as the Messages API counts it."""
+    """Usage as the Messages API counts it; never below 0, whatever was told."""
 
     input: int = 0
     output: int = 0
     cache_read: int = 0
     cache_write: int = 0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            force_setattr(self, name, max(getattr(self, name), 0))
+
+
+def paid(cost_usd: float | None) -> float | None:
+    """What somebody says that it has cost; nobody is ever paid for asking (nor is NaN a price)."""
+    return None if cost_usd is None else max(0.0, cost_usd)
 
 
 class Session(StrEnum):
@@ -342,7 +393,7 @@ class AgentRequest(Struct, frozen=True, kw_only=True):
     protected: tuple[str, ...] = ()
     """Globs that the agent may not edit."""
     readable: tuple[str, ...] = ()
-    """Absolute folders outside the workspace that it may read: the gates' logs."""
+    """Absolute folders outside the workspace that it may read: what gates printed, redacted."""
     schema: bytes | None = None
     """JSON Schema of the answer: then the agent may only read, and `AgentReply.structured` holds
     its answer."""
@@ -363,7 +414,7 @@ class AgentReply(Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     model: str | None = None
     cost_usd: float | None = None
-    """None: the agent does not tell."""
+    """Never below 0, whatever was told. None: the agent does not tell."""
     tokens: Tokens = Tokens()
     transport_retries: int = 0
     turns: int | None = None
@@ -373,6 +424,9 @@ class AgentReply(Struct, frozen=True, kw_only=True):
     """Paths that its editing tools named, relative to the workspace."""
     touched_all: bool = False
     """They are all that the turn can have edited: it ran no command, nor a tool of other reach."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "cost_usd", paid(self.cost_usd))
 
 
 Agent = Callable[[AgentRequest], AgentReply]
@@ -401,16 +455,31 @@ class Attempt(Struct, frozen=True, kw_only=True):
     gave_up: str | None = None
     changes: tuple[Change, ...] = ()
     violations: tuple[Violation, ...] = ()
+    held: tuple[Held, ...] = ()
+    noted: tuple[Violation, ...] = ()
+    """What a person may want to look at; nothing was put back for it."""
+    ends: Verdict | None = None
+    """The run goes no further, whatever the gates say."""
+    remedy: str | None = None
+    """What to type then."""
+    unseen: tuple[str, ...] = ()
+    """Files that the turn wrote where git does not look."""
     rolled_back: bool = False
     """The violations could not be separated from the rest: all of it was put back."""
+    worse: bool = False
+    """It left more gates or problems behind than it started from: all of it is put back before the
+    next attempt."""
     fixed: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
     introduced: tuple[str, ...] = ()
-    """Fingerprints, against the validation before."""
+    """Fingerprints, against the validation before; as often as the problem is there."""
+    since_start: tuple[Change, ...] = ()
+    """What is in `result` and was not there before the run, earlier attempts included."""
     snapshot: str | None = None
     """Of the tree the agent left, violations included."""
     result: str | None = None
-    """Snapshot of the tree after the guard, from which the next attempt starts."""
+    """Snapshot of the tree after the guard, from which the next attempt starts unless this one
+    left things worse."""
     kept: bool = False
     """Whether the run ended with this attempt's tree."""
     validation: Validation | None = None
@@ -423,6 +492,16 @@ class WorkspaceFacts(Struct, frozen=True, kw_only=True):
     root: str
     head: str | None = None
     dirty: bool | None = None
+
+
+class Lost(Struct, frozen=True, kw_only=True):
+    """What was only in an uncommitted file when a run began, and is nowhere now."""
+
+    path: str
+    names: tuple[str, ...]
+    """Functions, classes and top-level names, as `Class.method`."""
+    command: str = ""
+    """What to type for the file as it was before the run."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -444,3 +523,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """What `atlas undo` puts back."""
     handoff_path: str | None = None
     """Absolute path of the Markdown for a person, when one has to go on."""
+    lost: tuple[Lost, ...] = ()
+    """Definitions that only the user's uncommitted files held and that the run has left nowhere."""
+    better: int | None = None
+    """The attempt that came closest to green, where it is better than what is in the workspace."""
+    gates_changed: tuple[str, ...] = ()
+    """Files that gates and their fixers have changed, and no attempt."""

@@ -37,7 +37,7 @@ def preview(
         if recorded
         else _current(open_site(root, environ, overrides))
     )
-    if validation.success:
+    if not validation.failures:
         return "nothing fails, so there is nothing to ask\n"
     made = brief()
     return compose(replace(made, budget_chars=max_chars or made.budget_chars)).text

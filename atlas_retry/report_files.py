@@ -1,10 +1,14 @@
 """Reports into files, each whole or not at all; what stands in them is `reports`' work."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.model import OWN_JUNIT
 from atlas_retry.reports import REPORTS, Subject
 
 Destination = tuple[str, Path]
@@ -55,7 +59,10 @@ def write_reports(subject: Subject, destinations: Iterable[Destination]) -> tupl
     Missing folders are made. Raises AtlasError naming the files that could not be written, once all
     others are.
     """
-    rendered = [(path, REPORTS[name](subject)) for name, path in destinations]
+    wanted = tuple(destinations)
+    if any(name == "junit" for name, _ in wanted):
+        subject = replace(subject, junit=dict(_own_junit(subject)))
+    rendered = [(path, REPORTS[name](subject)) for name, path in wanted]
     faults = []
     for path, text in rendered:
         try:
@@ -68,6 +75,14 @@ def write_reports(subject: Subject, destinations: Iterable[Destination]) -> tupl
             remedy="make room there, or name another place; what it would have said stands above",
         )
     return tuple(path for path, _ in rendered)
+
+
+def _own_junit(subject: Subject) -> Iterator[tuple[str, bytes]]:
+    """What the gates' runners wrote, as it was kept beside their logs when they ended."""
+    for result in subject.validation.results:
+        with suppress(OSError):
+            if result.log_path:
+                yield result.log_path, (Path(result.log_path) / OWN_JUNIT).read_bytes()
 
 
 def _write(path: Path, content: bytes) -> None:

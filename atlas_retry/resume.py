@@ -95,7 +95,8 @@ def _put_in_order(scene: _Scene) -> str | None:
     """Put the workspace back to where the next attempt starts; what the turn is taken up from."""
     there = workspace.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
-    with history.beating(scene.folder):
+    what = f"run {scene.run.id} is being put in order"
+    with history.beating(scene.folder), process.uninterruptible(what):
         if not ours:
             return _held_turn(scene)
         replayed = _hold(scene, there.id)
@@ -141,8 +142,9 @@ def _difference(scene: _Scene, there: str, quiet_s: float) -> tuple[str, ...]:
         raise _refusal(scene, f"git has moved on: {some(sorted(moved), MAX_SHOWN)}")
     paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
     attempt = scene.remains.open_attempt
-    in_order = attempt and rescue.was_put_in_order(scene.run, scene.held, attempt)
-    theirs = paths if in_order else rescue.edited_since(scene.git, paths, quiet_s)
+    theirs = (
+        paths if attempt and attempt.restored else rescue.edited_since(scene.git, paths, quiet_s)
+    )
     if theirs:
         raise _refusal(scene, f"edited since: {some(sorted(theirs), MAX_SHOWN)}")
     return tuple(paths)
@@ -184,12 +186,12 @@ def _progress(scene: _Scene) -> Progress:
     remains, origin = scene.remains, scene.held[rescue.ORIGIN]
     baseline, settled = remains.validations[0], remains.validations[-1]
     results = [attempt.result or origin for attempt in remains.attempts]
-    validated = [a.validation for a in remains.attempts if a.validation]
     fixed = workspace.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
     progress = Progress(
+        run_id=scene.run.id,
         baseline=baseline,
         settled=settled,
-        latest=validated[-1] if validated else settled,
+        latest=settled,
         start=scene.run.start,
         origin=origin,
         current=results[-1] if results else origin,
@@ -197,12 +199,22 @@ def _progress(scene: _Scene) -> Progress:
         fixers_changed=tuple(change.path for change in fixed),
         attempts=remains.attempts,
     )
+    progress = _as_it_is(progress, remains.open_attempt)
     counted_usd = progress.cost_usd - sum(a.cost_usd or 0.0 for a in remains.attempts)
     return replace(
         progress,
         begun_usd=remains.open_attempt.lost_usd if remains.open_attempt else 0.0,
         begun_reviews_usd=max(remains.reviews_usd - counted_usd, 0.0),
     )
+
+
+def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
+    """What left things worse has been put back where another attempt was begun."""
+    last = progress.attempts[-1].validation if progress.attempts else None
+    if begun or last is None:
+        current = begun.snapshot if begun else progress.current
+        return replace(progress, latest=progress.ground[0], current=current)
+    return replace(progress, latest=last)
 
 
 def _taking_up(scene: _Scene, turn: str | None, agent: Agent) -> Agent:

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from atlas_retry.batch import Done
 from atlas_retry.many import labels
 from atlas_retry.units import usd
-from atlas_retry.wording import Line, failure_lines, headline, printable
+from atlas_retry.wording import (
+    Line,
+    answer_lines,
+    failure_lines,
+    headline,
+    lost_lines,
+    printable,
+)
 
 MAX_NAMES = 8
 
@@ -26,8 +33,11 @@ def told_batch(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
     for one in done.finished if verbosity >= 0 else ():
         style = "good" if one.outcome.verdict.is_green else "bad"
         yield f"  {printable(names[one.root]):<{width}}  {headline(one.outcome)}", style
+        yield from ((f"  {text}", style) for text, style in answer_lines(one.outcome))
     yield from _cascade(done)
     yield from _next(done, verbosity)
+    for one in done.finished:
+        yield from lost_lines(one.outcome)
 
 
 def _counts(done: Done) -> Line:
@@ -58,6 +68,9 @@ def _next(done: Done, verbosity: int) -> Iterator[Line]:
         tail = f" and {more} more (-v shows all)" if more else ""
         yield f"not started: {', '.join(map(printable, shown))}{tail}", ""
         yield f"next: {done.next_command}", "code"
-    for one in done.finished:
-        if one.outcome.remedy and verbosity >= 0:
-            yield f"next: {one.outcome.remedy}", "code"
+    asked = [one.outcome for one in done.finished if verbosity >= 0]
+    for remedy in dict.fromkeys(outcome.remedy for outcome in asked if outcome.remedy):
+        yield f"next: {remedy}", "code"
+    for outcome in asked:
+        if outcome.attempts and not (outcome.remedy or outcome.verdict.is_green):
+            yield f"next: atlas log {outcome.run_id}", "code"

@@ -28,6 +28,20 @@ class GuardMode(StrEnum):
     OFF = "off"
 
 
+class ReviewMode(StrEnum):
+    """What becomes of sources that branch on the tests' own values."""
+
+    NOTE = "note"
+    HOLD = "hold"
+
+
+class HookMode(StrEnum):
+    """What the Stop hook does with changes that were held."""
+
+    TELL = "tell"
+    BLOCK = "block"
+
+
 class OnCascade(StrEnum):
     """What a batch does when a cascade is detected."""
 
@@ -87,6 +101,8 @@ class GuardSettings(Struct, frozen=True, kw_only=True):
     mode: GuardMode = GuardMode.BLOCK
     protect: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    review: ReviewMode = ReviewMode.HOLD
+    hook: HookMode = HookMode.TELL
 
 
 class CascadeSettings(Struct, frozen=True, kw_only=True):

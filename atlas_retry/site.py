@@ -1,7 +1,7 @@
 """Open a workspace with its configuration, and say how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -11,14 +11,14 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry import config, state
-from atlas_retry.errors import UsageError
+from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.gate_plan import Plan, Watched
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.redaction import secret_values
 from atlas_retry.settings import Settings
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import PlainFolder, Workspace
+    from atlas_retry.workspace import Lookout, Workspace
 
 KEPT_VALIDATION_LOGS = 10
 
@@ -44,11 +44,30 @@ class Site(Struct, frozen=True, kw_only=True, dict=True):
         return open_workspace(self.root, self.state, environ=self.environ)
 
     @cached_property
-    def plain(self) -> "PlainFolder":
-        """What sees changes where there is no git."""
-        from atlas_retry.workspace import PlainFolder  # noqa: PLC0415 - start-up
+    def lookout(self) -> "Lookout":
+        """What sees changes, under git or not; made when it is first wanted."""
+        from atlas_retry.workspace import (  # noqa: PLC0415 - start-up
+            Lookout,
+            remembered,
+            user_environment,
+        )
 
-        return PlainFolder(self.root)
+        return Lookout(
+            self.root,
+            user_environment(self.environ),
+            lambda: remembered(self.git).files if self.has_git else {},
+            avoid=self.state,
+        )
+
+    @cached_property
+    def movers(self) -> set[Gate]:
+        """As `Plan.movers`, for as long as the site is open."""
+        return set()
+
+    @cached_property
+    def suspects(self) -> set[Gate]:
+        """As `Plan.suspects`, for as long as the site is open."""
+        return set()
 
     @property
     def facts(self) -> WorkspaceFacts:
@@ -69,12 +88,24 @@ def open_site(
     """
     if not path.is_dir():
         raise UsageError(f"{path} is no directory")
+    home = state.home(environ)
+    root = config.root_of(path)
+    if (home / "workspaces" / state.key_of(root) / "aside.note").exists():
+        _put_back(root, home, environ)
     return Site(
-        root=config.root_of(path),
+        root=root,
         settings=config.load(path, environ=environ, overrides=overrides or {}),
-        state=state.home(environ),
+        state=home,
         environ=environ,
     )
+
+
+def _put_back(root: Path, home: Path, environ: Mapping[str, str]) -> None:
+    """What an atlas that was killed had changed for a while; its configuration may be in it."""
+    from atlas_retry.workspace import lock, open_workspace  # noqa: PLC0415 - start-up
+
+    with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
+        pass
 
 
 def validation_logs(site: Site) -> Path:
@@ -95,6 +126,8 @@ def plan(site: Site, logs: Path) -> Plan:
         parsers=site.settings.parsers,
         secrets=secret_values(site.environ),
         known_s=known_s(site),
+        movers=site.movers,
+        suspects=site.suspects,
     )
 
 
@@ -125,23 +158,22 @@ def _durations(site: Site) -> Path:
 
 
 def _watched(site: Site) -> Watched:
-    if not site.has_git:
-        return Watched(
-            take=lambda: site.plain.take(),  # noqa: PLW0108 - start-up: made when it is wanted
-            between=lambda before, after: site.plain.between(before, after),  # noqa: PLW0108
-        )
-
-    def take() -> str:
+    def hold() -> str:
         from atlas_retry.workspace import snapshot  # noqa: PLC0415 - start-up
 
         return snapshot(site.git).id
 
-    def between(before: str, after: str) -> tuple[str, ...]:
-        from atlas_retry.workspace import changes  # noqa: PLC0415 - start-up
+    def put_back(held: str, paths: Collection[str]) -> str:
+        from atlas_retry.workspace import restore  # noqa: PLC0415 - start-up
 
-        return tuple(change.path for change in changes(site.git, before, after))
+        return restore(site.git, held, paths).before
 
-    return Watched(take=take, between=between)
+    return Watched(
+        take=lambda: site.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
+        between=lambda before, after: site.lookout.between(before, after),  # noqa: PLW0108
+        hold=hold if site.has_git else None,
+        put_back=put_back if site.has_git else None,
+    )
 
 
 def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:

@@ -14,9 +14,10 @@ def seconds(duration_ms: int) -> str:
     return f"{minutes} min {rest_s} s" if minutes else f"{rest_s} s"
 
 
-def usd(amount: float) -> str:
+def usd(amount: float, *, at_least: bool = False) -> str:
     """Money, with enough digits to tell it from nothing."""
-    return f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
+    told = f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
+    return f"at least {told}" if at_least else told
 
 
 def some(names: Iterable[str], limit: int) -> str:

@@ -1,6 +1,8 @@
 """Put the parts of a run together: git, gates, prompt, agent, guard. Decides nothing."""
 
+import shlex
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from pathlib import Path
@@ -9,30 +11,38 @@ from typing import TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry import agents, gates, judge, review, state, workspace
-from atlas_retry.briefing import traced_brief
-from atlas_retry.decision import Elsewhere, Limits, Progress, decide
-from atlas_retry.effects import Effects, Judgement, Run, Taken
+from atlas_retry import agents, gates, judge, process, review, state, workspace
+from atlas_retry.briefing import SHOWN, traced_brief
+from atlas_retry.decision import Elsewhere, Limits, Progress, decide, last_attempt
+from atlas_retry.effects import Contents, Effects, Run, Taken
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.events import Emit, Notice
+from atlas_retry.events import Emit, Event, Notice, ValidationFinished, ValidationStarted
 from atlas_retry.fixers import run_fixers
+from atlas_retry.gate_plan import Plan
+from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard.places import is_made
+from atlas_retry.json_text import encodable
 from atlas_retry.model import (
     Agent,
     AgentReply,
     AgentRequest,
     Gate,
     GateResult,
+    GitFacts,
+    Kind,
     Level,
     Outcome,
     Session,
     Validation,
+    Violation,
 )
 from atlas_retry.prompt import Brief, compose
 from atlas_retry.purse import Purse
 from atlas_retry.redaction import redact, secret_values
-from atlas_retry.settings import GuardMode, attempts_of_run
+from atlas_retry.settings import GuardMode, ReviewMode, attempts_of_run
 from atlas_retry.site import Site, failing_gates, plan, remember
 from atlas_retry.triage import against_baseline
+from atlas_retry.uncommitted import lost_definitions
 
 
 class RunFolder(Struct, frozen=True, kw_only=True):
@@ -47,6 +57,12 @@ class RunFolder(Struct, frozen=True, kw_only=True):
     def logs(self, number: int) -> Path:
         """Of the n-th validation; 0 is the baseline. The oldest may go, see `state.trim`."""
         parent = state.folder(self.path, "logs")
+        state.trim(parent)
+        return state.folder(parent, str(number))
+
+    def aside(self, number: int) -> Path:
+        """Of the n-th time that gates ran with other files in place."""
+        parent = state.folder(self.path, "asides")
         state.trim(parent)
         return state.folder(parent, str(number))
 
@@ -81,7 +97,8 @@ class Journey(Struct, frozen=True, kw_only=True):
     agent: Agent
     reviewer: Callable[[Gate], Agent]
     """Who judges for a review gate. Raises AgentError."""
-    seal: judge.Seal
+    facts: GitFacts
+    """What git held when the run began, or went on."""
     learnings: Callable[[Validation], tuple[str, ...]]
     learn: Callable[[Outcome], str | None]
     emit: Emit
@@ -92,10 +109,14 @@ class Journey(Struct, frozen=True, kw_only=True):
 
 def effects(journey: Journey) -> Effects:
     """What the loop may do in this run."""
+    seals: deque[judge.Seal] = deque(maxlen=1)
+    asides = count(1)
     return Effects(
         snapshot=lambda name: _take(journey, name),
         changes=lambda before, after: workspace.changes(journey.git, before, after),
         restore=lambda target, expected, paths: _restore(journey, target, expected, paths),
+        read=lambda snapshot, paths: _read(journey, snapshot, paths),
+        write=lambda files: workspace.write(journey.git, files),
         validate=_validations(journey),
         fix=lambda failed: run_fixers(
             failing_gates(journey.site, failed),
@@ -104,13 +125,31 @@ def effects(journey: Journey) -> Effects:
         ),
         request=lambda progress, number: _request(journey, progress, number),
         lack=lambda: agents.check(journey.site.settings.agent, journey.site.environ),
+        seal=lambda: seals.append(
+            judge.seal(journey.git, journey.site.settings, journey.site.environ)
+        ),
         ask=lambda request: _ask(journey, request),
-        judge=lambda before, after, failed: _judgement(journey, before, after, failed),
+        judge=lambda _, before, after, progress: _judgement(
+            journey, before, after, seals[-1], progress
+        ),
+        rewritten=lambda before, after, validation: _rewritten(journey, before, after, validation),
+        unseen=lambda origin, after, paths: _unseen(journey, origin, after, paths),
+        aside=lambda chosen, files, previous: _aside(
+            journey, next(asides), chosen, files, previous
+        ),
+        lost=lambda start, left: tuple(
+            replace(lost, command=_bring_back(journey.run.run_id, lost.path))
+            for lost in lost_definitions(journey.git, start, left, journey.site.environ)
+        ),
         learn=journey.learn,
         account=lambda progress: _account(journey, progress),
         elapsed_s=lambda: time.monotonic() - journey.started_s,
         emit=journey.emit,
     )
+
+
+def _bring_back(run_id: str, path: str) -> str:
+    return f"atlas pick {run_id} start --path {shlex.quote(encodable(path))}"
 
 
 def _account(journey: Journey, progress: Progress) -> Progress:
@@ -124,7 +163,8 @@ def _account(journey: Journey, progress: Progress) -> Progress:
 
 
 def _ask(journey: Journey, request: AgentRequest) -> AgentReply:
-    reply = journey.agent(request)
+    with process.at_once():
+        reply = journey.agent(request)
     journey.purse.settle(str(journey.site.root), reply.cost_usd or 0.0)
     return replace(reply, touched=tuple(_real(journey.site.root, path) for path in reply.touched))
 
@@ -147,9 +187,10 @@ def _restore(journey: Journey, target: str, expected: str, paths: Collection[str
 
     A whole restore puts git's own state back as well, where it moved since the run began.
     """
-    if paths is None and (moved := _moved(journey)):
-        workspace.put_back_git(journey.git, target, moved)
-    done = workspace.restore(journey.git, target, paths, since=expected)
+    with process.uninterruptible(f"{journey.site.root} is being restored"):
+        if paths is None and (moved := _moved(journey)):
+            workspace.put_back_git(journey.git, target, moved)
+        done = workspace.restore(journey.git, target, paths, since=expected)
     if not journey.git.git_dir.is_dir():
         text = "is gone, with the commits that no snapshot holds; the files are put back"
         raise WorkspaceError(f"{journey.git.git_dir} {text}", remedy="copy it from a clone")
@@ -159,9 +200,19 @@ def _restore(journey: Journey, target: str, expected: str, paths: Collection[str
         journey.emit(Notice(level=Level.WARNING, text=text))
 
 
+def _read(journey: Journey, snapshot: str, paths: Collection[str]) -> Contents:
+    found = workspace.tree(journey.git, snapshot, ignored=True)
+    found.preload(paths)
+    files = ((path, found.mode(path), found.read(path)) for path in paths)
+    return {
+        path: None if mode is None or content is None else (mode, content)
+        for path, mode, content in files
+    }
+
+
 def _moved(journey: Journey) -> frozenset[str]:
     """What git holds beside the work tree and the index that is not as it was at the start."""
-    was = journey.seal.facts
+    was = journey.facts
     now = workspace.facts_since(journey.site.root, was, environ=journey.site.environ)
     return frozenset(name for name in {*was, *now} - {"index"} if was.get(name) != now.get(name))
 
@@ -188,6 +239,39 @@ def _validations(journey: Journey) -> Callable[[Validation | None], Validation]:
         return validation
 
     return validate
+
+
+def _aside(
+    journey: Journey, number: int, chosen: Sequence[Gate], files: Contents, previous: Validation
+) -> Validation:
+    """Run gates with these files in place, and leave everything as it was."""
+    how = replace(
+        plan(journey.site, journey.folder.aside(number)),
+        after_attempt=True,
+        previous=previous,
+    )
+    seen, way = _beside(journey, chosen, files, how)
+    if way is workspace.Way.IN_PLACE or seen.success or not previous.success:
+        return seen
+    # in an overlay no gate sees what another wrote: only a red in place is one
+    return _beside(journey, chosen, files, how, in_place=True)[0]
+
+
+def _beside(
+    journey: Journey, chosen: Sequence[Gate], files: Contents, how: Plan, *, in_place: bool = False
+) -> tuple[Validation, workspace.Way]:
+    """It is no validation of the run: of its events only the gates' own are reported."""
+
+    def told(event: Event) -> None:
+        if not isinstance(event, ValidationStarted | ValidationFinished):
+            journey.emit(event)
+
+    lines = [gate.run for gate in chosen]
+    with workspace.beside(journey.git, files, lines, in_place=in_place) as there:
+        if there.reason and not in_place:
+            journey.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
+        wrapped = replace(how, wrap=there.wrap, locate=there.file)
+        return gates.validate(chosen, wrapped, told), there.way
 
 
 def _reviewing(journey: Journey, number: int) -> Callable[[Gate], GateResult]:
@@ -247,8 +331,8 @@ def _request(journey: Journey, progress: Progress, number: int) -> tuple[AgentRe
         ),
         idle_timeout_s=settings.agent.idle_timeout_s,
         commands=tuple(gate.run for gate in settings.gates if gate.run),
-        protected=journey.seal.protected,
-        readable=(str(journey.folder.path / "logs"),),
+        protected=judge.protected(journey.site.root, settings),
+        readable=(str(scratch / SHOWN),),
     )
     return request, str(prompt_file)
 
@@ -270,10 +354,12 @@ def _sooner(one_s: float, other_s: float | None) -> float:
 
 
 def _conversation(journey: Journey, progress: Progress, number: int) -> tuple[str | None, float]:
-    """The session to resume and what it has cost; a refused attempt's session is over."""
+    """The session to resume and what it has cost; that of an attempt that was put back is over."""
     wanted = _nth(journey.site.settings.agent.session, number)
     last = progress.attempts[-1] if progress.attempts else None
-    if wanted is not Session.RESUME or last is None or last.rolled_back or not last.session_id:
+    if wanted is not Session.RESUME or last is None or not last.session_id:
+        return None, 0.0
+    if last.rolled_back or last.worse:
         return None, 0.0
     same = [a.cost_usd or 0.0 for a in progress.attempts if a.session_id == last.session_id]
     return last.session_id, sum(same)
@@ -284,17 +370,54 @@ def _brief(journey: Journey, progress: Progress, number: int) -> Brief:
     return replace(
         first,
         attempt=number,
-        max_attempts=journey.run.limits.budget.attempts,
+        max_attempts=last_attempt(progress, journey.run.limits),
         history=progress.attempts,
         learnings=journey.learnings(progress.latest),
     )
 
 
-def _judgement(journey: Journey, before: str, after: str, failed: Validation) -> Judgement:
-    mode = journey.site.settings.guard.mode
-    if mode is GuardMode.OFF:
+def _judgement(
+    journey: Journey, before: str, after: str, seal: judge.Seal, progress: Progress
+) -> Judgement:
+    guard = journey.site.settings.guard
+    if guard.mode is GuardMode.OFF:
         return Judgement()
-    violations, put_back = judge.judge_attempt(
-        journey.git, before, after, seal=journey.seal, failing=failed.failures
+    earlier = (a.changes for a in progress.attempts if not (a.rolled_back or a.worse))
+    turn = judge.Turn(
+        origin=progress.origin,
+        before=before,
+        after=after,
+        failing=progress.latest.failures,
+        earlier=frozenset(change.path for changes in earlier for change in changes),
+        theirs=progress.theirs,
+        outputs=_written_by_gates(journey, progress),
     )
-    return Judgement(violations=violations, put_back=put_back, blocks=mode is GuardMode.BLOCK)
+    judgement = judge.judge_attempt(
+        journey.git, turn, seal, notes_reviews=guard.review is ReviewMode.NOTE
+    )
+    judge.clean(seal)
+    if guard.mode is GuardMode.BLOCK:
+        judge.restore_modes(seal)
+    return replace(judgement, blocks=guard.mode is GuardMode.BLOCK)
+
+
+def _unseen(journey: Journey, origin: str, after: str, paths: Collection[str]) -> Contents:
+    was, now = _read(journey, origin, paths), _read(journey, after, paths)
+    return {path: None if was[path] == now[path] or is_made(path) else was[path] for path in paths}
+
+
+def _rewritten(
+    journey: Journey, before: str, after: str, validation: Validation
+) -> tuple[Violation, ...]:
+    if journey.site.settings.guard.mode is not GuardMode.BLOCK:
+        return ()
+    checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
+    results = (result for result in validation.results if result.kind in checkers)
+    changed = {path for result in results for path in result.changed}
+    return judge.rewritten(journey.git, before, after, changed)
+
+
+def _written_by_gates(journey: Journey, progress: Progress) -> frozenset[str]:
+    """What moved during the baseline, but for what the fixers were asked to change."""
+    moved = workspace.changes(journey.git, progress.start, progress.origin)
+    return frozenset(change.path for change in moved) - {*progress.fixers_changed}

@@ -1,6 +1,7 @@
 """What a person reads: events, results and outcomes as styled lines. Prints nothing."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from atlas_retry.events import (
     AgentActivity,
@@ -24,12 +25,14 @@ from atlas_retry.model import (
     Change,
     Diagnostic,
     GateResult,
+    Held,
     Level,
     Outcome,
     ReplyStatus,
     Status,
     Validation,
     Verdict,
+    Violation,
 )
 from atlas_retry.units import seconds, some, usd
 
@@ -59,7 +62,7 @@ MARKS = {
     Status.SKIPPED: ("skipped", "dim"),
 }
 
-HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS, GLIMPSE = 8, 24, 20, 3
+HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS, GLIMPSE, MAX_CHANGES = 8, 24, 20, 3, 5
 
 
 def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
@@ -106,10 +109,25 @@ def _gate(result: GateResult) -> Iterator[Line]:
 
 def _first_complaints(result: GateResult) -> Iterator[Line]:
     """Within a run the details come last, so a glimpse comes first."""
-    for diagnostic in () if result.success else result.diagnostics[:GLIMPSE]:
-        yield f"            {_place(diagnostic)}{_said(diagnostic)}", "dim"
-    if not result.success and len(result.diagnostics) > GLIMPSE:
-        yield f"            and {len(result.diagnostics) - GLIMPSE} more", "dim"
+    if result.success:
+        return
+    shown = _tests_first(result)[:GLIMPSE]
+    for diagnostic in shown:
+        yield f"            {_told(diagnostic)}", "dim"
+    if left := _more(result, shown):
+        yield f"            and {left}", "dim"
+
+
+def _tests_first(result: GateResult) -> list[Diagnostic]:
+    return sorted(result.diagnostics, key=lambda diagnostic: diagnostic.test_id is None)
+
+
+def _more(result: GateResult, shown: Iterable[Diagnostic]) -> str:
+    """How many problems are not shown; empty for none."""
+    left = result.problems - sum(diagnostic.count for diagnostic in shown)
+    if left > 0:
+        return f"{'at least ' if result.at_least else ''}{left} more"
+    return "perhaps more: not all of the output could be read" if result.at_least else ""
 
 
 def _some(names: Iterable[str]) -> str:
@@ -125,6 +143,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters but tab and line feed, and what turns the direction of writing."""
+
+
+def harmless(text: str) -> str:
+    """Any text as a terminal may get it: whatever would command it is escaped."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def _left_out(event: RunStarted, verbosity: int) -> Iterator[Line]:
     if event.left_out:
         shown = event.left_out if verbosity > 0 else event.left_out[:3]
@@ -134,11 +161,24 @@ def _left_out(event: RunStarted, verbosity: int) -> Iterator[Line]:
 
 
 def _violations(event: ViolationsFound) -> Iterator[Line]:
-    done = "all of the attempt is put back" if event.rolled_back else "these files are put back"
-    yield f"  the guard refuses {_counted(len(event.violations), 'change')}; {done}:", "bad"
-    for violation in event.violations:
-        place = f"{violation.path}:{violation.line}" if violation.line else violation.path
-        yield f"    {printable(place)}: {violation.rule}: {violation.detail}", "warn"
+    if event.violations:
+        done = "all of the attempt is put back" if event.rolled_back else "these files are put back"
+        yield f"  the guard refuses {_counted(len(event.violations), 'change')}; {done}:", "bad"
+        yield from map(_found, event.violations)
+    if held := [seen for seen in event.held if not seen.in_place]:
+        yield (
+            f"  {_counted(len(held), 'change')} for a person to accept, put back meanwhile:",
+            "warn",
+        )
+        yield from map(_found, held)
+    if review := [seen for seen in event.held if seen.in_place]:
+        yield f"  {_counted(len(review), 'change')} for a person to look at, left in place:", "warn"
+        yield from map(_found, review)
+
+
+def _found(seen: Violation | Held) -> Line:
+    place = f"{seen.path}:{seen.line}" if seen.line else seen.path
+    return f"    {printable(place)}: {seen.rule}: {seen.detail}", "warn"
 
 
 def _ended(event: AttemptFinished | WorkspaceFinished | AgentReplied) -> Iterator[Line]:
@@ -158,10 +198,14 @@ def _ended(event: AttemptFinished | WorkspaceFinished | AgentReplied) -> Iterato
         yield f"  the agent: {attempt.error}", "warn"
     if attempt.denials:
         yield f"  not permitted: {_some(tuple(dict.fromkeys(attempt.denials)))}", "warn"
+    if needed := [held.path for held in attempt.held if held.needed]:
+        yield f"  green only with what was held: {_some(dict.fromkeys(needed))}", "warn"
     if not passed:
         counts = (("fixed", attempt.fixed), ("remaining", attempt.remaining))
         told = [f"{len(found)} {word}" for word, found in counts]
         yield f"  {', '.join(told)}, {len(attempt.introduced)} introduced", "dim"
+    if attempt.worse:
+        yield "  this is worse than before: it is put back before another attempt", "warn"
 
 
 def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Line]:
@@ -177,18 +221,29 @@ def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Lin
 
 def _complaints(result: GateResult, verbosity: int) -> Iterator[Line]:
     limit = len(result.diagnostics) if verbosity > 0 else MAX_DIAGNOSTICS
-    for diagnostic in result.diagnostics[:limit]:
-        yield f"  {_place(diagnostic)}{_said(diagnostic)}", ""
-    if len(result.diagnostics) > limit:
-        yield f"  ... and {len(result.diagnostics) - limit} more (-v shows all)", "dim"
+    shown = _tests_first(result)[:limit]
+    for diagnostic in shown:
+        yield f"  {_told(diagnostic)}", ""
+    if left := _more(result, shown):
+        count = len(result.diagnostics)
+        all_of = "all" if not (result.beyond or result.at_least) else f"the first {count}"
+        yield f"  ... and {left}{f' (-v shows {all_of})' if limit < count else ''}", "dim"
+
+
+def _told(diagnostic: Diagnostic) -> str:
+    """A failing test by its id and then its place, everything else by its place."""
+    place, said = _place(diagnostic), _said(diagnostic)
+    if diagnostic.test_id is None:
+        return f"{place or printable(diagnostic.tool)}: {said}"
+    return f"{printable(diagnostic.test_id)}: {said}{f' ({place})' if place else ''}"
 
 
 def _place(diagnostic: Diagnostic) -> str:
     region = diagnostic.region
-    parts = [printable(diagnostic.path or diagnostic.test_id or diagnostic.tool)]
-    if diagnostic.path and region:
-        parts += [str(n) for n in (region.start_line, region.start_column) if n]
-    return ":".join(parts) + ": "
+    if diagnostic.path is None:
+        return ""
+    numbers = (region.start_line, region.start_column) if region else ()
+    return ":".join((printable(diagnostic.path), *(str(n) for n in numbers if n)))
 
 
 def _said(diagnostic: Diagnostic) -> str:
@@ -226,7 +281,12 @@ def validation_summary(validation: Validation, next_command: str) -> Iterator[Li
         warned = [r.name for r in validation.results if r.status is Status.FLAKY or not r.success]
         tail = f"; look at {_some(tuple(warned))}" if warned else ""
         took = seconds(validation.duration_ms)
-        yield f"clean: {passed} of {count} gates passed ({took}){tail}", "good"
+        said = "" if passed == count else "no required gate failed, "
+        yield f"clean: {said}{passed} of {count} gates passed ({took}){tail}", "good"
+        return
+    if not validation.failures:
+        yield f"not checked: {validation.unchecked}", "bad"
+        yield f"next: {next_command}", "code"
         return
     names = _some(tuple(result.name for result in validation.failures))
     word = "broken" if validation.broken else "failed"
@@ -240,25 +300,77 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
     yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
     for attempt in kept:
-        yield f"  attempt {attempt.number} is in the workspace: {_changes(attempt)}", ""
-    if outcome.attempts and not kept and not outcome.verdict.is_green:
-        yield "  no attempt was better: the workspace is as it was before the first one", ""
+        own = [c for c in attempt.since_start if c.path not in outcome.gates_changed]
+        yield f"  attempt {attempt.number} is in the workspace: {_changes(own)}", ""
+    if outcome.gates_changed:
+        yield f"  changed by gates: {_some(outcome.gates_changed)}", ""
+    yield from _course(outcome, kept)
+    yield from answer_lines(outcome)
     if outcome.learning_record_id:
         yield f"  recorded as {outcome.learning_record_id}: atlas learnings", "dim"
     if outcome.handoff_path:
         yield f"  for whoever goes on: {outcome.handoff_path}", ""
     if with_commands:
         yield from _next_commands(outcome)
+    yield from lost_lines(outcome)
+
+
+def _course(outcome: Outcome, kept: list[Attempt]) -> Iterator[Line]:
+    """How the number of problems went, and where the best tree is if it is not in the workspace."""
+    from atlas_retry.counting import course_of  # noqa: PLC0415 - start-up
+
+    if outcome.verdict.is_green:
+        return
+    if problems := course_of(outcome):
+        yield f"  problems: {problems}", ""
+    if outcome.better is not None:
+        pick = f"atlas pick {outcome.run_id} {outcome.better}"
+        yield f"  attempt {outcome.better} came closest, and is not kept: {pick}", "warn"
+    elif outcome.attempts and not kept:
+        yield "  no attempt was better: the workspace is as it was before the first one", ""
+
+
+def lost_lines(outcome: Outcome) -> Iterator[Line]:
+    """What was not committed and is gone, with the command that brings its file back."""
+    for lost in outcome.lost:
+        names = f"{printable(lost.path)}: {_some(lost.names)}"
+        yield f"gone, and it was not committed: {names}", "warn"
+        yield f"bring it back: {lost.command}", "code"
+
+
+def answer_lines(outcome: Outcome) -> Iterator[Line]:
+    """What the guard answered and what became of it, a line each."""
+    from atlas_retry import findings  # noqa: PLC0415 - start-up
+
+    found = findings.of_run(outcome)
+    for fate in dict.fromkeys(one.fate for one in found):
+        paths = dict.fromkeys(
+            f"{one.seen.path} ({one.seen.rule})" for one in found if one.fate == fate
+        )
+        yield f"  {fate}: {_some(paths)}", "dim" if fate == findings.Answer.NOTED else "warn"
 
 
 def _next_commands(outcome: Outcome) -> Iterator[Line]:
     if outcome.remedy:
         yield f"next: {outcome.remedy}", "code"
+    elif outcome.attempts and not outcome.verdict.is_green:
+        yield f"next: atlas log {outcome.run_id}", "code"
     elif outcome.verdict is Verdict.FAILED:
         yield f"next: atlas retry {outcome.workspace.root} --ai-fix", "code"
+    yield from _accepting(outcome)
     if outcome.attempts:
         yield f"look: atlas diff {outcome.run_id}", "code"
         yield f"back: atlas undo {outcome.run_id}", "code"
+
+
+def _accepting(outcome: Outcome) -> Iterator[Line]:
+    """What accepts what was held, where it is not named already."""
+    from atlas_retry import findings  # noqa: PLC0415 - start-up
+
+    held = (one for one in findings.of_run(outcome) if one.is_accepting)
+    for command in dict.fromkeys(one.command for one in held):
+        if command != outcome.remedy:
+            yield f"accept: {command}", "code"
 
 
 def headline(outcome: Outcome) -> str:
@@ -273,8 +385,9 @@ def headline(outcome: Outcome) -> str:
     return f"{outcome.verdict.value.replace('_', ' ')}{reason} {took}"
 
 
-def _changes(attempt: Attempt) -> str:
-    return "; ".join(_change(change) for change in attempt.changes[:5]) or "no change"
+def _changes(changes: Sequence[Change]) -> str:
+    more = f"; and {len(changes) - MAX_CHANGES} more" if len(changes) > MAX_CHANGES else ""
+    return ("; ".join(map(_change, changes[:MAX_CHANGES])) or "no change") + more
 
 
 def _change(change: Change) -> str:

@@ -15,8 +15,8 @@ from atlas_retry import config, reports
 from atlas_retry.agents.models import MODELS
 from atlas_retry.config.layers import SAME, dotted
 from atlas_retry.config.sections import Configuration, inner_model
-from atlas_retry.guard.inspection import ALWAYS
-from atlas_retry.guard.rules import RULES
+from atlas_retry.guard import beside, sources
+from atlas_retry.guard.decides import TABLE
 
 HERE = Path(__file__).parent
 KEYS_HEAD = """\
@@ -122,10 +122,13 @@ def _line(text: str | None) -> str:
 
 
 def _rules() -> Iterator[str]:
-    yield "| rule | refused because | `allow` lifts it |\n| --- | --- | --- |\n"
-    for rule in RULES:
-        lifted = "no" if rule.name in ALWAYS else "yes"
-        yield f"| `{rule.name}` | {_line(rule.reason)} | {lifted} |\n"
+    yield "| rule | answer | because |\n| --- | --- | --- |\n"
+    for row in TABLE:
+        yield f"| `{row.rule}` | held | {_line(row.detail)} |\n"
+    for rule in sources.RULES:
+        yield f"| `{rule.name}` | {rule.answer.value} | {_line(rule.reason)} |\n"
+    for besides in beside.RULES:
+        yield f"| `{besides.name}` | refused | {_line(besides.reason)} |\n"
 
 
 def _prices() -> Iterator[str]:

@@ -48,6 +48,8 @@ class Conversation:
         self.resumes = "resume" in options
         self.model = {"sonnet": "claude-sonnet-5-5"}.get(options.get("model", ""), "claude-x")
         self.max_turns = int(options.get("max-turns", 0))
+        self.max_usd = float(options.get("max-budget-usd", "inf"))
+        self.spent_before = 0.0
         self.permissions = json.loads(Path(options["settings"]).read_text())["permissions"]
         self.retries = int(os.environ.get("CLAUDE_CODE_MAX_RETRIES", "10"))
         self.messages: list[dict[str, Any]] = []
@@ -61,6 +63,7 @@ class Conversation:
             if not self.file.is_file():
                 return self.end(errors=[f"No conversation found with session ID: {self.id}"])
             self.messages, self.cost = json.loads(self.file.read_text())
+            self.spent_before = self.cost
         say(type="system", subtype="init", session_id=self.id, model=self.model)
         self.messages.append({"role": "user", "content": [{"type": "text", "text": prompt}]})
         return self.talk()
@@ -71,6 +74,10 @@ class Conversation:
             if isinstance(answer, int):
                 return answer
             self.turns += 1
+            if self.cost - self.spent_before >= self.max_usd:
+                error = f"Reached maximum budget (${self.max_usd:g})"
+                how = "error_max_budget_usd"
+                return self.end(errors=[error], subtype=how, reason="budget_exhausted")
             calls = [block for block in answer["content"] if block["type"] == "tool_use"]
             if not calls:
                 return self.end(result=answer["content"][-1]["text"])
@@ -147,6 +154,13 @@ class Conversation:
         if tool == "Bash":
             allowed = f"Bash({arguments['command']})" in self.permissions["allow"]
             return None if allowed else "This command requires approval"
+        if tool == "Read":
+            wanted = str(Path(arguments["file_path"]).resolve())
+            folders = [
+                rule[6:-3] for rule in self.permissions["allow"] if rule.startswith("Read(/")
+            ]
+            within = wanted.startswith((str(Path.cwd()), *folders))
+            return None if within else "This tool requires approval"
         if tool in ("Edit", "Write"):
             path = Path(arguments["file_path"])
             for rule in self.permissions["deny"]:

@@ -1,10 +1,10 @@
 """Small changes for the guard's tests: trees in memory, and one line to judge a change."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from textwrap import dedent
 
 from atlas_retry import guard
-from atlas_retry.model import GateResult, Kind, Status, Violation
+from atlas_retry.model import Diagnostic, GateResult, Kind, Region, Status
 
 Files = Mapping[str, str | bytes]
 
@@ -33,11 +33,26 @@ class MemoryTree:
             return None
         return self._modes.get(path, "120000" if content.startswith(b"->") else "100644")
 
+    def mentions(self, texts: Collection[str]) -> dict[str, frozenset[str]]:
+        return {
+            text: frozenset(p for p, held in self._files.items() if text.encode() in held)
+            for text in texts
+        }
 
-def failed(command: str, kind: Kind = Kind.TEST) -> GateResult:
-    """A gate that failed before the change."""
+
+def failed(command: str, kind: Kind = Kind.TEST, *complaints: tuple[str, int]) -> GateResult:
+    """A gate that failed before the change, with the places that it complained of."""
     return GateResult(
-        name=command, kind=kind, command=command, status=Status.FAILED, success=False, exit_code=1
+        name=command,
+        kind=kind,
+        command=command,
+        status=Status.FAILED,
+        success=False,
+        exit_code=1,
+        diagnostics=tuple(
+            Diagnostic(tool="t", message="m", path=path, region=Region(start_line=line))
+            for path, line in complaints
+        ),
     )
 
 
@@ -46,20 +61,39 @@ RUFF = failed("ruff check .", Kind.LINT)
 MYPY = failed("mypy src", Kind.LINT)
 
 
-def judged(
-    before: Files, after: Files, *failing: GateResult, allow: tuple[str, ...] = ()
-) -> tuple[Violation, ...]:
-    """What the guard says of a change; files that `after` does not name stay, None deletes."""
+def case(
+    before: Files,
+    after: Files,
+    *failing: GateResult,
+    allow: tuple[str, ...] = (),
+    old_modes: Mapping[str, str] | None = None,
+    new_modes: Mapping[str, str] | None = None,
+) -> guard.Case:
+    """A change; files that `after` does not name stay, an empty text deletes."""
     whole = {path: content for path, content in {**before, **after}.items() if content != ""}
-    return guard.inspect(
-        guard.Case(
-            before=MemoryTree(before),
-            after=MemoryTree(whole),
-            failing=failing or (PYTEST,),
-            allow=allow,
-        )
+    tree = MemoryTree(before, old_modes)
+    return guard.Case(
+        before=tree,
+        after=MemoryTree(whole, new_modes),
+        failing=failing or (PYTEST,),
+        allow=allow,
+        mentions=tree.mentions,
     )
 
 
-def rules_of(violations: Iterable[Violation]) -> set[str]:
-    return {violation.rule for violation in violations}
+def judged(
+    before: Files, after: Files, *failing: GateResult, allow: tuple[str, ...] = ()
+) -> guard.Judgement:
+    """The answers about a change."""
+    return guard.judge(case(before, after, *failing, allow=allow))
+
+
+def answers(judgement: guard.Judgement) -> dict[str, set[str]]:
+    """Answer to the rules that gave it, without the answers that nobody gave."""
+    given = {
+        "refused": {one.rule for one in judgement.refused},
+        "held": {one.rule for one in judgement.held if not one.in_place},
+        "review": {one.rule for one in judgement.held if one.in_place},
+        "noted": {one.rule for one in judgement.noted},
+    }
+    return {answer: rules for answer, rules in given.items() if rules}

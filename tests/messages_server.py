@@ -37,6 +37,14 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Close the connection after the first block, in the middle of the stream."""
     stall: bool = False
     """Say nothing more after the first block, but keep the connection."""
+    pings: bool = False
+    """Say nothing but pings after the first block."""
+
+
+class Raw(Struct, frozen=True):
+    """Any bytes as the stream."""
+
+    content: bytes
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -46,6 +54,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     kind: str = "api_error"
     message: str = "scripted failure"
     headers: tuple[tuple[str, str], ...] = (("x-should-retry", "false"),)
+    document: bytes | None = None
+    """The body, where it is not to be as the API words it."""
 
 
 class Hang(Struct, frozen=True):
@@ -56,7 +66,7 @@ class Drop(Struct, frozen=True):
     """Close the connection without a word."""
 
 
-Reply = Answer | Failure | Hang | Drop
+Reply = Answer | Failure | Hang | Drop | Raw
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
@@ -194,17 +204,21 @@ class _Connection(BaseHTTPRequestHandler):
                 self._document(200, _message(request, reply, number), ())
             case Failure():
                 error = {"type": reply.kind, "message": reply.message}
-                self._document(reply.status, {"type": "error", "error": error}, reply.headers)
+                worded = {"type": "error", "error": error}
+                self._document(reply.status, reply.document or worded, reply.headers)
             case Hang():
                 self._scripted.closing.wait()
                 self.close_connection = True
             case Drop():
                 self.close_connection = True
+            case Raw():
+                self._open_stream()
+                self.wfile.write(reply.content)
 
     def _document(
         self, status: int, document: object, headers: tuple[tuple[str, str], ...]
     ) -> None:
-        payload = json.dumps(document).encode()
+        payload = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(payload)))
@@ -213,17 +227,25 @@ class _Connection(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(payload)
 
-    def _stream(self, request: Recorded, answer: Answer, number: int) -> None:
+    def _open_stream(self) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
+
+    def _stream(self, request: Recorded, answer: Answer, number: int) -> None:
+        self._open_stream()
         for event in _events(request, answer, number):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
             if event["type"] == "content_block_stop" and answer.stall:
                 self._scripted.closing.wait()
+            while event["type"] == "content_block_stop" and answer.pings:
+                self.wfile.write(b'event: ping\ndata: {"type": "ping"}\n\n')
+                self.wfile.flush()
+                if self._scripted.closing.wait(0.1):
+                    return
             if event["type"] == "content_block_stop" and (answer.cut or answer.stall):
                 return
 

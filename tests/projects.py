@@ -1,6 +1,8 @@
 """Small projects under real git, and scripts that an agent replays on them."""
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -131,6 +133,31 @@ def atlas(
         timeout=LIMIT_S,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def on_a_terminal(
+    project: Project, *arguments: str, said: bytes = b"", **variables: str
+) -> tuple[int, str]:
+    """Exit code and what a terminal gets; it is standard input as well where something is said."""
+    primary, secondary = pty.openpty()
+    os.write(primary, said)
+    child = subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", *arguments),
+        cwd=project.root,
+        env=project.environ | {"TERM": "xterm-256color"} | variables,
+        stdin=secondary if said else subprocess.DEVNULL,
+        stdout=secondary,
+        stderr=secondary,
+    )
+    os.close(secondary)
+    shown = b""
+    try:
+        while chunk := os.read(primary, 4096):
+            shown += chunk
+    except OSError:
+        pass  # Linux: EIO is how the end of a terminal is told
+    os.close(primary)
+    return child.wait(LIMIT_S), shown.decode(errors="replace")
 
 
 def shell(project: Project, line: str) -> Ended:

@@ -2,11 +2,14 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from atlas_retry import process
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
+from atlas_retry.process import proc
 from atlas_retry.settings import AgentSettings
 from tests.projects import FIXED
 
@@ -16,6 +19,29 @@ def dear(_: AgentSettings, emit: Emit, __: Mapping[str, str]) -> Agent:
 
     def ask(request: AgentRequest) -> AgentReply:
         emit(AgentActivity(text="reading", cost_usd=2.0))
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError(request)
+
+    return ask
+
+
+def orphaning(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """Is killed together with what would have ended its child; `agent.path` names that child."""
+
+    def ask(request: AgentRequest) -> AgentReply:
+        emit(AgentActivity(text="reading", cost_usd=2.0))
+        mark = {process.mark(): "1.", "PATH": environ["PATH"]}
+        silent = subprocess.DEVNULL
+        subprocess.Popen(
+            ("sleep", settings.path or "9"),
+            env=mark,
+            stdout=silent,
+            stderr=silent,
+            start_new_session=True,
+        )
+        for pid in proc.children():
+            if b"atlas-watchdog" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError(request)
 

@@ -132,11 +132,18 @@ def test_retry_mends_within_its_budget(project: Project) -> None:
     assert json.loads(Path(ended.outputs["report"]).read_bytes())["attempts"][0]["model"] == "haiku"
 
 
+@pytest.mark.parametrize("base", ["", "0" * 40])
+def test_guard_without_a_base_is_refused(project: Project, base: str) -> None:
+    ended = step(project, "Run atlas", STEP_MODE="guard", STEP_BASE=base)
+    assert (ended.code, "needs a base" in ended.log) == (2, True)
+
+
 def test_guard_judges_the_change_since_the_base(project: Project) -> None:
     (project.root / "test_calc.py").unlink()
     ended = step(project, "Run atlas", STEP_MODE="guard")
-    assert (ended.code, ended.outputs["verdict"]) == (1, "failed")
-    assert "test-removed" in ended.log
+    strict = step(project, "Run atlas", STEP_MODE="guard", STEP_ARGUMENTS="--strict")
+    assert (ended.code, strict.code, strict.outputs["verdict"]) == (0, 1, "failed")
+    assert "test-changed" in ended.log
 
 
 def test_arguments_are_parted_at_blanks_and_are_no_patterns(project: Project) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from atlas_retry import process
 from atlas_retry.agents import anthropic, check
 from atlas_retry.agents.anthropic import anthropic_api
-from atlas_retry.agents.anthropic.transport import Patience
+from atlas_retry.agents.anthropic.transport import Line, Patience, access
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Event
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus, Session
@@ -26,6 +26,7 @@ from tests.messages_server import (
     Failure,
     Hang,
     MessagesServer,
+    Raw,
     Recorded,
     Step,
     call,
@@ -293,6 +294,48 @@ def test_silence_is_an_error_of_the_api(root: Path) -> None:
         assert (reply.status, reply.transport_retries) == (ReplyStatus.DONE, 1)
 
 
+def test_pings_alone_are_no_sign_of_life(root: Path) -> None:
+    pinging = Answer(blocks=(Block(text="well"),), pings=True)
+    with bench(root, pinging, submit(modify(FIXED))) as b:
+        reply = b.ask(idle_timeout_s=1.0)
+        assert (reply.status, reply.transport_retries) == (ReplyStatus.DONE, 1)
+        assert b.log == ["[RETRY 1] API error: silence for 1 s"]
+
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+STARTED = b'event: message_start\ndata: {"type": "message_start", "message": %b}\n\n'
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        Raw(STARTED % DEEP),
+        Raw(STARTED % (b'{"usage": ' + b'{"a": ' * 900 + b"1" + b"}" * 901)),
+        Answer(blocks=(Block(tool="submit_fix", raw=DEEP.decode()),)),
+        Answer(blocks=(Block(tool="read_file", raw=DEEP.decode()),)),
+        Answer(blocks=(Block(tool="submit_fix", raw='{"a": ' * 900 + "1" + "}" * 900),)),
+        Failure(status=400, message="odd", headers=(), document=DEEP),
+    ],
+    ids=["event", "message", "answer", "look", "sent back", "refusal"],
+)
+def test_json_of_any_depth_is_an_answer_that_is_no_good(odd: Step, root: Path) -> None:
+    with bench(root, odd, submit(modify(FIXED))) as b:
+        assert b.ask().status in {ReplyStatus.DONE, ReplyStatus.UNAVAILABLE}
+
+
+def test_the_clock_of_an_attempt_begins_once_the_sdk_is_there() -> None:
+    line = Line(
+        access=access({"ANTHROPIC_API_KEY": "dummy-key"}),
+        patience=QUICK,
+        emit=lambda _: None,
+        timeout_s=0.5,
+        idle_timeout_s=None,
+    )
+    time.sleep(0.6)  # as long as an import may take on a slow machine
+    with line:
+        assert line._left_s() > 0
+
+
 # --- the request, its cost, the conversation ---------------------------------------------------
 
 
@@ -326,6 +369,22 @@ def test_every_request_is_paid_for(root: Path) -> None:
     assert (reply.tokens.input, reply.tokens.output) == (3000, 21)
     assert reply.cost_usd == pytest.approx(3000 * 2e-6 + 21 * 10e-6)
     assert reply.model == "claude-sonnet-5-5"
+
+
+def test_an_answer_that_counts_below_zero_costs_nothing_and_gives_nothing_back(root: Path) -> None:
+    odd = Answer(blocks=submit(modify(BROKEN)).blocks, input_tokens=-5_000_000, output_tokens=-1)
+    with bench(root, odd, submit(modify(FIXED))) as b:
+        reply = b.ask(model="sonnet")
+    assert (reply.tokens.input, reply.tokens.output) == (1000, 10)
+    assert reply.cost_usd == pytest.approx(1000 * 2e-6 + 10 * 10e-6)
+
+
+def test_a_turn_that_ran_out_of_time_is_paid_as_far_as_it_came(root: Path) -> None:
+    stalled = Answer(blocks=(Block(text="well"),), stall=True)
+    with bench(root, call("list_files"), stalled) as b:
+        reply = b.ask(model="sonnet", timeout_s=3.0)
+    assert reply.status is ReplyStatus.TIMED_OUT
+    assert (reply.tokens.input, reply.tokens.output) == (2000, 11)
 
 
 def test_no_request_is_made_that_the_attempt_may_not_cost(root: Path) -> None:

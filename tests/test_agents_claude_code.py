@@ -381,7 +381,7 @@ def test_an_interrupt_ends_the_agent_and_is_passed_on(cli: str, desk: Desk) -> N
             assert driver.stdout is not None
             assert driver.stdout.readline() == "Read calc.py\n"
             driver.send_signal(signal.SIGINT)
-            assert driver.stdout.read() == "interrupted 2\n"
+            assert driver.stdout.read() == "cut off\ninterrupted 2\n"
     assert processes_with(str(desk.scratch)) == []
 
 

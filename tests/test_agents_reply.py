@@ -228,6 +228,15 @@ def test_a_run_that_was_cut_off_is_priced_by_what_its_requests_used() -> None:
     assert told.tokens == Tokens(input=1_000_000, output=100_000)
 
 
+@pytest.mark.parametrize("told", [{"total_cost_usd": -3.0}, {"total_cost_usd": None}])
+def test_a_cost_below_zero_is_none_and_the_requests_are_priced(told: dict[str, object]) -> None:
+    usage = {"input_tokens": 1_000_000, "output_tokens": -100_000}
+    answer = {"id": "m", "model": "claude-sonnet-5-5", "content": [], "usage": usage}
+    got = reply(INIT, {"type": "assistant", "message": answer}, result(usage=usage, **told))
+    assert got.cost_usd == pytest.approx(2.0)
+    assert got.tokens == Tokens(input=1_000_000)
+
+
 def test_a_cost_that_nobody_knows_is_none() -> None:
     usage = {"input_tokens": 10}
     answer = {"id": "m", "model": "claude-unheard-of", "content": [], "usage": usage}

@@ -1,6 +1,7 @@
 """`atlas retry --ai-fix` with the Messages API agent, from the command line to the exit code."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from tests.messages_server import Failure, Recorded, Step, call, serving
-from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, git, make_project
+from tests.messages_server import Answer, Failure, Hang, Recorded, Step, call, serving
+from tests.processes import until
+from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, atlas, git, make_project
 from tests.test_agents_anthropic import edit, modify, submit
 
 LIMIT_S = 90.0
@@ -30,10 +32,12 @@ class Ended(Struct, frozen=True):
     requests: list[Recorded]
 
 
-def retry(project: Project, *script: Step, key: str = "dummy-key") -> Ended:
+def retry(
+    project: Project, *script: Step, key: str = "dummy-key", flags: tuple[str, ...] = ()
+) -> Ended:
     with serving(*script) as server:
         done = subprocess.run(
-            (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json"),
+            (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json", *flags),
             cwd=project.root,
             env=project.environ | {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": key},
             check=False,
@@ -89,6 +93,34 @@ def test_no_key_is_exit_3_and_no_request(project: Project) -> None:
     ended = retry(project, key="")
     assert (ended.code, ended.requests) == (3, [])
     assert "ANTHROPIC_API_KEY" in str(ended.run["final_error"])
+
+
+def test_a_run_costs_at_most_one_response_more_than_it_may(project: Project) -> None:
+    look = call("list_files")
+    response = Answer(blocks=look.blocks, input_tokens=20_000, output_tokens=1000)
+    ended = retry(project, *[response] * 5, flags=("--max-cost-usd", "0.06"))
+    assert (ended.code, ended.run["verdict"], len(ended.requests)) == (1, "exhausted", 2)
+    assert ended.run["cost_usd"] == pytest.approx(2 * (20_000 * 2e-6 + 1000 * 10e-6))
+
+
+@pytest.mark.parametrize(("looks", "usd"), [(0, "$0.00"), (2, "$0.0042")])
+def test_an_attempt_that_is_cut_off_has_cost_what_is_known_of_it(
+    looks: int, usd: str, project: Project
+) -> None:
+    with serving(*[call("list_files")] * looks, Hang()) as server:
+        told = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
+        child = subprocess.Popen(
+            (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix"),
+            cwd=project.root,
+            env=project.environ | told,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: len(server.requests) > looks, within_s=LIMIT_S)
+        child.send_signal(signal.SIGINT)
+        assert child.wait(timeout=LIMIT_S) == 130
+    assert f"at least {usd}" in atlas(project, "log").out
+    assert f"at least {usd}" in atlas(project, "status").out
 
 
 def test_an_agent_that_gives_up_says_why(project: Project) -> None:

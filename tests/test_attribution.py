@@ -36,6 +36,6 @@ def test_where_the_agent_may_have_done_more_than_it_names_all_is_judged_as_its_o
     project: Project,
 ) -> None:
     outcome, said = run(project, "silent")
-    assert {violation.path for violation in outcome.attempts[0].violations} == {"test_calc.py"}
+    assert {held.path for held in outcome.attempts[0].held} == {"test_calc.py"}
     assert (project.root / "test_calc.py").read_text() == TEST
     assert "not by it" not in said

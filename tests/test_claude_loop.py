@@ -5,18 +5,31 @@ The fake `claude` stands in where the binary cannot be had; the tests' ids say w
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec import Struct
 
-from tests.messages_server import Failure, Hang, MessagesServer, Step, call, edit, say, serving
-from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, git, make_project
+from tests.messages_server import (
+    Answer,
+    Failure,
+    Hang,
+    MessagesServer,
+    Recorded,
+    Step,
+    call,
+    edit,
+    say,
+    serving,
+)
+from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git, make_project
 from tests.test_agents_claude_code import real_claude
 
 pytestmark = pytest.mark.claude
@@ -24,6 +37,7 @@ Cheat = Callable[[Path], tuple[Step, ...]]
 
 FAKE = Path(__file__).with_name("fake_claude.py")
 LIMIT_S = 90.0
+SECRET = "hunter2-and-more-99"
 
 
 @pytest.fixture(params=[pytest.param("", id="real-cli" if real_claude() else "fake-cli")])
@@ -92,7 +106,7 @@ def retry(project: Project, *script: Step, flags: tuple[str, ...] = ()) -> Ended
     return Ended(done.returncode, json.loads(done.stdout), done.stderr)
 
 
-def read(project: Project) -> Step:
+def read(project: Project) -> Answer:
     return call("Read", file_path=str(project.root / "calc.py"))
 
 
@@ -188,6 +202,60 @@ def test_an_interrupt_puts_the_edits_back_and_leaves_nothing_running(project: Pr
     assert running(project) == []
 
 
+def test_a_secret_that_a_gate_printed_is_never_sent(project: Project) -> None:
+    project.configure(
+        validation={"lint": ["echo DB_PASSWORD=$DB_PASSWORD; seq 30000; exit 1"]},
+        agent={"backend": "claude-code", "path": claude(project.script), "idle_timeout": 20},
+    )
+    state = Path(project.environ["ATLAS_HOME"])
+
+    def raw(_: Recorded) -> Answer:
+        (log,) = state.glob("runs/*/logs/0/*/stdout.log")
+        assert SECRET in log.read_text()
+        return call("Read", file_path=str(log))
+
+    def named(request: Recorded) -> Answer:
+        folder = re.findall(r"Full output: (\S+)", request.user_text)[-1]
+        return call("Read", file_path=f"{folder}/stdout.log", limit=5)
+
+    project.environ["DB_PASSWORD"] = SECRET
+    with serving(raw, named, say("ATLAS-CANNOT-FIX: no")) as server:
+        project.environ.update(environment(project, server))
+        atlas(project, "retry", ".", "--ai-fix")
+    sent = [request.user_text for request in server.requests]
+    assert len(sent) == 3
+    leaks = [text[max(text.find(SECRET) - 300, 0) :][:700] for text in sent if SECRET in text]
+    assert leaks == []
+    assert sent[2].count("DB_PASSWORD=[redacted") > sent[1].count("DB_PASSWORD=[redacted")
+
+
+def test_a_run_costs_at_most_one_response_more_than_it_may(project: Project) -> None:
+    """Claude Code looks at its budget after each response: docs/costs.md says so."""
+    response = Answer(blocks=read(project).blocks, input_tokens=20_000, output_tokens=1000)
+    ended = retry(project, *[response] * 5, flags=("--max-cost-usd", "0.06"))
+    assert (ended.code, ended.verdict) == (1, "exhausted")
+    one_usd = 20_000 * 2e-6 + 1000 * 10e-6
+    assert 0.06 < float(str(ended.run["cost_usd"])) <= 0.06 + one_usd
+
+
+def test_an_attempt_that_is_cut_off_has_cost_what_is_known_of_it(project: Project) -> None:
+    script: tuple[Step, ...] = (read(project), Hang())
+    with serving(*script) as server:
+        child = subprocess.Popen(
+            COMMAND,
+            cwd=project.root,
+            env=environment(project, server),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(lambda: len(server.requests) > 1)
+        os.kill(child.pid, signal.SIGINT)
+        assert child.wait(timeout=LIMIT_S) == 130
+    row = json.loads(atlas(project, "log", "--json").out)[0]
+    assert row["cost_usd"] >= 1000 * 2e-6
+    assert f"at least ${row['cost_usd']:.4f}" in atlas(project, "log").out
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LIMIT_S
     while not condition():
@@ -229,11 +297,15 @@ CHEATS: dict[str, Cheat] = {
 
 
 @pytest.mark.parametrize("way", CHEATS)
-def test_a_cheat_is_refused_and_leaves_the_workspace_as_it_was(way: str, project: Project) -> None:
+def test_a_cheat_is_caught_and_what_decides_is_as_it_was(way: str, project: Project) -> None:
     script = (*CHEATS[way](project.root), say("all green now"))
     ended = retry(project, *script, flags=("--max-attempts", "1"))
     assert ended.code == 1
     attempt = ended.attempts[0]
-    assert attempt["violations"] or not attempt["changes"], "neither denied nor refused"
+    caught = attempt["violations"] or attempt["held"] or not attempt["changes"]
+    assert caught, "neither denied, refused nor held"
     assert (project.root / "test_calc.py").read_text() == TEST
-    assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
+    left = git(project.root, "status", "--porcelain", environ=project.environ)
+    held = cast("list[dict[str, object]]", attempt["held"])
+    in_place = [one["path"] for one in held if one["in_place"]]
+    assert left == "".join(f" M {path}\n" for path in in_place)

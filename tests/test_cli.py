@@ -1,8 +1,6 @@
 """The command as a person or a CI job calls it: a process, its streams and its exit code."""
 
 import json
-import os
-import pty
 import re
 import shlex
 import subprocess
@@ -16,7 +14,18 @@ from typer.main import get_command
 
 from atlas_retry.cli.app import application
 from atlas_retry.cli.help import EXAMPLES, GROUPS
-from tests.projects import CALC, FIXED, LIMIT_S, UNITTEST, Project, atlas, gates, git, shell
+from tests.projects import (
+    CALC,
+    FIXED,
+    LIMIT_S,
+    UNITTEST,
+    Project,
+    atlas,
+    gates,
+    git,
+    on_a_terminal,
+    shell,
+)
 
 
 @pytest.mark.parametrize(
@@ -74,29 +83,37 @@ def test_a_pipe_gets_no_control_codes(project: Project) -> None:
     assert "\r" not in ended.out
 
 
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202ename"
+
+
+@pytest.mark.parametrize("form", ["validate", "validate --plain -v", "retry .", "log", "log RUN"])
+def test_a_gates_name_cannot_command_the_terminal(form: str, project: Project) -> None:
+    project.configure(validation={"lint": [{"name": HOSTILE, "run": "exit 1 # \x1b[2J"}]})
+    if form.startswith("log"):
+        atlas(project, "retry", ".")
+    ended = atlas(project, *form.replace("RUN", "2").split())
+    said = ended.out + ended.err
+    assert not {"\x1b", "\x07", "\u202e"} & set(said)
+    assert "name" in said
+
+
+def test_a_terminal_shows_a_gates_name_and_last_line_without_its_codes(project: Project) -> None:
+    loud = f"printf '\\033[32mgreen {HOSTILE}\\033[0m\\n'; sleep 1; exit 1"
+    project.configure(validation={"lint": [{"name": HOSTILE, "run": loud}]})
+    _, shown = on_a_terminal(project, "validate")
+    assert "\\x1b]0;owned" in shown
+    assert " green name" in shown
+    assert "\\x1b[32m" not in shown
+    assert not [code for code in ("\x1b]0;", "\x1b[2J", "\u202e") if code in shown]
+
+
 @pytest.mark.parametrize("columns", ["", "0", "20", "abc"])
 def test_a_terminal_gets_a_live_view_and_the_same_verdict(columns: str, project: Project) -> None:
     gates(project, "sleep 0.5; exit 1")
-    primary, secondary = pty.openpty()
-    child = subprocess.Popen(
-        (sys.executable, "-m", "atlas_retry", "validate"),
-        cwd=project.root,
-        env=project.environ | {"TERM": "xterm-256color", "COLUMNS": columns},
-        stdin=subprocess.DEVNULL,
-        stdout=secondary,
-        stderr=secondary,
-    )
-    os.close(secondary)
-    shown = b""
-    try:
-        while chunk := os.read(primary, 4096):
-            shown += chunk
-    except OSError:
-        pass  # Linux: EIO is how the end of a terminal is told
-    os.close(primary)
-    assert child.wait(LIMIT_S) == 1
-    assert b"\x1b[" in shown
-    assert b"failed: sleep" in shown
+    code, shown = on_a_terminal(project, "validate", COLUMNS=columns)
+    assert code == 1
+    assert "\x1b[" in shown
+    assert "failed: sleep" in shown
 
 
 @pytest.mark.parametrize(
@@ -265,6 +282,16 @@ def test_a_run_in_a_workspace_that_is_locked_is_refused_at_once(project: Project
         first.wait(LIMIT_S)
 
 
+def test_junit_holds_the_tests_of_a_gate_that_writes_junit_itself(project: Project) -> None:
+    write = 'printf \'<testsuite><testcase name="test_add" time="0.5"/></testsuite>\' > own.xml'
+    report = {"format": "junit", "path": "own.xml"}
+    project.configure(validation={"test": [{"run": f"{write}; echo ok", "report": report}]})
+    atlas(project, "validate", "--report", "junit=out.xml")
+    text = (project.root / "out.xml").read_text()
+    assert '<testcase name="test_add" time="0.5"' in text
+    assert 'tests="1"' in text
+
+
 def test_reports_are_written_beside_the_run(project: Project) -> None:
     gates(project, "exit 1")
     atlas(project, "validate", "--report", "junit=out/j.xml", "--report", "sarif=out/s.json")
@@ -278,6 +305,34 @@ def test_github_gets_annotations_and_a_step_summary(project: Project, tmp_path: 
     ended = atlas(project, "validate", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
     assert "::error file=calc.py,line=2" in ended.out
     assert "echo" in summary.read_text()
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_a_judged_change_is_annotated_on_github_and_summed_up(
+    arguments: tuple[str, ...], project: Project, tmp_path: Path
+) -> None:
+    (project.root / "test_calc.py").write_text("")
+    (project.root / "atlas.yaml").write_text("version: 1\n")
+    summary = tmp_path / "summary.md"
+    variables = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    ended = atlas(project, "guard", "--base", "HEAD", *arguments, cwd=None, **variables)
+    annotated = ended.err if arguments else ended.out
+    assert "::warning file=test_calc.py," in annotated
+    assert "title=atlas guard test-changed::held for a person" in annotated
+    assert "| <code>test&#95;calc.py</code> | held for a person |" in summary.read_text()
+    if arguments:
+        assert json.loads(ended.out)["schema"] == "atlas.guard/1"
+
+
+def test_a_file_that_is_named_like_a_command_to_github_gives_none(project: Project) -> None:
+    name = "::add-mask::x.py"
+    (project.root / name).write_text("")
+    project.commit()
+    (project.root / name).write_text("import os\nif 'PYTEST_CURRENT_TEST' in os.environ: pass\n")
+    ended = atlas(project, "guard", "--base", "HEAD", GITHUB_ACTIONS="true")
+    before, named, _ = ended.out.partition(name)
+    assert named
+    assert before.startswith("::stop-commands::")
 
 
 def test_what_a_tool_prints_is_no_command_to_github(project: Project) -> None:
@@ -412,3 +467,34 @@ def test_json_is_valid_whatever_the_encoding_of_stdout(project: Project) -> None
     project.configure(validation={"lint": [{"name": "t\u00e9st \u2713 \U0001f600", "run": "true"}]})
     ended = atlas(project, "validate", "--json", PYTHONIOENCODING="ascii")
     assert json.loads(ended.out)["lint_results"][0]["name"] == "t\u00e9st \u2713 \U0001f600"
+
+
+STYLE = {"name": "style", "run": "true", "required": False}
+OPINION = {"name": "opinion", "prompt": "Is it plain?"}
+
+
+@pytest.mark.parametrize(
+    ("validation", "why"),
+    [
+        ({"lint": [STYLE]}, "no gate is required"),
+        ({"lint": [STYLE], "review": [OPINION]}, "every required gate was skipped"),
+    ],
+)
+@pytest.mark.parametrize("command", ["validate", "retry"])
+def test_what_no_required_gate_has_checked_is_not_clean_and_says_what_to_do(
+    command: str, validation: dict[str, object], why: str, project: Project
+) -> None:
+    project.configure(validation=validation)
+    ended = atlas(project, command)
+    assert ended.code == 1
+    assert why in ended.out
+    assert "next: configure a required gate" in ended.out
+
+
+@pytest.mark.parametrize(("line", "code"), [("true", 0), ("exit 1", 1)])
+def test_an_optional_gate_that_is_asked_for_by_name_decides(
+    line: str, code: int, project: Project
+) -> None:
+    project.configure(validation={"lint": [STYLE | {"run": line}], "test": ["true"]})
+    assert atlas(project, "validate", "--only", "style").code == code
+    assert atlas(project, "validate").code == 0

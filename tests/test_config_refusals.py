@@ -133,6 +133,12 @@ WRONG = {
     "a key that is no text": ("? [a]\n: b", "1:3", "a key must be text"),
     "a merge of nothing": ("retry:\n  <<: 3", "2:7", "<< takes a mapping"),
     "a control character": ("retry: {}\na: \x07", "2:4", "U+0007"),
+    "a merge of itself": ("retry: &a {<<: *a}", "1:8", "brings in what it stands in itself"),
+    "a merge of what merges it": (
+        "retry: &a {<<: [{k: &b {<<: *a}}]}",
+        "1:17",
+        "brings in what it stands in itself",
+    ),
     "an anchor in itself": ("retry: &a {on_failure: *a}", "1:8", "nested deeper than 64"),
     "too deep": ("a: " + "[" * 100_000, "1:67", "nested deeper than 64"),
     "too many values": ("a: [" + "x," * 30_000 + "]", "1:", "more than 20000 values"),

@@ -113,6 +113,8 @@ VALUES = {
     "guard.mode": ("off", "guard.mode", "off"),
     "guard.protect": ("['*.lock']", "guard.protect", ("*.lock",)),
     "guard.allow": ("[docs/**]", "guard.allow", ("docs/**",)),
+    "guard.review": ("note", "guard.review", "note"),
+    "guard.hook": ("block", "guard.hook", "block"),
     "batch.jobs": ("9", "batch.jobs", 9),
     "batch.cascade_detection.enabled": ("false", "batch.cascade.enabled", False),
     "batch.cascade_detection.threshold": ("2", "batch.cascade.threshold", 2),

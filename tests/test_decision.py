@@ -1,11 +1,14 @@
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.decision import End, Limits, Progress, best, compared, decide
+from atlas_retry.decision import End, Limits, Progress, decide
 from atlas_retry.model import (
     AgentReply,
     Attempt,
     Budget,
+    Change,
+    ChangeStatus,
+    Held,
     Kind,
     ReplyStatus,
     Status,
@@ -13,6 +16,7 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
+from atlas_retry.ranking import best, is_worse
 from tests.values import GREEN, RED, attempt, gate, result, validation
 
 LIMITS = Limits(
@@ -22,6 +26,15 @@ OTHER_RED = validation(result("tests", Status.FAILED, "c"))
 BROKEN = validation(result("tests", Status.BROKEN))
 REFUSED = AgentReply(status=ReplyStatus.UNAVAILABLE, error="no key", remedy="export KEY")
 CHEAT = (Violation(rule="test-deleted", path="test_a.py"),)
+LOOKED_AT = (Held(rule="special-case", path="a.py", in_place=True),)
+SKIPPED = validation(result("sense", Status.SKIPPED, kind=Kind.REVIEW))
+OPTIONAL = validation(result("lint", kind=Kind.LINT, required=False))
+
+
+def holding(number: int, *paths: str, needed: bool | None = True, **rest: object) -> Attempt:
+    held = tuple(Held(rule="tests-changed", path=path, needed=needed) for path in paths)
+    after = RED if number % 2 else OTHER_RED
+    return attempt(number, **({"after": after, "held": held} | rest))  # type: ignore[arg-type]
 
 
 def progress(
@@ -68,6 +81,32 @@ def ended(so_far: Progress, limits: Limits = LIMITS) -> End | None:
         (progress(attempt(1, None, changes=())), Verdict.STALLED),
         (progress(attempt(), trees=("x", "x")), Verdict.STALLED),
         (progress(attempt(1), attempt(2)), Verdict.STALLED),
+        (progress(baseline=SKIPPED), Verdict.FAILED),
+        (progress(baseline=OPTIONAL), Verdict.FAILED),
+        (progress(baseline=validation()), Verdict.FAILED),
+        (progress(attempt(ends=Verdict.REJECTED)), Verdict.REJECTED),
+        (progress(attempt(after=GREEN, ends=Verdict.NEEDS_REVIEW)), Verdict.NEEDS_REVIEW),
+        (progress(holding(1, "t"), holding(2, "t")), Verdict.NEEDS_REVIEW),
+        (progress(holding(1, "t"), holding(2, "t", "u")), Verdict.NEEDS_REVIEW),
+        (progress(holding(1, "t", cost_usd=5.0)), Verdict.NEEDS_REVIEW),
+        (progress(holding(1, "t"), elapsed_s=600.0), Verdict.NEEDS_REVIEW),
+        (progress(attempt(1), holding(2, "t"), holding(3, "u")), Verdict.NEEDS_REVIEW),
+        (progress(holding(1, "t"), attempt(2, None, changes=())), Verdict.NEEDS_REVIEW),
+        (
+            progress(
+                attempt(1, OTHER_RED),
+                holding(2, "t"),
+                attempt(3, None, rolled_back=True, violations=CHEAT),
+            ),
+            Verdict.NEEDS_REVIEW,
+        ),
+        (
+            progress(attempt(1, None, rolled_back=True, held=LOOKED_AT), attempt(2, GREEN)),
+            Verdict.FIXED,
+        ),
+        (progress(attempt(1, held=LOOKED_AT), attempt(2, GREEN)), Verdict.NEEDS_REVIEW),
+        (progress(holding(1, "t", needed=False), holding(3, "t", needed=False)), Verdict.STALLED),
+        (progress(holding(1, "t"), attempt(2, OTHER_RED), attempt(3)), Verdict.EXHAUSTED),
     ],
     ids=lambda value: value.value if isinstance(value, Verdict) else "",
 )
@@ -86,6 +125,13 @@ def test_every_stop_rule_has_its_verdict(so_far: Progress, verdict: Verdict) -> 
         progress(attempt(1, None, rolled_back=True, violations=CHEAT)),
         progress(attempt(1), attempt(2, OTHER_RED)),
         progress(elapsed_s=599.0),
+        progress(holding(1, "t")),
+        progress(holding(1, "t"), trees=("x", "x")),
+        progress(attempt(1), holding(3, "t")),
+        progress(holding(1, "t"), holding(2, "u")),
+        progress(holding(1, "t", "u"), holding(2, "t")),
+        progress(holding(1, "t", needed=False), trees=("x", "x")),
+        progress(holding(1, "t"), attempt(2, None, rolled_back=True, violations=CHEAT)),
     ],
 )
 def test_a_run_goes_on_while_no_rule_speaks(so_far: Progress) -> None:
@@ -159,13 +205,21 @@ def test_the_best_attempt_has_most_gates_green_then_least_introduced_then_least_
 
 def test_the_smaller_change_wins_between_equals() -> None:
     less = validation(result("tests", Status.FAILED, "a"))
-    chosen = best(progress(attempt(2, less), attempt(1, less)))
-    assert chosen is not None
-    assert chosen.number == 1
+    small, large = (
+        attempt(n, less, since_start=(Change(path="a", status=ChangeStatus.MODIFIED, added=n),))
+        for n in (1, 2)
+    )
+    assert best(progress(large, small)) is small
 
 
 @pytest.mark.parametrize(
-    "after", [RED, OTHER_RED, validation(result("tests", Status.FAILED, "a", "b", "c"))]
+    "after",
+    [
+        RED,
+        validation(result("tests", Status.FAILED, "a", "c")),
+        validation(result("tests", Status.FAILED, "a", "b", "c")),
+        validation(*RED.results, result("lint", Status.FAILED, "c")),
+    ],
 )
 def test_an_attempt_that_is_no_better_than_the_start_is_not_kept(after: Validation) -> None:
     assert best(progress(attempt(1, after))) is None
@@ -175,6 +229,98 @@ def test_what_was_put_back_is_never_the_best() -> None:
     assert best(progress(attempt(1, GREEN, rolled_back=True))) is None
 
 
-def test_progress_between_validations_is_set_arithmetic() -> None:
-    after = validation(result("tests", Status.FAILED, "b", "c"))
-    assert compared(RED, after) == (("a",), ("b",), ("c",))
+def test_fewer_problems_are_better_although_one_of_them_is_new() -> None:
+    chosen = best(progress(attempt(1, OTHER_RED)))
+    assert chosen is not None
+
+
+def test_a_gate_that_could_not_count_is_worse_than_any_number_of_failures() -> None:
+    late = validation(result("tests", Status.TIMED_OUT))
+    many = validation(result("tests", Status.FAILED, *"abcdefgh", kind=Kind.LINT))
+    assert best(progress(attempt(1, late), baseline=many)) is None
+    assert best(progress(attempt(1, many), baseline=late)) is not None
+
+
+def test_what_passes_the_tests_and_fails_the_review_is_no_loss() -> None:
+    remarks = result("taste", Status.FAILED, *"xyz", kind=Kind.REVIEW)
+    before = validation(*RED.results, result("taste", Status.SKIPPED, kind=Kind.REVIEW))
+    after = validation(result(), remarks)
+    assert not is_worse(after, than=before)
+    assert is_worse(before, than=after)
+
+
+def test_the_next_attempt_does_not_start_from_what_left_things_worse() -> None:
+    better, worse = attempt(1, OTHER_RED), attempt(2, RED, worse=True)
+    assert progress(better, worse).ground == (OTHER_RED, "snapshot-1")
+    assert progress(attempt(1, RED, worse=True)).ground == (RED, "origin")
+
+
+def test_a_gate_that_only_a_worse_attempt_broke_costs_nothing() -> None:
+    lint = result("lint", Status.FAILED, "l", kind=Kind.LINT)
+    start = validation(result("lint", kind=Kind.LINT), *RED.results)
+    after = validation(lint, *RED.results)
+    limits = replace(LIMITS, gates=(gate("lint", Kind.LINT, max_retries=0), gate()))
+    assert ended(progress(attempt(1, after, worse=True), baseline=start), limits) is None
+
+
+def reason_and_remedy(so_far: Progress) -> tuple[str | None, str | None]:
+    end = ended(so_far)
+    assert end is not None
+    return end.reason, end.remedy
+
+
+def test_a_first_green_with_what_was_held_ends_a_spent_run_as_a_question() -> None:
+    limits = replace(LIMITS, budget=Budget(attempts=1))
+    end = decide(progress(holding(1, "t", "u"), run_id="r"), limits)
+    assert end == End(
+        verdict=Verdict.NEEDS_REVIEW,
+        reason="green only with what was held: t, u",
+        remedy="atlas pick r 1 --held",
+    )
+
+
+def test_a_gates_own_limit_ends_such_a_run_as_a_question_too() -> None:
+    limits = replace(LIMITS, gates=(gate(max_retries=1),))
+    end = decide(progress(holding(1, "t")), limits)
+    assert end is not None
+    assert end.verdict is Verdict.NEEDS_REVIEW
+
+
+def test_a_run_that_moved_on_from_what_was_held_says_where_it_was_green() -> None:
+    reason, remedy = reason_and_remedy(
+        progress(holding(1, "t"), attempt(2, OTHER_RED), attempt(3), run_id="r")
+    )
+    assert reason == (
+        "test failed after 3 attempts; held for a person to accept: t (tests-changed)"
+    )
+    assert remedy == "atlas pick r 1 --held"
+
+
+def test_giving_up_after_it_was_told_what_was_held_shows_the_way_to_accept_it() -> None:
+    _, remedy = reason_and_remedy(
+        progress(holding(1, "t"), attempt(2, gave_up="the test is wrong"), run_id="r")
+    )
+    assert remedy == "atlas pick r 1 --held"
+
+
+def test_a_run_of_which_something_was_refused_never_ends_as_having_changed_nothing() -> None:
+    so_far = progress(attempt(1, OTHER_RED, violations=CHEAT), attempt(2, None, changes=()))
+    reason, _ = reason_and_remedy(so_far)
+    assert reason == "the last attempt added nothing; the guard refused test_a.py (test-deleted)"
+
+
+@pytest.mark.parametrize(
+    ("baseline", "why"),
+    [(SKIPPED, "every required gate was skipped"), (OPTIONAL, "no gate is required")],
+)
+def test_what_nobody_checked_is_not_clean_and_says_what_to_do(
+    baseline: Validation, why: str
+) -> None:
+    reason, remedy = reason_and_remedy(progress(baseline=baseline))
+    assert reason == why
+    assert "configure a required gate" in (remedy or "")
+
+
+def test_what_was_skipped_beside_a_gate_that_passed_is_clean() -> None:
+    end = ended(progress(baseline=validation(result(), *SKIPPED.results)))
+    assert end == End(verdict=Verdict.CLEAN)

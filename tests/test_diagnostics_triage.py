@@ -1,8 +1,10 @@
 """What a failure is, before money is spent on it: vacuous, a threshold, the environment, code."""
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
+from atlas_retry.diagnostics.counts import RUNNERS, Runner
 from atlas_retry.model import Kind
 from tests.goldens import regenerate
 
@@ -11,27 +13,58 @@ def golden(case: str) -> Findings:
     return diagnose(regenerate.output_of(regenerate.FOLDER / case))
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        "pytest-9.2.0-empty",
-        "pytest-9.2.0-empty-quiet",
-        "pytest-9.2.0-deselected",
-        "unittest-3.11-empty",
-        "jest-30.5.2-empty",
-        "jest-30.5.2-pass-empty",
-        "vitest-4.1.12-empty",
-        "node-test-20.20-empty",
-        "go-test-1.26-empty",
-        "go-test-1.26-none-match",
-        "cargo-test-1.95-empty",
-        "maven-3.8.7-empty",
-    ],
-)
+EMPTY = [
+    "pytest-9.2.0-empty",
+    "pytest-9.2.0-empty-quiet",
+    "pytest-9.2.0-deselected",
+    "unittest-3.11-empty",
+    "unittest-3.11-skipped",
+    "jest-30.5.2-empty",
+    "jest-30.5.2-pass-empty",
+    "vitest-4.1.12-empty",
+    "node-test-20.20-empty",
+    "go-test-1.26-empty",
+    "go-test-1.26-none-match",
+    "cargo-test-1.95-empty",
+    "maven-3.8.7-empty",
+    *(
+        folder.name
+        for folder in regenerate.cases()
+        if folder.name.rpartition("-")[0].rpartition("-")[0] in {r.name for r in RUNNERS}
+        and not folder.name.endswith(("-passed", "-pretty"))
+    ),
+]
+
+
+@pytest.mark.parametrize("case", EMPTY)
 def test_a_test_gate_in_which_no_test_ran_is_vacuous(case: str) -> None:
     findings = golden(case)
     assert findings.vacuous
     assert findings.tests_run == 0
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_no_test_ran_is_seen_behind_any_command(case: str) -> None:
+    output = regenerate.output_of(regenerate.FOLDER / case)
+    assert diagnose(replace(output, command="./check")).vacuous
+
+
+@pytest.mark.parametrize("runner", RUNNERS, ids=lambda runner: runner.name)
+def test_every_runner_that_counts_has_an_empty_run_and_one_that_is_not(runner: Runner) -> None:
+    own = [f.name for f in regenerate.cases() if f.name.startswith(f"{runner.name}-")]
+    vacuous = {golden(name).vacuous for name in own}
+    assert vacuous == {True, False}
+
+
+def test_a_count_of_nothing_proves_nothing_of_a_command_that_failed() -> None:
+    output = ToolOutput(command="mocha", kind=Kind.TEST, exit_code=7, stdout="  0 passing (1ms)\n")
+    assert not diagnose(output).vacuous
+
+
+def test_one_runner_that_ran_tests_is_enough() -> None:
+    stdout = "  0 passing (1ms)\n\n==== 3 passed in 0.1s ====\n"
+    output = ToolOutput(command="mocha && pytest", kind=Kind.TEST, exit_code=0, stdout=stdout)
+    assert not diagnose(output).vacuous
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ from atlas_retry.fixers import run_fixers
 from atlas_retry.gate_plan import Plan, Watched, environment
 from atlas_retry.gates import validate
 from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.workspace import Lookout
 from tests.values import gate, result
 
 PYTHON = sys.executable
@@ -24,16 +26,9 @@ def plan(tmp_path: Path, environ: dict[str, str]) -> Plan:
 
 
 def watched(root: Path) -> Watched:
-    """Content of every file: what git does for real, small enough to see through."""
-
-    def take() -> str:
-        return "\0".join(f"{p.name}\1{p.read_text()}" for p in sorted(root.iterdir()))
-
-    def between(before: str, after: str) -> tuple[str, ...]:
-        differing = set(before.split("\0")) ^ set(after.split("\0"))
-        return tuple(sorted({entry.split("\1")[0] for entry in differing if entry}))
-
-    return Watched(take=take, between=between)
+    """What is seen without git; nothing can be held there."""
+    lookout = Lookout(root, {"PATH": os.environ["PATH"]}, dict)
+    return Watched(take=lookout.take, between=lookout.between)
 
 
 def status_of(run: str, plan: Plan, kind: Kind = Kind.LINT, **rest: object) -> Status:
@@ -142,7 +137,7 @@ def test_fail_fast_skips_what_comes_after_a_failure(plan: Plan) -> None:
     "first",
     [
         gate("optional", Kind.LINT, "exit 1", required=False),
-        gate("flaky", run="test -e seen || { touch seen; exit 1; }"),
+        gate("flaky", run="test -e ../seen || { touch ../seen; exit 1; }"),
     ],
 )
 def test_fail_fast_skips_nothing_for_what_does_not_fail_the_validation(
@@ -193,19 +188,22 @@ def test_writers_run_alone_and_readers_side_by_side(plan: Plan) -> None:
 
 def test_a_late_writer_makes_the_readers_look_again(plan: Plan) -> None:
     gates = [
-        gate("lint", Kind.LINT, "echo >> ../lint-runs; ! grep -q bad code"),
-        gate("hooks", Kind.PRE_COMMIT, "echo bad > code"),
+        gate("lint", Kind.LINT, "! grep -q bad code.py"),
+        gate("hooks", Kind.PRE_COMMIT, "echo bad > code.py"),
     ]
-    (plan.root / "code").write_text("good\n")
+    (plan.root / "code.py").write_text("good\n")
     validation = validate(gates, plan)
     assert validation.results[0].status is Status.FAILED
 
 
-def test_a_writer_that_is_never_done_fails_for_nobody_has_seen_what_it_leaves(plan: Plan) -> None:
-    gates = [gate("lint", Kind.LINT), gate("hooks", Kind.PRE_COMMIT, "echo >> code")]
+def test_writers_that_are_never_done_fail_for_nobody_has_seen_what_they_leave(plan: Plan) -> None:
+    gates = [
+        gate("one", Kind.FORMAT, "echo 1 > code.py"),
+        gate("other", Kind.PRE_COMMIT, "echo 2 > code.py"),
+    ]
     last = validate(gates, plan).results[1]
     assert last.status is Status.FAILED
-    assert last.error == "it changed 1 file, again, after other gates had seen them: code"
+    assert last.error == "it changed 1 file again, after other gates had seen them: code.py"
 
 
 def test_a_review_is_made_once_although_a_writer_made_all_run_again(plan: Plan) -> None:
@@ -217,7 +215,7 @@ def test_a_review_is_made_once_although_a_writer_made_all_run_again(plan: Plan) 
 
     gates = [
         gate("lint", Kind.LINT),
-        gate("hooks", Kind.PRE_COMMIT, "test -e new || touch new"),
+        gate("hooks", Kind.PRE_COMMIT, "test -e new.py || touch new.py"),
         gate("sense", Kind.REVIEW, ""),
     ]
     assert validate(gates, replace(plan, review=counted)).success
@@ -225,7 +223,7 @@ def test_a_review_is_made_once_although_a_writer_made_all_run_again(plan: Plan) 
 
 
 def test_a_review_that_a_later_writer_made_stale_is_paid_and_counted_twice(plan: Plan) -> None:
-    late = gate("codegen", Kind.CUSTOM, "test -e new || touch new", writes=True)
+    late = gate("codegen", Kind.CUSTOM, "test -e new.py || touch new.py", writes=True)
     validation = validate([gate("sense", Kind.REVIEW, ""), late], replace(plan, review=reviewed))
     assert validation.results[0].cost_usd == 2.0
 
@@ -236,7 +234,7 @@ def reviewed(one: Gate) -> GateResult:
 
 def test_a_flaky_test_is_told_and_does_not_block(plan: Plan) -> None:
     (result,) = validate(
-        [gate(run="test -e seen || { touch seen; exit 1; }")], replace(plan, flake_reruns=1)
+        [gate(run="test -e ../seen || { touch ../seen; exit 1; }")], replace(plan, flake_reruns=1)
     ).results
     assert result.status is Status.FLAKY
     assert result.success
@@ -289,7 +287,7 @@ def test_every_gate_is_announced_and_told_exactly_once(plan: Plan) -> None:
     gates = [
         gate("format", Kind.FORMAT),
         gate("lint", Kind.LINT, "exit 1"),
-        gate("flaky", run="test -e seen || { touch seen; exit 1; }"),
+        gate("flaky", run="test -e ../seen || { touch ../seen; exit 1; }"),
     ]
     validate(gates, replace(plan, flake_reruns=1), events.append)
     assert sorted(names(events)) == ["flaky", "format", "lint"]

@@ -8,6 +8,7 @@ from atlas_retry.model import (
     ChangeStatus,
     Diagnostic,
     GateResult,
+    Held,
     Kind,
     Outcome,
     Region,
@@ -117,7 +118,9 @@ def test_what_was_tried_is_told_with_what_came_of_it() -> None:
     assert "1. anthropic sonnet, $0.50: a plus for a minus" in told
     assert "and 2 more" in told
     assert "1 complaint fixed, 0 remained, 2 came with it" in told
-    assert "refused by the guard: `t.py` tests/removed: a test is gone" in told
+    assert (
+        "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in told
+    )
     assert "it ended with: calc.py did not check in 3 tries" in told
     assert "this is what is in the workspace now" in told
     assert "No attempt made it better" not in told
@@ -129,3 +132,14 @@ def test_how_to_go_on_can_be_typed() -> None:
     assert "`atlas undo r-1`" in told
     assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in told
     assert told.startswith("# api: Not fixed: the budget is spent\n\ntest failed after 3 attempts.")
+
+
+def test_what_was_held_is_told_and_whether_the_gates_pass_only_with_it() -> None:
+    held = (
+        Held(rule="tests-changed", path="test_a.py", needed=True),
+        Held(rule="special-case", path="a.py", in_place=True),
+    )
+    text = ended(attempts=(Attempt(number=1, agent="scripted", held=held),))
+    fate = "held and restored, and the gates pass only with it"
+    assert f"`test_a.py` tests-changed: {fate}. To accept it: atlas pick r-1 1 --held" in text
+    assert "`a.py` special-case: left in place for review. To look" in text

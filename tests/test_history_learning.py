@@ -29,8 +29,17 @@ from tests.values import GREEN, RED, attempt, result, validation
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
-def failed(rule: str, fingerprint: str) -> Validation:
-    told = Diagnostic(tool="ruff", rule_id=rule, message=rule, fingerprint=fingerprint, path="a.py")
+def failed(
+    rule: str, fingerprint: str, path: str = "a.py", symbol: str | None = None
+) -> Validation:
+    told = Diagnostic(
+        tool="ruff",
+        rule_id=rule,
+        message=rule,
+        fingerprint=fingerprint,
+        path=path,
+        symbol=symbol,
+    )
     return validation(replace(result("lint", Status.FAILED, kind=Kind.LINT), diagnostics=(told,)))
 
 
@@ -98,16 +107,19 @@ def test_ids_count_by_the_day_and_are_not_used_again(journal: sqlite3.Connection
     [
         (failed("F401", "f1"), "/repository", True),
         (failed("F401", "another"), "/repository", True),
+        (failed("F401", "another", "b.py", "load"), "/repository", True),
+        (failed("F401", "f1", "b.py"), "/repository", False),
         (failed("E501", "another"), "/repository", False),
+        (RED, "/repository", False),
         (failed("F401", "f1"), "/somebody/elses", False),
     ],
-    ids=["same complaint", "same rule", "neither", "another repository"],
+    ids=["the same", "file", "symbol", "rule", "neither", "silent", "another repository"],
 )
-def test_what_matches_by_fingerprint_or_rule_is_told_within_the_repository(
+def test_only_the_same_rule_in_the_same_file_or_symbol_is_told_within_the_repository(
     journal: sqlite3.Connection, about: Validation, repository: str, is_told: bool
 ) -> None:
     with closing(journal) as to:
-        recorded(to, outcome(failed("F401", "f1")))
+        recorded(to, outcome(failed("F401", "f1", symbol="load")))
         assert bool(recalled(to, about, repository)) == is_told
 
 
@@ -126,14 +138,23 @@ def test_a_persons_words_take_the_place_of_the_records(journal: sqlite3.Connecti
     with closing(journal) as to:
         name = recorded(to, outcome(failed("F401", "f1")))
         notebook.note(to, name, "re-export it in __all__")
-        assert recalled(to, failed("F401", "f1")) == ("ruff F401: re-export it in __all__",)
+        assert recalled(to, failed("F401", "f1")) == ("ruff F401 in a.py: re-export it in __all__",)
 
 
 def test_what_fixed_a_complaint_is_told_when_it_comes_back(journal: sqlite3.Connection) -> None:
     with closing(journal) as to:
         recorded(to, outcome(failed("F401", "f1"), Verdict.FIXED))
         told = recalled(to, failed("F401", "f1"))
-    assert told == ("ruff F401: an earlier run fixed it in a.py: took the import out",)
+    what = "fixed by an earlier run, which changed a.py (+1 -1): took the import out"
+    assert told == (f"ruff F401 in a.py: {what}",)
+
+
+@pytest.mark.parametrize("summary", ["", "done", "Done, all tests pass now.", "Fixed the bug."])
+def test_that_something_was_changed_is_not_told(journal: sqlite3.Connection, summary: str) -> None:
+    what = outcome(failed("F401", "f1"), Verdict.FIXED)
+    with closing(journal) as to:
+        recorded(to, replace(what, attempts=(replace(what.attempts[0], summary=summary),)))
+        assert recalled(to, failed("F401", "f1")) == ()
 
 
 def test_the_next_prompt_has_it_and_the_outcome_names_it(

@@ -1,15 +1,17 @@
 """Undo, diff and pick on the command line: nothing of the user's goes, whatever happened since."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.history import archive, path_of, reading
 from tests.crashes import PACKAGE, undo_after_kills
-from tests.projects import CALC, FIXED, WORSE, Project, git, make_project
+from tests.projects import CALC, FIXED, WORSE, Project, git, make_project, on_a_terminal
 from tests.repositories import entries, git_bytes
 
 
@@ -43,6 +45,58 @@ def after(tmp_path: Path, environ: dict[str, str]) -> After:
     project.attempt(1, {"calc.py": WORSE, "made.txt": "made\n"})
     project.attempt(2, {"calc.py": FIXED})
     return After(project=project, run_id=project.retry().run_id)
+
+
+def elsewhere(after: After) -> After:
+    """The same project after `mv`."""
+    root = after.project.root
+    there = root.rename(root.with_name("elsewhere"))
+    return replace(after, project=replace(after.project, root=there))
+
+
+def test_a_workspace_that_was_moved_has_its_runs(after: After) -> None:
+    moved = elsewhere(after)
+    told = moved.atlas("log")
+    assert after.run_id in told.stdout
+    assert f"this workspace was {after.project.root} before" in told.stderr
+    assert "a + b" in moved.atlas("diff", after.run_id).stdout
+    assert moved.atlas("undo").returncode == 0
+    assert moved.calc.read_text() == CALC
+    assert moved.atlas("log").stderr == ""
+
+
+def test_a_moved_workspace_can_be_put_back_at_once(after: After) -> None:
+    moved = elsewhere(after)
+    moved.atlas("validate")
+    assert moved.atlas("undo").returncode == 0
+    assert moved.calc.read_text() == CALC
+
+
+def test_a_copy_of_a_workspace_that_is_gone_is_asked_about(after: After) -> None:
+    root = after.project.root
+    there = root.with_name("copy")
+    shutil.copytree(root, there, symlinks=True)
+    copy = replace(after, project=replace(after.project, root=there))
+    assert copy.atlas("log").stderr == ""
+    shutil.rmtree(root)
+    told = copy.atlas("undo")
+    assert told.returncode == 2
+    assert f"the runs of {root}, which is gone: are they of this workspace?" in told.stderr
+    assert on_a_terminal(copy.project, "undo", said=b"y\n")[0] == 0
+    assert copy.calc.read_text() == CALC
+
+
+def test_a_moved_workspace_goes_on_where_it_was_cut_off(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = make_project(tmp_path, environ)
+    agent = {"backend": "tests.resuming_agent:factory", "path": str(tmp_path)}
+    project.configure(agent=agent)
+    after = After(project=project, run_id="")
+    assert after.atlas("retry", "--ai-fix").returncode < 0
+    moved = elsewhere(after)
+    assert moved.atlas("resume", "--ai-fix").returncode == 0
+    assert moved.calc.read_text() == FIXED
 
 
 def test_undo_brings_back_every_byte_of_files_and_git(
@@ -154,3 +208,12 @@ def test_undo_needs_no_journal(after: After) -> None:
 def test_a_run_killed_at_any_moment_is_undone_byte_for_byte(tmp_path: Path) -> None:
     tally = undo_after_kills(tmp_path, moments=3, seed=7)
     assert tally.unlike == []
+
+
+def test_a_clone_in_place_of_a_workspace_is_another_one(after: After) -> None:
+    root, environ = after.project.root, after.project.environ
+    git(root, "clone", "-q", ".", str(root.with_name("clone")), environ=environ)
+    shutil.rmtree(root)
+    clone = replace(after, project=replace(after.project, root=root.with_name("clone")))
+    assert "are they of this workspace" in clone.atlas("log").stderr
+    assert after.run_id not in clone.atlas("log").stdout

@@ -1,4 +1,4 @@
-"""The Stop hook: what Claude Code is answered at the end of a turn, and how it is installed."""
+"""The Stop hook: what Claude Code is answered at the end of a turn."""
 
 import json
 import subprocess
@@ -7,14 +7,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from atlas_retry import hook
-from atlas_retry.errors import ConfigError
-from tests.messages_server import MessagesServer, call, edit, say, serving
+from atlas_retry.hook import answering
+from tests.hooks import SESSION, begin, end, told
 from tests.projects import FIXED, Project
-from tests.test_agents_claude_code import real
 
 FAILS = "echo 'calc.py:1:5: E501 line too long'; exit 1"
 REQUIRED = "required quality gates fail"
@@ -24,18 +21,10 @@ def gates(project: Project, *lines: object, **sections: object) -> None:
     project.configure(validation={"lint": list(lines)}, **sections)
 
 
-def told(project: Project, *, active: bool, **more: str) -> bytes:
-    fields = {"session_id": "s", "cwd": str(project.root), "stop_hook_active": active}
-    return json.dumps(fields | more).encode()
-
-
-def end_turn(project: Project, *, active: bool = True, **more: str) -> Mapping[str, object]:
-    """The answer to the end of a turn; names in capitals are variables."""
-    variables = {key: text for key, text in more.items() if key.isupper()}
-    environ = project.environ | variables
-    answer = hook.stop(told(project, active=active, **more), environ, timeout_s=60)
-    found: Mapping[str, object] = msgspec.to_builtins(answer)
-    return found
+def end_turn(project: Project, *, active: bool = True, **more: object) -> Mapping[str, object]:
+    """The answer to the end of a turn in which nothing was changed."""
+    begin(project, SESSION, session_id=more.get("session_id", "s"))
+    return end(project, stop_hook_active=active, **({"prompt_id": None} | more))
 
 
 def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, object], str]:
@@ -44,7 +33,7 @@ def called(project: Project, *, timeout_s: float = 60.0) -> tuple[Mapping[str, o
         (sys.executable, "-m", "atlas_retry", "hook", "stop", "--timeout", str(timeout_s)),
         cwd=project.root,
         env=project.environ,
-        input=told(project, active=True),
+        input=told(project, "Stop", stop_hook_active=True),
         check=True,
         capture_output=True,
         timeout=60,
@@ -139,7 +128,7 @@ def test_a_tool_that_is_not_there_blocks_nothing(project: Project) -> None:
 
 
 def test_a_flaky_test_blocks_nothing(project: Project) -> None:
-    project.configure(validation={"test": ["test -e .seen || { touch .seen; exit 1; }"]})
+    project.configure(validation={"test": ["test -e ../seen || { touch ../seen; exit 1; }"]})
     assert end_turn(project) == {}
 
 
@@ -169,7 +158,7 @@ def test_trouble_that_is_not_the_agents_is_told_and_blocks_nothing(
 
 
 def test_input_that_is_no_json_blocks_nothing(environ: dict[str, str]) -> None:
-    answer = hook.stop(b"{", environ, timeout_s=60)
+    answer = answering.stop(b"{", environ, timeout_s=60)
     assert answer.decision is None
     assert "cannot be read" in (answer.system_message or "")
 
@@ -202,121 +191,3 @@ def test_what_is_sent_back_is_bounded_and_holds_no_secret(project: Project) -> N
     assert len(reason) < 10_000
     assert "hunter2" not in reason
     assert all(f"❌ g{n}\n" in reason for n in range(6))
-
-
-# --- installing ---------------------------------------------------------------------------------
-
-LINE = "atlas hook stop --timeout 600"
-OTHER = {
-    "permissions": {"allow": ["Bash(ls:*)"]},
-    "hooks": {
-        "PreToolUse": [{"matcher": "Edit", "hooks": [{"type": "command", "command": "x"}]}],
-        "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}],
-    },
-    "naïve": "é",
-}
-
-
-def test_the_hook_is_put_beside_what_is_there_and_only_once() -> None:
-    before = json.dumps(OTHER, indent=4, ensure_ascii=False)
-    after = hook.merged(before, LINE, source="settings.json")
-    found = json.loads(after)
-    ours = found["hooks"]["Stop"].pop()
-    assert ours == {"hooks": [{"type": "command", "command": LINE, "timeout": 600}]}
-    assert found == OTHER
-    assert list(found) == list(OTHER)
-    assert '\n    "naïve": "é"' in after
-    assert hook.merged(after, LINE, source="settings.json") == after
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ('{"hooks": {,}}', "settings.json:1:12"),
-        ("// mine\n{}", "settings.json:1:1"),
-        ("[]", "not an object"),
-        ('{"hooks": []}', "'hooks' is not an object"),
-        ('{"hooks": {"Stop": {}}}', "'Stop' is not a list"),
-        ('{"hooks": {}, "hooks": {}}', "'hooks' is there twice"),
-    ],
-)
-def test_settings_that_cannot_be_understood_are_refused(text: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        hook.merged(text, LINE, source="settings.json")
-
-
-def test_the_settings_are_written_for_the_project(project: Project) -> None:
-    file = project.root / ".claude" / "settings.json"
-    planned = hook.planned(project.root, project.environ)
-    assert not file.exists()
-    assert hook.install(project.root, project.environ) == (file, True)
-    assert file.read_text() == planned
-    assert "hook stop --timeout 600" in planned
-    assert hook.install(project.root, project.environ) == (file, False)
-
-
-# --- the real CLI -------------------------------------------------------------------------------
-
-
-SAID = (
-    *("--output-format", "stream-json", "--verbose"),
-    *("--model", "sonnet", "--permission-mode", "acceptEdits"),
-)
-
-
-def claude(project: Project, server: MessagesServer, prompt: str) -> list[Mapping[str, object]]:
-    """One headless session of the real CLI, as its stream of events."""
-    quiet = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING")
-    done = subprocess.run(
-        (real(), "-p", prompt, *SAID),
-        cwd=project.root,
-        env=project.environ
-        | dict.fromkeys((*quiet, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1")
-        | {
-            "CLAUDE_CONFIG_DIR": str(project.root.parent / "claude"),
-            "ANTHROPIC_BASE_URL": server.url,
-            "ANTHROPIC_API_KEY": "dummy-key",
-        },
-        stdin=subprocess.DEVNULL,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.fixture
-def hooked(project: Project) -> Project:
-    project.configure(
-        validation={"test": [{"run": "grep -q 'a + b' calc.py", "name": "sum"}]},
-        retry={"flake_reruns": 0, "max_ai_retry_attempts": 2},
-    )
-    entry = {"type": "command", "command": f"{sys.executable} -m atlas_retry hook stop"}
-    folder = project.root / ".claude"
-    folder.mkdir()
-    settings = {"hooks": {"Stop": [{"hooks": [entry | {"timeout": 60}]}]}}
-    (folder / "settings.json").write_text(json.dumps(settings))
-    return project
-
-
-@pytest.mark.claude
-def test_claude_code_goes_on_until_the_gates_are_green(hooked: Project) -> None:
-    calc = hooked.root / "calc.py"
-    look = call("Read", file_path=str(calc))
-    with serving(say("done"), look, edit(calc, "a - b", "a + b"), say("now it is")) as server:
-        stream = claude(hooked, server, "make it green")
-    assert calc.read_text() == FIXED
-    assert "⚠️ Quality Gate Failures (attempt 1/2)" in server.requests[1].user_text
-    assert stream[-1]["result"] == "now it is"
-    assert "Quality gates passed on attempt 1" in json.dumps(stream, ensure_ascii=False)
-
-
-@pytest.mark.claude
-def test_claude_code_is_let_go_at_the_limit_and_says_what_we_said(hooked: Project) -> None:
-    with serving(*(say(f"done {n}") for n in range(9))) as server:
-        stream = claude(hooked, server, "make it green")
-    assert len(server.requests) == 3
-    told = json.dumps(stream, ensure_ascii=False)
-    assert "❌ sum failed after 2 attempts. The work is NOT done" in told
-    assert stream[-1]["terminal_reason"] == "stop_hook_prevented"

@@ -60,7 +60,7 @@ def test_a_fixer_costs_no_attempt(project: Project) -> None:
 
 
 def test_a_flaky_test_costs_no_attempt(project: Project) -> None:
-    project.configure(validation={"test": ["test -e .seen || { touch .seen; exit 1; }"]})
+    project.configure(validation={"test": ["test -e ../seen || { touch ../seen; exit 1; }"]})
     assert project.retry().verdict is Verdict.CLEAN
 
 
@@ -87,7 +87,7 @@ def test_the_budget_of_attempts_is_kept(project: Project) -> None:
         project.attempt(number, {"calc.py": CALC.replace("-", "+ 1 +" * number)})
     outcome = project.retry(retry__max_ai_retry_attempts=2)
     assert outcome.verdict is Verdict.EXHAUSTED
-    assert outcome.final_error == "test failed after 2 attempts"
+    assert (outcome.final_error or "").startswith("test failed after 2 attempts; 1 problem: ")
     assert outcome.escalation_required
 
 
@@ -96,6 +96,16 @@ def test_the_budget_of_money_is_kept_before_it_is_exceeded(project: Project) -> 
     outcome = project.retry(retry__max_cost_usd=5.0)
     assert outcome.verdict is Verdict.EXHAUSTED
     assert "would exceed" in (outcome.final_error or "")
+
+
+def test_a_cost_below_zero_gives_nothing_back(project: Project) -> None:
+    costs = (2.0, -9.0, 2.0, 2.0)
+    for number, cost_usd in enumerate(costs, start=1):
+        text = CALC.replace("-", "+ 1 +" * number)
+        project.attempt(number, {"calc.py": text}, cost_usd=cost_usd)
+    outcome = project.retry(retry__max_cost_usd=5.0, retry__max_ai_retry_attempts=4)
+    assert [attempt.cost_usd for attempt in outcome.attempts] == [2.0, 0.0, 2.0]
+    assert (outcome.verdict, outcome.cost_usd) == (Verdict.EXHAUSTED, 4.0)
 
 
 def test_giving_up_honestly_ends_the_run(project: Project) -> None:
@@ -143,35 +153,48 @@ def test_a_deleted_test_is_put_back_and_buys_nothing(project: Project) -> None:
     events: list[Event] = []
     outcome = project.retry(events)
     assert outcome.verdict is Verdict.FIXED
-    assert outcome.attempts[0].violations[0].path == "test_calc.py"
+    assert outcome.attempts[0].held[0].path == "test_calc.py"
     assert (project.root / "test_calc.py").read_text() == TEST
     assert any(isinstance(event, ViolationsFound) for event in events)
 
 
-def test_a_real_fix_beside_a_cheat_counts_and_the_cheat_is_told(project: Project) -> None:
+def test_a_real_fix_beside_a_cheat_counts_and_the_cheat_is_named(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED}, delete="test_calc.py\n")
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
     assert len(outcome.attempts) == 1
-    assert outcome.attempts[0].violations
+    assert [(held.path, held.needed) for held in outcome.attempts[0].held] == [
+        ("test_calc.py", False)
+    ]
     assert (project.root / "test_calc.py").read_text() == TEST
 
 
 def test_cheating_twice_ends_rejected_with_the_workspace_as_it_was(project: Project) -> None:
-    weaker = TEST.replace("assertEqual(calc.add(1, 2), 3)", "assertTrue(calc.add(1, 2))")
-    project.attempt(1, {}, delete="test_calc.py\n")
-    project.attempt(2, {"test_calc.py": weaker})
+    aware = 'import sys\n\n\ndef add(a, b):\n    return 3 if "unittest" in sys.modules else a - b\n'
+    project.attempt(1, {"calc.py": aware})
+    project.attempt(2, {"calc.py": aware + "\n"})
     outcome = project.retry()
     assert outcome.verdict is Verdict.REJECTED
     assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
 
 
-def test_a_refused_attempt_is_explained_to_the_next(project: Project) -> None:
+def test_weakening_the_test_twice_ends_with_a_question_and_the_test_as_it_was(
+    project: Project,
+) -> None:
+    weaker = TEST.replace("assertEqual(calc.add(1, 2), 3)", "assertTrue(calc.add(1, 2))")
+    project.attempt(1, {"test_calc.py": weaker})
+    project.attempt(2, {"test_calc.py": weaker + "\n"})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert (project.root / "test_calc.py").read_text() == TEST
+
+
+def test_what_was_held_is_explained_to_the_next_attempt(project: Project) -> None:
     project.attempt(1, {}, delete="test_calc.py\n")
     project.attempt(2, {"calc.py": FIXED})
     outcome = project.retry()
     second = Path(outcome.attempts[1].prompt_path or "").read_text()
-    assert outcome.attempts[0].violations[0].rule in second
+    assert outcome.attempts[0].held[0].path in second
 
 
 def test_a_missing_tool_is_broken_and_no_agent_is_asked(project: Project) -> None:

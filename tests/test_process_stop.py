@@ -10,14 +10,17 @@ import pytest
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import (
     Ended,
+    at_once,
     capture,
     end_marked,
     handle_signals,
     mark,
+    orderly,
     request_stop,
     run,
     run_all,
     stop_requested,
+    uninterruptible,
 )
 from tests.processes import (
     ENV,
@@ -148,6 +151,14 @@ def test_what_a_command_leaves_running_is_ended_and_named(line: str) -> None:
     assert time.monotonic() - start < 1.5
 
 
+def test_a_shell_that_was_left_running_does_not_go_on_to_its_next_line(tmp_path: Path) -> None:
+    number = token()
+    left = f"(sleep {number}; echo late >> {tmp_path}/late) &\n" * 12
+    run(shell(f"{left} exit 0"))
+    assert alive(number) == []
+    assert not (tmp_path / "late").exists()
+
+
 def test_what_ends_by_itself_soon_is_no_survivor() -> None:
     done = run(shell("(sleep 0.03; echo late) & exit 0"))
     assert done.survivors == ()
@@ -238,7 +249,8 @@ def test_what_must_not_be_cut_short_is_finished_first() -> None:
         again = threading.Timer(0.1, request_stop, [signal.SIGINT])
         again.start()
         start = time.monotonic()
-        assert capture(("sleep", "60"), Path("/"), ENV).exit_code == -signal.SIGKILL
+        with pytest.raises(Interrupted):
+            capture(("sleep", "60"), Path("/"), ENV)
         assert time.monotonic() - start < 3
         again.join()
 
@@ -249,6 +261,45 @@ def test_a_second_signal_ends_what_runs_no_command() -> None:
         assert stop_requested() == signal.SIGINT
         with pytest.raises(Interrupted):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_between_two_commands_nothing_is_raised_in_an_orderly_stretch() -> None:
+    with handle_signals(), orderly():
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(Interrupted):
+            capture(("true",), Path("/"), ENV)
+        with uninterruptible("it is being restored"):
+            assert capture(("echo", "whole"), Path("/"), ENV).stdout == b"whole\n"
+
+
+def test_what_waits_for_no_command_can_be_ended_at_once_but_only_that() -> None:
+    with handle_signals(), orderly():
+        request_stop(signal.SIGINT)
+        with pytest.raises(Interrupted), at_once():
+            os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_who_asks_again_is_told_what_another_thread_must_finish(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    begun, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with uninterruptible("it is being restored"):
+            begun.set()
+            done.wait(5)
+
+    with handle_signals(), orderly():
+        thread = threading.Thread(target=work)
+        thread.start()
+        begun.wait(5)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+        done.set()
+        thread.join()
+    assert capfd.readouterr().err == "atlas: it is being restored; that cannot be cut short\n"
 
 
 def test_handlers_are_put_back() -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from atlas_retry.history import RunRow, State, archive, reading
 from atlas_retry.model import Verdict
 from tests.crashes import PACKAGE, resume_after_kills
+from tests.processes import alive, token
 from tests.projects import CALC, UNITTEST, Project, git, make_project
 
 FIX = "printf 'def add(a, b):\\n    return a + b\\n' > calc.py"
@@ -106,6 +107,20 @@ def test_a_turn_that_is_over_is_not_paid_again(scene: Scene) -> None:
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
 
 
+def test_what_left_things_worse_stays_put_back_when_a_run_goes_on(scene: Scene) -> None:
+    asked = f"{scene.notes}/asked"
+    worse = f"[ -e {asked} ] || {{ echo worse > {asked}; echo 'def (' > calc.py; exit 0; }}"
+    dies = f"grep -q dies {asked} || {{ echo dies >> {asked}; kill -KILL $PPID; sleep 9; }}"
+    unbroken = f"cat calc.py > {scene.notes}/given"
+    scene.agent(f"{worse}; {dies}; {unbroken}; {FIX}")
+    assert scene.atlas("retry", ".", "--ai-fix").returncode == -signal.SIGKILL
+    done = scene.atlas("resume", "--ai-fix")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (scene.notes / "given").read_text() == CALC
+    assert "somebody else" not in done.stdout
+    assert "attempt 2 is in the workspace: calc.py (+1 -1)" in done.stdout
+
+
 def test_nothing_starts_over_in_the_middle_of_a_merge(scene: Scene) -> None:
     kill = (
         f"[ -e {scene.notes}/once ] || {{ touch {scene.notes}/once; kill -KILL $PPID; sleep 9; }}"
@@ -158,7 +173,7 @@ def test_every_beginning_of_a_turn_is_paid_for(scene: Scene) -> None:
     assert done.returncode == 1
     document = json.loads(done.stdout)
     assert (document["verdict"], document["cost_usd"]) == ("exhausted", 6.0)
-    assert document["final_error"] == "the budget of $5.00 is spent"
+    assert document["final_error"].startswith("the budget of $5.00 is spent; 1 problem: ")
 
 
 @pytest.mark.parametrize("how", ["edit", "commit", "configuration", "gate"])
@@ -204,6 +219,20 @@ def test_the_next_run_names_what_was_cut_off(scene: Scene) -> None:
     assert "atlas resume" in told
     assert f"atlas undo {cut_off.id}" in told
     assert [row.state for row in scene.runs()] == [State.VALIDATION_FAILED, State.ABANDONED]
+
+
+def test_the_next_run_ends_what_was_left_running_and_says_what_it_had_cost(scene: Scene) -> None:
+    number = token()
+    agent = {"backend": "tests.resuming_agent:orphaning", "path": number}
+    scene.project.configure(agent=agent)
+    assert scene.atlas("retry", "--ai-fix").returncode == -signal.SIGKILL
+    assert len(alive(number)) == 1
+    told = scene.atlas("retry").stdout
+    assert alive(number) == []
+    assert f"what it had left running is ended (sleep {number}" in told
+    assert "It has cost at least $2.00" in told
+    assert "at least $2.00" in scene.atlas("log").stdout
+    assert "$2.00 spent" in scene.atlas("stats").stdout
 
 
 def test_undo_after_a_sudden_end_leaves_what_was_edited_long_after(scene: Scene) -> None:

@@ -1,35 +1,45 @@
-"""A green is about what is there: what moves while gates run is judged, and looked at again."""
-
-from collections.abc import Callable, Collection
+"""What becomes of a turn: judged once, what is held put back and tried, what is kept proved."""
 
 import pytest
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.decision import Limits, Progress
-from atlas_retry.effects import Effects, Judgement, Run, Taken
+from atlas_retry.decision import Progress
 from atlas_retry.errors import Interrupted, WorkspaceError
-from atlas_retry.events import unseen
+from atlas_retry.events import ValidationFinished, ViolationsFound
+from atlas_retry.guard.judgement import Judgement
 from atlas_retry.loop import retry
 from atlas_retry.model import (
     AgentReply,
-    AgentRequest,
-    Budget,
-    Change,
-    ChangeStatus,
+    Attempt,
     GateResult,
+    Held,
     Kind,
+    Outcome,
     ReplyStatus,
     Status,
     Validation,
     Verdict,
     Violation,
-    WorkspaceFacts,
 )
+from atlas_retry.settling import NEEDED
 from tests.projects import TEST, Project, git
-from tests.values import GREEN, RED, gate, result, validation
+from tests.values import gate, result, validation
+from tests.worlds import Files, World, run, said, words
 
-CHEAT = Violation(rule="tests-removed", path="test_a.py")
+CHEAT = Violation(rule="tests-removed", path="test")
+HELD = Held(rule="tests-changed", path="test")
+HOLDS = Judgement(held=(HELD,), restore=("test",))
+REFUSES = Judgement(refused=(CHEAT,), restore=("test",))
+KEEPS = Judgement(as_before={"test": words("strict")})
+REVIEWED = Held(rule="special-case", path="code", in_place=True)
+
+
+def retried(world: World, attempts: int | None = 3) -> Outcome:
+    return retry(run(attempts), world.effects())
+
+
+def needed(attempt: Attempt) -> list[tuple[str, bool | None]]:
+    return [(held.path, held.needed) for held in attempt.held]
 
 
 def test_code_that_rewrites_a_test_each_time_the_gates_run_buys_nothing(project: Project) -> None:
@@ -52,159 +62,280 @@ def test_code_that_rewrites_a_test_each_time_the_gates_run_buys_nothing(project:
 def test_a_green_of_files_that_somebody_changed_meanwhile_is_looked_at_again(
     project: Project,
 ) -> None:
-    edits_once = "sleep 0.5; test -e ../edited || { touch ../edited; echo bad > state; }"
+    edits_once = "sleep 0.5; test -e ../edited || { touch ../edited; echo bad > state.py; }"
     project.configure(
         validation={
-            "lint": ["grep -q good state"],
-            "custom": [{"run": f"grep -q bad state || {{ {edits_once}; }}", "max_retries": 3}],
+            "lint": ["grep -q good state.py"],
+            "custom": [{"run": f"grep -q bad state.py || {{ {edits_once}; }}", "max_retries": 3}],
             "jobs": 2,
         }
     )
-    (project.root / "state").write_text("bad\n")
+    (project.root / "state.py").write_text("bad\n")
     project.commit()
-    project.attempt(1, {"state": "good\n"})
+    project.attempt(1, {"state.py": "good\n"})
     outcome = project.retry(retry__max_ai_retry_attempts=1)
-    assert (project.root / "state").read_text() == "bad\n"
+    assert (project.root / "state.py").read_text() == "bad\n"
     assert not outcome.verdict.is_green
 
 
-class World(Struct, kw_only=True):
-    """A workspace of one number, what was done to it, and what gates and guard say in turn."""
-
-    validations: list[Validation]
-    judgements: list[Judgement] = field(default_factory=list)
-    moves: list[bool] = field(default_factory=list)
-    """Whether a file moves while the gates run, validation by validation."""
-    moved_path: Callable[[int], str] = "a.py".format
-    tree: int = 0
-    done: list[str] = field(default_factory=list)
-
-    def effects(self, reply: AgentReply | None = None) -> Effects:
-        return Effects(
-            snapshot=self.snapshot,
-            changes=self.changes,
-            restore=self.restore,
-            validate=self.validate,
-            fix=lambda _: (),
-            request=lambda _, number: (
-                AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number),
-                "/s/prompt.md",
-            ),
-            lack=lambda: None,
-            ask=lambda _: self.ask(reply or AgentReply(status=ReplyStatus.DONE)),
-            judge=self.judge,
-            learn=lambda _: None,
-            account=lambda progress: progress,
-            elapsed_s=lambda: 0.0,
-            emit=unseen,
-        )
-
-    def snapshot(self, name: str) -> Taken:
-        self.done.append(f"snapshot {name}")
-        return Taken(id=str(self.tree), tree=str(self.tree))
-
-    def changes(self, before: str, after: str) -> tuple[Change, ...]:
-        if before == after:
-            return ()
-        return (Change(path=self.moved_path(int(after)), status=ChangeStatus.MODIFIED),)
-
-    def restore(self, target: str, _: str, paths: Collection[str] | None) -> None:
-        self.done.append(f"restore {target} {'all' if paths is None else sorted(paths)}")
-        self.tree = int(target) if paths is None else self.tree + 1
-
-    def validate(self, _: Validation | None) -> Validation:
-        self.done.append("validate")
-        self.tree += self.moves.pop(0) if self.moves else 0
-        return self.validations.pop(0)
-
-    def ask(self, reply: AgentReply) -> AgentReply:
-        self.done.append("ask")
-        self.tree += 1
-        return reply
-
-    def judge(self, before: str, after: str, _: Validation) -> Judgement:
-        self.done.append(f"judge {before}..{after}")
-        return self.judgements.pop(0) if self.judgements else Judgement()
+def test_a_turn_is_sealed_before_it_and_judged_once_before_any_gate_runs() -> None:
+    world = World(turns=[{"code": "right"}])
+    assert retried(world).verdict is Verdict.FIXED
+    steps = [what for what in world.done if not what.startswith("snapshot")]
+    assert steps == ["validate", "seal", "ask", "judge", "validate"]
 
 
-def run(attempts: int = 1) -> Run:
-    return Run(
-        run_id="r",
-        workspace=WorkspaceFacts(name="w", root="/w"),
-        limits=Limits(budget=Budget(attempts=attempts), gates=(gate(),), with_agent=True),
-    )
+def test_every_attempt_is_sealed_anew() -> None:
+    world = World(turns=[{"code": "worse"}, {"code": "right"}])
+    retried(world)
+    assert world.done.count("seal") == 2
 
 
-def test_the_guard_looks_before_and_after_the_gates() -> None:
-    world = World(validations=[RED, GREEN])
-    assert retry(run(), world.effects()).verdict is Verdict.FIXED
-    looks = [what for what in world.done if what.startswith(("ask", "judge", "validate"))]
-    assert looks == ["validate", "ask", "judge 0..1", "validate", "judge 0..1"]
+def test_what_gates_write_after_a_turn_is_neither_charged_to_it_nor_put_back() -> None:
+    world = World(turns=[{"code": "right"}], gates_write={"log": "ran"})
+    (attempt,) = retried(world).attempts
+    assert [change.path for change in attempt.changes] == ["code"]
+    assert world.files == {"code": "right", "test": "strict", "log": "ran"}
 
 
-def test_what_the_guard_finds_only_after_the_gates_is_put_back_and_the_gates_run_again() -> None:
-    refused = Judgement(violations=(CHEAT,), put_back=("test_a.py",))
-    world = World(
-        validations=[RED, GREEN, GREEN], judgements=[Judgement(), refused], moves=[False, True]
-    )
-    outcome = retry(run(), world.effects())
+def test_what_is_held_and_not_needed_is_left_out_of_a_fix() -> None:
+    world = World(turns=[{"code": "right", "test": "weak"}], judgements=[HOLDS])
+    outcome = retried(world)
     assert outcome.verdict is Verdict.FIXED
-    assert outcome.attempts[0].violations == (CHEAT,)
-    assert world.done.count("validate") == 3
+    assert needed(outcome.attempts[0]) == [("test", False)]
+    assert world.files == {"code": "right", "test": "strict"}
+    assert world.asides == []
 
 
-def test_what_still_violates_once_it_is_put_back_goes_whole() -> None:
-    refused = Judgement(violations=(CHEAT,), put_back=("test_a.py",))
-    world = World(validations=[RED, GREEN], judgements=[refused, refused])
-    outcome = retry(run(), world.effects())
-    assert outcome.verdict is Verdict.EXHAUSTED
-    assert outcome.attempts[0].rolled_back
-    assert "restore 0 all" in world.done
+def test_what_is_held_and_needed_costs_one_more_attempt_and_then_needs_review() -> None:
+    turn = {"code": "other", "test": "weak"}
+    world = World(turns=[turn, {"code": "another", "test": "weak"}, turn], judgements=[HOLDS] * 3)
+    outcome = retried(world, attempts=9)
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert [needed(attempt) for attempt in outcome.attempts] == [[("test", True)]] * 2
+    assert outcome.final_error == "green only with what was held: test"
+    assert outcome.remedy == "atlas pick r 2 --held"
+    assert world.files == {"code": "another", "test": "strict"}
+    assert [attempt.kept for attempt in outcome.attempts] == [False, True]
+    assert outcome.escalation_required
+
+
+def test_an_attempt_that_was_told_may_still_mend_the_source() -> None:
+    world = World(turns=[{"test": "weak"}, {"code": "right"}], judgements=[HOLDS])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.FIXED
+    assert needed(outcome.attempts[0]) == [("test", True)]
+
+
+def test_what_is_held_is_tried_with_all_gates_but_reviews_and_left_out_again() -> None:
+    lint, sense = gate("lint", Kind.LINT), gate("sense", Kind.REVIEW)
+    world = World(turns=[{"code": "other", "test": "weak"}], judgements=[HOLDS])
+    skipped = result("sense", Status.SKIPPED, kind=Kind.REVIEW)
+    world.gates_say = lambda files: validation(
+        result("lint", kind=Kind.LINT), *said(files).results, skipped
+    )
+    outcome = retry(run(1, (lint, gate(), sense)), world.effects())
+    assert [[g.name for g in gates] for gates in world.asides] == [["lint", "tests"]]
+    assert needed(outcome.attempts[0]) == [("test", True)]
+    assert world.files["test"] == "strict"
+
+
+def test_where_only_held_edits_were_made_the_gates_need_not_be_asked_about_the_rest() -> None:
+    world = World(turns=[{"test": "weak"}], judgements=[HOLDS])
+    outcome = retried(world, attempts=1)
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
     assert world.done.count("validate") == 1
 
 
-def test_files_that_never_rest_while_the_gates_run_void_the_attempt() -> None:
-    world = World(validations=[RED, *[GREEN] * 3], moves=[False, *[True] * 3])
-    world.moved_path = "{}.py".format
-    outcome = retry(run(), world.effects())
-    assert outcome.verdict is Verdict.EXHAUSTED
-    assert {violation.rule for violation in outcome.attempts[0].violations} == {"restless"}
-    assert world.tree == 0
+def test_what_fails_with_what_was_held_as_well_did_not_need_it() -> None:
+    world = World(turns=[{"code": "other", "test": "other"}, {"code": "right"}], judgements=[HOLDS])
+    outcome = retried(world)
+    assert needed(outcome.attempts[0]) == [("test", False)]
+    assert outcome.verdict is Verdict.FIXED
 
 
-def test_a_file_that_the_gates_write_each_time_costs_one_more_look_and_no_green() -> None:
-    world = World(validations=[RED, *[GREEN] * 3], moves=[False, *[True] * 3])
-    assert retry(run(), world.effects()).verdict is Verdict.FIXED
-    assert world.done.count("validate") == 3
+def test_holding_the_same_again_for_nothing_has_stalled_and_the_reason_says_what_was_held() -> None:
+    world = World(turns=[{"test": "a"}, {"test": "b"}], judgements=[HOLDS] * 2)
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.STALLED
+    assert len(outcome.attempts) == 2
+    assert (outcome.final_error or "").startswith(
+        "nothing new was left of the attempt; held for a person to accept: test (tests-changed); "
+    )
 
 
-def test_a_file_that_the_baselines_gates_wrote_as_well_costs_no_second_look() -> None:
-    world = World(validations=[RED, *[GREEN] * 3], moves=[True] * 4)
-    assert retry(run(), world.effects()).verdict is Verdict.FIXED
-    assert world.done.count("validate") == 2
+def test_a_refused_review_is_no_matter_of_what_was_held() -> None:
+    sense = gate("sense", Kind.REVIEW)
+    world = World(turns=[{"code": "right", "test": "weak"}], judgements=[HOLDS])
+    refuses = result("sense", Status.FAILED, "s", kind=Kind.REVIEW)
+    world.gates_say = lambda files: validation(*said(files).results, refuses)
+    outcome = retry(run(1, (gate(), sense)), world.effects())
+    assert needed(outcome.attempts[0]) == [("test", None)]
+    assert world.asides == []
 
 
-def test_a_red_needs_no_second_look() -> None:
-    world = World(validations=[RED, RED], moves=[False, True])
-    assert retry(run(), world.effects()).verdict is Verdict.EXHAUSTED
-    assert world.done.count("validate") == 2
+def test_a_kept_change_is_proved_by_the_tests_as_they_were() -> None:
+    world = World(turns=[{"code": "right", "test": "more"}], judgements=[KEEPS])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.FIXED
+    assert "aside test" in world.done
+    assert world.files["test"] == "more"
+
+
+def test_a_kept_change_that_the_tests_need_is_held_after_all() -> None:
+    turn = {"code": "other", "test": "weak"}
+    world = World(turns=[turn, {"code": "another", "test": "weak"}], judgements=[KEEPS] * 2)
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    first = outcome.attempts[0]
+    assert [(h.rule, h.path, h.needed) for h in first.held] == [(NEEDED, "test", True)]
+    assert first.validation is not None
+    assert not first.validation.success
+    assert world.files == {"code": "another", "test": "strict"}
+    assert outcome.remedy == "atlas pick r 2 --held"
+
+
+def test_the_red_of_the_proof_is_the_last_word_that_is_told_of_the_attempt() -> None:
+    world = World(turns=[{"code": "other", "test": "weak"}], judgements=[KEEPS])
+    outcome = retried(world, attempts=1)
+    told = [event.validation for event in world.told if isinstance(event, ValidationFinished)]
+    assert told == [outcome.attempts[0].validation]
+
+
+def test_only_gates_that_may_read_tests_prove_what_was_kept() -> None:
+    gates = (gate("lint", Kind.LINT), gate(), gate("make", Kind.BUILD), gate("own", Kind.CUSTOM))
+    world = World(turns=[{"code": "right", "test": "more"}], judgements=[KEEPS])
+    world.gates_say = lambda files: validation(
+        result("lint", kind=Kind.LINT),
+        *said(files).results,
+        result("make", kind=Kind.BUILD),
+        result("own", kind=Kind.CUSTOM),
+    )
+    retry(run(gates=gates), world.effects())
+    assert [[g.name for g in gates] for gates in world.asides] == [["tests", "own"]]
+
+
+def test_a_bar_for_coverage_that_the_added_tests_were_for_is_no_red_of_the_proof() -> None:
+    def bar(files: Files) -> Validation:
+        if files["test"] == "more":
+            return validation(result())
+        low = replace(result("tests", Status.FAILED, "bar"), triage="threshold")
+        return validation(low)
+
+    world = World(turns=[{"test": "more"}], judgements=[KEEPS], gates_say=bar)
+    assert retried(world).verdict is Verdict.FIXED
+    assert world.files["test"] == "more"
+
+
+def test_an_edit_for_review_stays_and_somebody_has_to_look_at_it() -> None:
+    world = World(turns=[{"code": "right"}], judgements=[Judgement(held=(REVIEWED,))])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert outcome.final_error == "green, once a person has looked at code (special-case)"
+    assert outcome.remedy == "atlas diff r 1"
+    assert needed(outcome.attempts[0]) == [("code", None)]
+    assert world.files["code"] == "right"
+    assert outcome.attempts[0].kept
+
+
+def test_an_edit_for_review_is_not_forgotten_when_a_later_attempt_passes() -> None:
+    world = World(
+        turns=[{"code": "worse"}, {"code": "right"}], judgements=[Judgement(held=(REVIEWED,))]
+    )
+    assert retried(world).verdict is Verdict.NEEDS_REVIEW
+
+
+def test_what_is_refused_is_put_back_and_the_rest_counts() -> None:
+    world = World(turns=[{"code": "right", "test": "weak"}], judgements=[REFUSES])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.attempts[0].violations == (CHEAT,)
+    assert world.files == {"code": "right", "test": "strict"}
+    assert [e.violations for e in world.told if isinstance(e, ViolationsFound)] == [(CHEAT,)]
+
+
+@pytest.mark.parametrize("judgement", [REFUSES, Judgement(refused=(CHEAT,), restore=None)])
+def test_an_attempt_of_which_nothing_is_left_is_rolled_back_and_no_gate_runs(
+    judgement: Judgement,
+) -> None:
+    world = World(turns=[{"test": "weak"}] * 2, judgements=[judgement] * 2)
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.REJECTED
+    assert all(attempt.rolled_back for attempt in outcome.attempts)
+    assert outcome.final_error == "the guard refused two attempts: test (tests-removed)"
+    assert world.done.count("validate") == 1
+
+
+def test_what_cannot_be_put_back_ends_the_run_at_once() -> None:
+    judgement = Judgement(
+        refused=(Violation(rule="dependency-edited", path="node_modules/dep/index.js"),),
+        restore=(),
+        ends=Verdict.REJECTED,
+        remedy="npm ci",
+    )
+    world = World(turns=[{"code": "right"}], judgements=[judgement])
+    outcome = retried(world)
+    assert (outcome.verdict, outcome.remedy) == (Verdict.REJECTED, "npm ci")
+    assert outcome.final_error == (
+        "the guard refused node_modules/dep/index.js (dependency-edited)"
+    )
+    assert world.done.count("validate") == 1
+    assert world.files["code"] == "wrong"
+
+
+def test_a_turn_that_changed_only_what_no_snapshot_holds_is_judged_all_the_same() -> None:
+    judgement = Judgement(refused=(replace(CHEAT, path="dep"),), restore=(), ends=Verdict.REJECTED)
+    world = World(turns=[{}], judgements=[judgement])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.REJECTED
+    assert outcome.attempts[0].violations
+
+
+def test_a_green_that_a_person_has_to_accept_first_ends_the_run_at_once() -> None:
+    judgement = Judgement(held=(HELD,), restore=("test",), ends=Verdict.NEEDS_REVIEW)
+    world = World(turns=[{"code": "right", "test": "more"}], judgements=[judgement])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert outcome.remedy == "atlas pick r 1 --held"
+    assert needed(outcome.attempts[0]) == [("test", False)]
+    assert world.files == {"code": "right", "test": "strict"}
+
+
+def test_a_guard_that_only_warns_holds_nothing_and_proves_nothing() -> None:
+    judgement = replace(HOLDS, refused=(CHEAT,), as_before={"test": words("strict")}, blocks=False)
+    world = World(turns=[{"code": "other", "test": "weak"}], judgements=[judgement])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.FIXED
+    (attempt,) = outcome.attempts
+    assert (attempt.violations, attempt.held) == ((CHEAT,), ())
+    assert [seen.rule for seen in attempt.noted] == ["tests-changed"]
+    assert world.files["test"] == "weak"
+
+
+def test_a_refused_fix_is_never_said_to_have_changed_nothing() -> None:
+    world = World(turns=[{"test": "weak"}, {}], judgements=[REFUSES])
+    outcome = retried(world)
+    assert outcome.verdict is Verdict.STALLED
+    assert (outcome.final_error or "").startswith(
+        "the last attempt added nothing; the guard refused test (tests-removed); 1 problem: "
+    )
 
 
 @pytest.mark.parametrize("end", [Interrupted(2), WorkspaceError("git failed")])
 def test_an_attempt_that_goes_no_further_is_put_back(end: BaseException) -> None:
-    world = World(validations=[RED])
+    world = World(turns=[{"code": "other"}])
 
     def judge(*_: object) -> Judgement:
         raise end
 
     with pytest.raises(type(end)):
         retry(run(), replace(world.effects(), judge=judge))
-    assert world.tree == 0
+    assert world.files["code"] == "wrong"
     assert "snapshot 1-unfinished" in world.done
 
 
 def test_the_first_error_is_told_when_putting_back_fails_as_well() -> None:
-    world = World(validations=[RED])
+    world = World(turns=[{"code": "other"}])
 
     def refuse(*_: object) -> None:
         raise WorkspaceError("no space to put it back")
@@ -217,14 +348,14 @@ def test_the_first_error_is_told_when_putting_back_fails_as_well() -> None:
 
 
 def test_before_the_first_attempt_a_missing_tool_is_broken_and_a_flaky_test_run_again() -> None:
-    world = World(validations=[RED, GREEN])
+    world = World()
     asked: list[Validation | None] = []
 
     def validate(previous: Validation | None) -> Validation:
         asked.append(previous)
         return world.validate(previous)
 
-    retry(run(), replace(world.effects(), validate=validate, fix=lambda _: ("a.py",)))
+    retry(run(0), replace(world.effects(), validate=validate, fix=lambda _: ("a.py",)))
     assert asked == [None, None]
 
 
@@ -232,23 +363,20 @@ def reviewed(cost_usd: float, status: Status = Status.PASSED) -> GateResult:
     return replace(result("sense", status, kind=Kind.REVIEW), cost_usd=cost_usd)
 
 
-def test_every_review_counts_towards_the_money_also_of_validations_that_do_not() -> None:
+def test_every_review_counts_towards_the_money() -> None:
+    results = [reviewed(1.0, Status.FAILED), reviewed(0.5)]
     world = World(
-        validations=[
-            validation(reviewed(1.0, Status.FAILED)),
-            validation(reviewed(0.5)),
-            validation(reviewed(0.25)),
-        ],
-        moves=[False, True, False],
+        turns=[{"code": "right"}],
+        gates_say=lambda _: validation(results.pop(0)),
+        reply=AgentReply(status=ReplyStatus.DONE, cost_usd=2.0),
     )
-    reply = AgentReply(status=ReplyStatus.DONE, cost_usd=2.0)
-    assert retry(run(), world.effects(reply)).cost_usd == 3.75
+    assert retried(world).cost_usd == 3.5
 
 
 def test_calls_that_were_refused_are_told_with_the_attempt() -> None:
-    world = World(validations=[RED, GREEN])
     reply = AgentReply(status=ReplyStatus.DONE, denials=("Bash: curl",))
-    assert retry(run(), world.effects(reply)).attempts[0].denials == ("Bash: curl",)
+    world = World(turns=[{"code": "right"}], reply=reply)
+    assert retried(world).attempts[0].denials == ("Bash: curl",)
 
 
 def test_progress_counts_a_baseline_once_that_nothing_was_fixed_in() -> None:
@@ -257,17 +385,3 @@ def test_progress_counts_a_baseline_once_that_nothing_was_fixed_in() -> None:
         baseline=seen, settled=seen, latest=seen, start="0", origin="0", current="0"
     )
     assert progress.cost_usd == 1.0
-
-
-def test_a_cheat_that_the_gates_make_again_each_time_voids_the_attempt() -> None:
-    refused = Judgement(violations=(CHEAT,), put_back=("test_a.py",))
-    world = World(
-        validations=[RED, *[GREEN] * 3],
-        judgements=[Judgement(), *[refused, Judgement()] * 3],
-        moves=[False, *[True] * 3],
-    )
-    outcome = retry(run(), world.effects())
-    assert outcome.verdict is Verdict.EXHAUSTED
-    assert outcome.attempts[0].rolled_back
-    assert CHEAT in outcome.attempts[0].violations
-    assert world.tree == 0

@@ -1,8 +1,22 @@
 """What a person reads when an attempt has ended, and of what failed."""
 
-from atlas_retry.events import AttemptFinished
-from atlas_retry.model import Diagnostic, GateResult, Kind, Status, Validation
-from atlas_retry.wording import failure_lines, lines_of
+from msgspec.structs import replace
+
+from atlas_retry.events import AttemptFinished, ViolationsFound
+from atlas_retry.model import (
+    Diagnostic,
+    GateResult,
+    Held,
+    Kind,
+    Outcome,
+    Region,
+    Status,
+    Validation,
+    Verdict,
+    Violation,
+)
+from atlas_retry.wording import failure_lines, lines_of, outcome_summary
+from tests.reports.samples import HELD
 from tests.values import attempt
 
 
@@ -23,3 +37,70 @@ def test_an_exception_that_begins_its_message_is_named_once() -> None:
     )
     text = "\n".join(line for line, _ in failure_lines(Validation(results=(failed,)), verbosity=0))
     assert "pytest: AssertionError: 1 != 2" in text
+
+
+def test_refused_held_and_left_for_review_are_told_apart() -> None:
+    event = ViolationsFound(
+        violations=(Violation(rule="hook-added", path="evil"),),
+        held=(
+            Held(rule="tests-changed", path="test_a.py"),
+            Held(rule="special-case", path="a.py", line=3, in_place=True),
+        ),
+        rolled_back=False,
+    )
+    assert event.message == "1 violations: hook-added in evil, 2 held: tests-changed in test_a.py"
+    heads = [line for line, _ in lines_of(event) if line.endswith(":")]
+    assert heads == [
+        "  the guard refuses 1 change; these files are put back:",
+        "  1 change for a person to accept, put back meanwhile:",
+        "  1 change for a person to look at, left in place:",
+    ]
+
+
+def test_an_attempt_that_passes_only_with_what_was_held_says_so() -> None:
+    held = (Held(rule="tests-changed", path="test_a.py", needed=True),)
+    event = AttemptFinished(result=attempt(held=held))
+    assert ("  green only with what was held: test_a.py", "warn") in list(lines_of(event))
+
+
+def test_failing_tests_come_first_by_their_id_and_then_their_place() -> None:
+    lint = Diagnostic(tool="ruff", message="unused", path="a.py", region=Region(start_line=1))
+    test = Diagnostic(
+        tool="pytest",
+        message="1 != 2",
+        path="tests/test_a.py",
+        region=Region(start_line=7),
+        test_id="tests/test_a.py::test_b",
+    )
+    failed = GateResult(
+        name="all",
+        kind=Kind.TEST,
+        command="make",
+        status=Status.FAILED,
+        success=False,
+        diagnostics=(lint, test),
+    )
+    told = [line.strip() for line, _ in failure_lines(Validation(results=(failed,)))]
+    first = told.index("tests/test_a.py::test_b: 1 != 2 (tests/test_a.py:7)")
+    assert told[first + 1] == "a.py:1: unused"
+
+
+def summary(run: Outcome) -> list[str]:
+    return [line for line, _ in outcome_summary(run)]
+
+
+def test_the_last_lines_say_what_became_of_each_change() -> None:
+    said = summary(HELD)
+    assert "  refused and restored: bin/ruff (tool-replaced)" in said
+    fate = "  held and restored, and the gates pass only with it: tests/test_sum.py (test-changed)"
+    assert fate in said
+    assert "  left in place for review: src/sums.py (special-cased)" in said
+    assert "  noted: src/b.py (emptied)" in said
+    assert said.count("next: atlas pick r-3 1 --held") == 1
+    assert "accept: atlas pick r-3 1 --held" not in said
+
+
+def test_a_green_names_what_accepts_the_rest() -> None:
+    assert "accept: atlas pick r-3 1 --held" in summary(
+        replace(HELD, verdict=Verdict.FIXED, remedy=None)
+    )

@@ -4,9 +4,13 @@ import os
 import tracemalloc
 from pathlib import Path
 
-from atlas_retry.workspace import PlainFolder
+from atlas_retry.workspace import Lookout
 
 MIB = 1 << 20
+
+
+def lookout(root: Path) -> Lookout:
+    return Lookout(root, {"PATH": os.environ["PATH"]}, dict)
 
 
 def test_content_mode_and_target_are_what_differs(tmp_path: Path) -> None:
@@ -14,7 +18,7 @@ def test_content_mode_and_target_are_what_differs(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a\n")
     (tmp_path / "link").symlink_to("same")
     os.mkfifo(tmp_path / "pipe")
-    folder = PlainFolder(tmp_path)
+    folder = lookout(tmp_path)
     before = folder.take()
     (tmp_path / "content").write_text("b\n")
     (tmp_path / "mode").chmod(0o755)
@@ -29,7 +33,7 @@ def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
         file.truncate(32 * MIB)
     tracemalloc.start()
     try:
-        PlainFolder(tmp_path).take()
+        lookout(tmp_path).take()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

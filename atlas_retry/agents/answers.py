@@ -5,6 +5,9 @@ import re
 GIVE_UP = "ATLAS-CANNOT-FIX:"
 """What the prompt tells an agent to write when the rules leave no way."""
 
+CUT_OFF = "cut off"
+"""The last activity of an agent whose turn is interrupted: it says what is known of the cost."""
+
 _MARKUP = " \t>*_`#-"
 _GAVE_UP = re.compile(
     rf"^[{re.escape(_MARKUP)}]*{GIVE_UP}(.*?)(?:\n[ \t]*\n|\Z)", re.MULTILINE | re.DOTALL

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from atlas_retry.model import Tokens
+from atlas_retry.model import Tokens, paid
 
 MAX_LINE_CHARS: Final = 1 << 20
 _COST_IN_TEXT: Final = re.compile(r"^Cost: .*\$(\d+\.\d+) session\.?$", re.MULTILINE)
@@ -110,7 +110,7 @@ def read(printed: str) -> Told:
     said = list(_objects(printed))
     words = [line.words for line in said if line.words]
     ids = [line.session_id or line.session or line.thread_id for line in said]
-    costs = [line.cost_usd for line in said if line.cost_usd is not None]
+    costs = [cost for line in said if (cost := paid(line.cost_usd)) is not None]
     tokens = [count for line in said for count in line.tokens]
     in_text = _COST_IN_TEXT.findall(printed)
     return Told(

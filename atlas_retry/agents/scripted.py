@@ -24,17 +24,15 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from atlas_retry import process
-from atlas_retry.agents.answers import last_lines
-from atlas_retry.agents.environment import agent_environment, nested
+from atlas_retry.agents.environment import nested
 from atlas_retry.agents.lack import Lack
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings
+from atlas_retry.workspace.git import GitError, git, user_environment
 
 FILES, DELETE, REPLY, PROMPT = "files", "delete", "reply.json", "prompt.md"
 _PATCHES: Final = frozenset({".diff", ".patch"})
-_APPLY_S: Final = 60.0
 _NO_PATH: Final = Lack(
     error="agent.path says no directory to replay",
     remedy="atlas retry . --ai-fix, with agent.path set to a recorded run",
@@ -47,7 +45,7 @@ class ScriptError(Exception):
 
 def scripted(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
     """An agent that replays the directory `agent.path`."""
-    return partial(_ask, settings.path, emit, agent_environment(environ))
+    return partial(_ask, settings.path, emit, user_environment(environ))
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
@@ -133,7 +131,9 @@ def _reply_in(file: Path) -> AgentReply | None:
 
 
 def _copy_files(files: Path, root: Path) -> tuple[str, ...]:
-    sources = sorted(f for f in files.rglob("*") if f.is_symlink() or not f.is_dir())
+    # An installer compiles the sources of a script that is installed with a package.
+    every = (f for f in files.rglob("*") if "__pycache__" not in f.relative_to(files).parts)
+    sources = sorted(f for f in every if f.is_symlink() or not f.is_dir())
     paths = tuple(source.relative_to(files).as_posix() for source in sources)
     for source, path in zip(sources, paths, strict=True):
         target = _inside(root, path)
@@ -166,14 +166,8 @@ def _apply(patch: Path, root: Path, env: Mapping[str, str]) -> None:
     Inside a repository `git apply` skips, in silence, what is not below the current directory as
     seen from the repository's root; without one, paths are relative to the current directory.
     """
-    done = process.run(
-        process.Command(
-            argv=("git", "apply", "--whitespace=nowarn", str(patch.absolute())),
-            cwd=root,
-            env={**env, "GIT_DIR": os.devnull},
-            timeout_s=_APPLY_S,
-            log_dir=None,
-        )
-    )
-    if done.exit_code != 0:
-        raise ScriptError(f"{patch.name}: {done.error or last_lines(done.stderr.text)}")
+    asked = ("apply", "--whitespace=nowarn", str(patch.absolute()))
+    try:
+        git(*asked, cwd=root, env={**env, "GIT_DIR": os.devnull})
+    except GitError as error:
+        raise ScriptError(f"{patch.name}: {error.message}") from error

@@ -63,6 +63,8 @@ def _stand_somewhere() -> None:
 
 
 def _tell(error: AtlasError) -> None:
-    print(f"atlas: {error}", file=sys.stderr)
+    from atlas_retry.wording import harmless  # noqa: PLC0415 - start-up
+
+    print(harmless(f"atlas: {error}"), file=sys.stderr)
     if error.remedy:
-        print(f"next: {error.remedy}", file=sys.stderr)
+        print(harmless(f"next: {error.remedy}"), file=sys.stderr)

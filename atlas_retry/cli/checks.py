@@ -1,14 +1,21 @@
 """`atlas validate` and its short forms: run gates, ask no agent."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from msgspec.structs import replace
 
 from atlas_retry.cli import options
-from atlas_retry.model import Kind, Validation
+from atlas_retry.errors import AtlasError
+from atlas_retry.model import Gate, Kind, Validation
+
+if TYPE_CHECKING:
+    from atlas_retry.events import Emit
+    from atlas_retry.site import Site
 
 OK, FAILED, BROKEN = 0, 1, 3
 
@@ -49,6 +56,8 @@ def validate(
     targets = output.targets(report or [])
     site = open_site(path.resolve(), os.environ)
     chosen = select(site.settings.gates, only or [])
+    if only and not any(gate.required for gate in chosen):  # asked for by name, they decide
+        chosen = tuple(replace(gate, required=True) for gate in chosen)
     how = replace(
         plan(site, validation_logs(site)),
         check=bool(os.environ.get("CI")) if check is None else check,
@@ -58,11 +67,13 @@ def validate(
     )
     level = options.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
-        if fix:
-            from atlas_retry.fixers import run_fixers  # noqa: PLC0415 - start-up
+        with _undoable(site, chosen, shown, fix=fix) as wrote:
+            if fix:
+                from atlas_retry.fixers import run_fixers  # noqa: PLC0415 - start-up
 
-            run_fixers(chosen, how, shown)
-        validation = gates.validate(chosen, how, shown)
+                wrote(run_fixers(chosen, how, shown))
+            validation = gates.validate(chosen, how, shown)
+            wrote(path for result in validation.results for path in result.changed)
         if site.settings.triage_baseline:
             from atlas_retry.triage import against_baseline  # noqa: PLC0415 - start-up
 
@@ -71,6 +82,32 @@ def validate(
     remember(site, validation)
     output.publish_validation(validation, site, targets, as_json=json)
     return exit_code_of(validation)
+
+
+@contextmanager
+def _undoable(
+    site: "Site", chosen: Sequence[Gate], shown: "Emit", *, fix: bool
+) -> "Iterator[Callable[[Iterable[str]], None]]":
+    """Hold what is there where a gate may write; the caller says what was written."""
+    from atlas_retry.course import is_writer  # noqa: PLC0415 - start-up
+
+    paths: set[str] = set()
+    ws = None
+    if site.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen):
+        with suppress(AtlasError):  # a repository that cannot be used keeps no gate from running
+            ws = site.git
+    if ws is None:
+        yield paths.update
+        return
+    from atlas_retry.events import Notice  # noqa: PLC0415 - start-up
+    from atlas_retry.history import validated  # noqa: PLC0415 - start-up
+
+    with validated.holding(ws) as held:
+        yield paths.update
+        if held:
+            held.changed = bool(paths)
+    if held and held.changed:
+        shown(Notice(text=f"back: atlas undo {held.id}"))
 
 
 def _short_form(kind: Kind) -> Callable[..., int]:

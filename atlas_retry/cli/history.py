@@ -2,15 +2,18 @@
 
 import os
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atlas_retry.cli import options
-from atlas_retry.errors import StateError, UsageError
+from atlas_retry.errors import StateError, UsageError, WorkspaceError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from atlas_retry.history import RunRow
     from atlas_retry.history.rescue import PutBack
     from atlas_retry.workspace import Workspace
@@ -34,9 +37,11 @@ def add_to(app: typer.Typer) -> None:
 def log(run: Run = None, *, json: options.Json = False) -> int:
     """List the runs of this workspace, or tell one as a timeline."""
     from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.moving import follow  # noqa: PLC0415 - start-up
     from atlas_retry.history import archive, telling  # noqa: PLC0415 - start-up
 
     home = state.home(os.environ)
+    follow(Path(_root()))
     with history.reading(home) as connection:
         if run is None:
             rows = archive.runs(connection, _root())
@@ -67,25 +72,72 @@ def diff(
 def pick(
     run: GivenRun,
     attempt: Annotated[str, typer.Argument(metavar="N", help="An attempt, or a held snapshot.")],
+    *,
+    held: Annotated[
+        bool, typer.Option("--held", help="Accept what was held of it; what was refused stays out.")
+    ] = False,
+    path: Annotated[
+        list[str] | None, typer.Option("--path", help="Only this file or folder, repeatable.")
+    ] = None,
 ) -> int:
     """Take attempt N's tree into the workspace."""
-    from atlas_retry import history, state, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
     from atlas_retry.history import keeping, rescue  # noqa: PLC0415 - start-up
 
-    row = _found(run)
+    if path and held:
+        raise UsageError("--path and --held exclude each other")
+    home, row = state.home(os.environ), _found(run)
+    if path:
+        return _pick_files(row, attempt, path)
+    refused = _refused(row, attempt) if held else frozenset()
     ws = _workspace(row)
-    with workspace.lock(ws), history.opened(state.home(os.environ)) as connection:
-        done = rescue.pick(ws, row, attempt)
-        keeping.picked(connection, row, attempt, done.now)
-    return _told(row, done, f"the workspace holds {attempt} of run {row.id}")
+    with _alone(ws), history.opened(home) as connection:
+        done = rescue.pick(ws, row, attempt, refused)
+        if not _brought(ws, row, done.now):
+            keeping.picked(connection, row, attempt, done.now)
+    return _told(row, done, f"as in {attempt} of run {row.id}")
+
+
+def _pick_files(row: "RunRow", name: str, paths: list[str]) -> int:
+    from atlas_retry import workspace  # noqa: PLC0415 - start-up
+    from atlas_retry.history import rescue  # noqa: PLC0415 - start-up
+
+    ws = _workspace(row)
+    with workspace.lock(ws):
+        done = rescue.pick_files(ws, row, name, paths)
+    return _told(row, done, f"{', '.join(paths)}: as {name} of run {row.id} has it")
+
+
+def _refused(row: "RunRow", number: str) -> frozenset[str]:
+    """What the guard refused of an attempt. Raises UsageError where nothing was held of it."""
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.held import held_paths  # noqa: PLC0415 - start-up
+    from atlas_retry.history import archive  # noqa: PLC0415 - start-up
+
+    with history.reading(state.home(os.environ)) as connection:
+        attempts = archive.attempts(connection, row.id)
+    holding = [str(attempt.number) for attempt in attempts if held_paths(attempt)]
+    if number not in holding:
+        known = ", ".join(holding) or "none"
+        raise UsageError(
+            f"nothing was held of attempt {number} of run {row.id}",
+            remedy=f"attempts of which something was: {known}",
+        )
+    found = next(attempt for attempt in attempts if str(attempt.number) == number)
+    return frozenset(violation.path for violation in found.violations)
 
 
 def undo(run: Run = None) -> int:
-    """Put back what was there before a run; whatever goes is held."""
-    from atlas_retry import history, state, workspace  # noqa: PLC0415 - start-up
+    """Put back what was there before a run, a turn of Claude Code, or gates that changed files.
+
+    Whatever goes is held.
+    """
+    from atlas_retry import history, state  # noqa: PLC0415 - start-up
     from atlas_retry.history import archive, keeping, rescue  # noqa: PLC0415 - start-up
 
     home = state.home(os.environ)
+    if other := _turn_or_validation(run):
+        return _undo_other(other)
     try:
         row = _found(run)
         with history.reading(home) as connection:
@@ -93,11 +145,64 @@ def undo(run: Run = None) -> int:
     except StateError as error:
         return _undo_without_journal(run, error)
     ws = _workspace(row)
-    with workspace.lock(ws):
+    with _alone(ws):
         done = rescue.undo(ws, row, home / "runs" / row.id, attempt)
         with history.opened(home) as connection:
             keeping.undone(connection, row, done.now)
     return _told(row, done, f"as it was before run {row.id} of {row.started_at}")
+
+
+def _turn_or_validation(run: str | None) -> "RunRow | None":
+    """The turn of Claude Code, or validation, that is named, or that is newer than any run here."""
+    other = _other(run)
+    if other is None or run:
+        return other
+    try:
+        return other if other.id > _found(None).id else None
+    except (StateError, UsageError):
+        return other
+
+
+def _other(run: str | None) -> "RunRow | None":
+    """The turn of Claude Code, or validation, of this id; without one the newest."""
+    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry.history import validated  # noqa: PLC0415 - start-up
+    from atlas_retry.hook import undoing  # noqa: PLC0415 - start-up
+
+    home, root = state.home(os.environ), Path(_root())
+    found = [undoing.turn_run(home, root, run)]
+    with suppress(WorkspaceError):
+        ws = workspace.open_workspace(root, home, environ=os.environ)
+        found.append(validated.run_of(ws, run))
+    return max(filter(None, found), key=lambda row: row.id, default=None)
+
+
+def _undo_other(row: "RunRow") -> int:
+    from atlas_retry import state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import rescue, validated  # noqa: PLC0415 - start-up
+
+    ws = _workspace(row)
+    with _alone(ws):
+        done = rescue.undo(ws, row, state.home(os.environ) / "runs" / row.id, None)
+        _brought(ws, row, done.now)
+    is_validation = validated.is_validation(row.id)
+    what = "the gates" if is_validation else "the turn of Claude Code"
+    return _told(row, done, f"as it was before {what} of {row.started_at}")
+
+
+def _brought(ws: "Workspace", row: "RunRow", snapshot_id: str) -> bool:
+    """Write down what the workspace was brought to; whether it is no run of the journal."""
+    from atlas_retry import state  # noqa: PLC0415 - start-up
+    from atlas_retry.history import validated  # noqa: PLC0415 - start-up
+    from atlas_retry.hook import memory, undoing  # noqa: PLC0415 - start-up
+
+    if validated.is_validation(row.id):
+        validated.bring(ws, row.id, snapshot_id)
+    elif undoing.is_turn(row.id):
+        memory.bring(state.home(os.environ), row.id, snapshot_id)
+    else:
+        return False
+    return True
 
 
 def _undo_without_journal(run: str | None, error: StateError) -> int:
@@ -109,7 +214,7 @@ def _undo_without_journal(run: str | None, error: StateError) -> int:
     print(f"atlas: {error.message}; the snapshots tell what was there", file=sys.stderr)
     ws = workspace.open_workspace(Path.cwd(), home, environ=os.environ)
     row = rescue.known_by_refs(ws, run)
-    with workspace.lock(ws):
+    with _alone(ws):
         done = rescue.undo(ws, row, home / "runs" / row.id, None)
     return _told(row, done, f"as it was before run {row.id}")
 
@@ -137,9 +242,14 @@ def _root() -> str:
 
 def _found(run: str | None) -> "RunRow":
     from atlas_retry import history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.moving import follow  # noqa: PLC0415 - start-up
     from atlas_retry.history import archive  # noqa: PLC0415 - start-up
 
-    with history.reading(state.home(os.environ)) as connection:
+    follow(Path(_root()))
+    home = state.home(os.environ)
+    if run and (other := _other(run)):
+        return other
+    with history.reading(home) as connection:
         return archive.find(connection, run, _root())
 
 
@@ -154,12 +264,22 @@ def _workspace(row: "RunRow") -> "Workspace":
     return workspace.open_workspace(Path(row.root), state.home(os.environ), environ=os.environ)
 
 
+@contextmanager
+def _alone(ws: "Workspace") -> "Iterator[None]":
+    """Be the only one in the workspace, and come to the end of what is begun. WorkspaceError."""
+    from atlas_retry import process, workspace  # noqa: PLC0415 - start-up
+
+    what = f"{ws.root} is being restored"
+    with workspace.lock(ws), process.orderly(), process.uninterruptible(what):
+        yield
+
+
 def _told(row: "RunRow", done: "PutBack", headline: str) -> int:
-    """What was done, for a person; 1 where something of theirs was left as it is."""
+    """What was done, for a person; 1 where something is not as the headline says."""
     from atlas_retry.history import telling  # noqa: PLC0415 - start-up
 
     _show(telling.put_back(row, done, headline))
-    return 1 if done.left_alone else 0
+    return 1 if done.left_alone or done.lost or done.differs else 0
 
 
 def _show(text: str) -> None:

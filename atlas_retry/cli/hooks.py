@@ -1,4 +1,4 @@
-"""`atlas hook`: the Stop hook of Claude Code."""
+"""`atlas hook`: the hooks of Claude Code."""
 
 import os
 import sys
@@ -13,9 +13,23 @@ from atlas_retry.cli import options
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands."""
     group = typer.Typer(help="Gates at the end of every turn of Claude Code.")
-    group.command("stop")(stop)
     group.command("install")(install)
+    group.command("uninstall")(uninstall)
+    group.command("allow")(allow)
+    group.command("start")(start)
+    group.command("stop")(stop)
     app.add_typer(group, name="hook", no_args_is_help=True)
+
+
+def start() -> int:
+    """Keep what is there as a session starts or a prompt is given, told as JSON on stdin.
+
+    Says nothing and always exits with 0: at a prompt, exit code 2 would swallow the prompt.
+    """
+    from atlas_retry.hook import beginning  # noqa: PLC0415 - start-up
+
+    beginning.start(sys.stdin.buffer.read(), os.environ)
+    return 0
 
 
 def stop(
@@ -28,10 +42,10 @@ def stop(
 
     Always exits with 0: exit code 2 would block the turn, and any other hides the answer.
     """
-    from atlas_retry import hook  # noqa: PLC0415 - start-up
+    from atlas_retry.hook import answering  # noqa: PLC0415 - start-up
     from atlas_retry.reports.documents import encode  # noqa: PLC0415 - start-up
 
-    answer = hook.stop(sys.stdin.buffer.read(), os.environ, timeout_s=timeout)
+    answer = answering.stop(sys.stdin.buffer.read(), os.environ, timeout_s=timeout)
     print(encode(answer), end="")
     if answer.system_message:
         print(answer.system_message, file=sys.stderr)
@@ -45,13 +59,35 @@ def install(
         bool, typer.Option("--print", help="Show the settings, write nothing.")
     ] = False,
 ) -> int:
-    """Write the Stop hook into `.claude/settings.json`, beside what is there."""
-    from atlas_retry import config, hook  # noqa: PLC0415 - start-up
+    """Write the hooks into `.claude/settings.json`, beside what is there."""
+    from atlas_retry import config  # noqa: PLC0415 - start-up
+    from atlas_retry.hook import settings_file  # noqa: PLC0415 - start-up
 
     root = config.root_of(path.resolve())
     if print_only:
-        print(hook.planned(root, os.environ), end="")
+        print(settings_file.planned(root, os.environ), end="")
         return 0
-    file, changed = hook.install(root, os.environ)
-    print(f"{'the Stop hook is in' if changed else 'the Stop hook was there already, in'} {file}")
+    file, changed = settings_file.install(root, os.environ)
+    print(f"{'the hooks are in' if changed else 'the hooks were there already, in'} {file}")
+    return 0
+
+
+def uninstall(path: options.PathArgument = Path()) -> int:
+    """Take the hooks out of `.claude/settings.json` again."""
+    from atlas_retry import config  # noqa: PLC0415 - start-up
+    from atlas_retry.hook import settings_file  # noqa: PLC0415 - start-up
+
+    file, changed = settings_file.uninstall(config.root_of(path.resolve()))
+    print(f"{'the hooks are out of' if changed else 'no hooks of atlas were in'} {file}")
+    return 0
+
+
+def allow(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A file or folder, as it was named.")],
+) -> int:
+    """Allow a change that the guard objects to, in this session: typed by a person alone."""
+    from atlas_retry.hook import allowing  # noqa: PLC0415 - start-up
+
+    recorded = allowing.allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())
+    print(f"{recorded} may change in the sessions of Claude Code that were seen here")
     return 0

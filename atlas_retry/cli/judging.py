@@ -4,13 +4,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Violation
+
+if TYPE_CHECKING:
+    from atlas_retry.findings import Finding
+    from atlas_retry.guard import Judgement, Ruling
 
 CLEAN, VIOLATED = 0, 1
 
@@ -53,33 +56,50 @@ def guard(
         typer.Option("--outside", metavar="BEFORE:AFTER", help="Compare this too; repeatable."),
     ] = None,
     allow: options.Allow = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 for held changes as well.")
+    ] = False,
+    why: Annotated[
+        str | None, typer.Option("--why", metavar="PATH", help="Which mechanism spoke of a path.")
+    ] = None,
     replay: Annotated[
-        bool, typer.Option("--replay", help="Run the original tests on the new sources.")
+        bool,
+        typer.Option("--replay", help="Run the failed gates with what is held as it was before."),
     ] = False,
     json: options.Json = False,
 ) -> int:
-    """Judge a change: 0 nothing to object to, 1 violations. Executes nothing without --replay."""
+    """Judge a change: 0 nothing is refused, 1 something is. Executes nothing without --replay."""
     from atlas_retry import judge  # noqa: PLC0415 - start-up
     from atlas_retry.cli import output  # noqa: PLC0415 - start-up
     from atlas_retry.judge.base import with_base_configuration  # noqa: PLC0415 - start-up
     from atlas_retry.reports.documents import encode, guard_document  # noqa: PLC0415 - start-up
 
     recorded = output.recorded(start_from)
-    asked = judge.Asked(
-        workspace=path.resolve(),
-        base=base,
-        gates=recorded.gates if recorded else (),
-        failing=recorded.validation.failures if recorded else (),
-        outside=tuple(_places(pair) for pair in outside or ()),
-        allow=tuple(allow or ()),
-        with_replay=replay,
+    asked = with_base_configuration(
+        judge.Asked(
+            workspace=path.resolve(),
+            base=base,
+            gates=recorded.gates if recorded else (),
+            failing=recorded.validation.failures if recorded else (),
+            outside=tuple(_places(pair) for pair in outside or ()),
+            allow=tuple(allow or ()),
+        ),
+        os.environ,
     )
-    violations = judge.judge_change(with_base_configuration(asked, os.environ), os.environ)
+    if why:
+        return _explained(judge.explain(asked, why, os.environ), why)
+    judgement = judge.judge_change(asked, os.environ)
+    if replay:
+        from atlas_retry.judge.replay import replayed  # noqa: PLC0415 - start-up
+
+        judgement = replayed(asked, judgement, os.environ)
     if json:
-        print(encode(guard_document(violations)))
+        print(encode(guard_document(judgement.refused, judgement.held, judgement.noted)))
     else:
-        _tell(violations)
-    return VIOLATED if violations else CLEAN
+        _show(judgement)
+    if output.on_github():
+        _annotate(judgement, to_stderr=json)
+    return VIOLATED if judgement.refused or (strict and judgement.held) else CLEAN
 
 
 def _places(pair: str) -> tuple[Path, Path]:
@@ -89,11 +109,39 @@ def _places(pair: str) -> tuple[Path, Path]:
     return Path(before), Path(after)
 
 
-def _tell(violations: Sequence[Violation]) -> None:
+def _explained(rulings: "Sequence[Ruling]", path: str) -> int:
+    if not rulings:
+        print(f"{path}: did not change")
+    for ruling in rulings:
+        finding = ruling.finding
+        answer = f"{finding.answer.value}: {finding.detail}" if finding else "kept"
+        print(f"{path}: {ruling.mechanism}: {answer}")
+    return CLEAN
+
+
+def _show(judgement: "Judgement") -> None:
+    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
     from atlas_retry.wording import printable  # noqa: PLC0415 - start-up
 
-    for seen in violations:
-        place = f"{seen.path}:{seen.line}" if seen.line else seen.path
-        print(f"{printable(place)}: {seen.rule}: {seen.detail}")
-    count = len(violations)
-    print(f"{count} violation{'' if count == 1 else 's'}" if count else "nothing to object to")
+    rows = [
+        (f"{printable(one.where)}: {one.answer}: {one.seen.rule}: {one.seen.detail}", "")
+        for one in _findings(judgement)
+    ]
+    with output.screen(os.environ, plain=True) as shown:
+        shown.write(rows or [("nothing is refused, held or noted", "")])
+
+
+def _annotate(judgement: "Judgement", *, to_stderr: bool) -> None:
+    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
+    from atlas_retry.reports.github import annotations  # noqa: PLC0415 - start-up
+    from atlas_retry.reports.markdown import guard_summary  # noqa: PLC0415 - start-up
+
+    found = _findings(judgement)
+    told = annotations(one.diagnostic for one in found)
+    output.write_on_github(told, guard_summary(found), to_stderr=to_stderr)
+
+
+def _findings(judgement: "Judgement") -> "tuple[Finding, ...]":
+    from atlas_retry.findings import of_change  # noqa: PLC0415 - start-up
+
+    return of_change(judgement.refused, judgement.held, judgement.noted)

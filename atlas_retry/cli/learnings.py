@@ -33,10 +33,11 @@ def list_all(*, json: options.Json = False) -> int:
     """List what runs have taught, the newest first."""
     from atlas_retry import history, state  # noqa: PLC0415 - start-up
     from atlas_retry.history import notebook, telling  # noqa: PLC0415 - start-up
+    from atlas_retry.wording import harmless  # noqa: PLC0415 - start-up
 
     with history.reading(state.home(os.environ)) as connection:
         found = notebook.every(connection)
-    sys.stdout.write(telling.as_json(found) if json else notebook.list_of(found))
+    sys.stdout.write(telling.as_json(found) if json else harmless(notebook.list_of(found)))
     return 0
 
 
@@ -44,10 +45,11 @@ def show(name: Id, *, json: options.Json = False) -> int:
     """Show one record."""
     from atlas_retry import history, state  # noqa: PLC0415 - start-up
     from atlas_retry.history import notebook, telling  # noqa: PLC0415 - start-up
+    from atlas_retry.wording import harmless  # noqa: PLC0415 - start-up
 
     with history.reading(state.home(os.environ)) as connection:
         found = notebook.one(connection, name)
-    sys.stdout.write(telling.as_json(found) if json else notebook.page_of(found))
+    sys.stdout.write(telling.as_json(found) if json else harmless(notebook.page_of(found)))
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from atlas_retry.console import screen
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Validation
+from atlas_retry.model import TO_CHECK, Validation
 from atlas_retry.site import Site
 from atlas_retry.wording import Line, failure_lines, validation_summary
 
@@ -54,6 +54,8 @@ def told(validation: Validation, path: Path, *, verbosity: int) -> Iterator[Line
 def _next_command(validation: Validation, path: Path) -> str:
     if validation.broken:
         return f"{validation.broken[0].error}; then: atlas validate {shlex.quote(str(path))}"
+    if not validation.failures:
+        return TO_CHECK
     return f"atlas retry {shlex.quote(str(path))} --ai-fix"
 
 
@@ -94,16 +96,20 @@ def on_github() -> bool:
 
 
 def _tell_github(subject: "Subject", *, to_stderr: bool) -> None:
+    from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
+
+    write_on_github(REPORTS["github"](subject), REPORTS["markdown"](subject), to_stderr=to_stderr)
+
+
+def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None:
     """Annotations go to the log, Markdown to the step's summary.
 
     Source: docs.github.com, "Workflow commands for GitHub Actions".
     """
-    from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
-
-    print(REPORTS["github"](subject), end="", file=sys.stderr if to_stderr else sys.stdout)
+    print(annotations, end="", file=sys.stderr if to_stderr else sys.stdout)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
-                file.write(REPORTS["markdown"](subject))
+                file.write(markdown)
         except OSError as error:  # nobody asked us for it: the verdict is the same without
             print(f"warning: no step summary in {summary}: {error.strerror}", file=sys.stderr)

@@ -70,7 +70,7 @@ def resume(
         if done.finished:
             shown.write(run_output.told(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
-    return max(worst, run_output.exit_code(done))
+    return max(worst, run_output.ended(done, asks=not (json or plain or quiet)))
 
 
 def status(*, json: options.Json = False) -> int:
@@ -98,9 +98,11 @@ def status(*, json: options.Json = False) -> int:
 def _newest(workspace: Path) -> "tuple[RunRow, ...]":
     """The workspace's newest run, where there is something left to do about it."""
     from atlas_retry import config, history, state  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.moving import follow  # noqa: PLC0415 - start-up
     from atlas_retry.history import archive  # noqa: PLC0415 - start-up
 
     root = config.root_of(workspace.resolve())
+    follow(root)
     with history.reading(state.home(os.environ)) as connection:
         row = archive.find(connection, None, str(root))
     is_left = row.is_open or row.state is history.State.VALIDATION_FAILED
@@ -186,7 +188,7 @@ def _answer(row: "RunRow") -> bool:
 def _show_errors(row: "RunRow") -> None:
     from atlas_retry import history, state  # noqa: PLC0415 - start-up
     from atlas_retry.history import archive  # noqa: PLC0415 - start-up
-    from atlas_retry.wording import failure_lines  # noqa: PLC0415 - start-up
+    from atlas_retry.wording import failure_lines, harmless  # noqa: PLC0415 - start-up
 
     with history.reading(state.home(os.environ)) as connection:
         final = archive.final_of(connection, row.id)
@@ -194,7 +196,7 @@ def _show_errors(row: "RunRow") -> None:
         print(f"no validation of run {row.id} had come to its end")
         return
     for text, _ in failure_lines(final):
-        print(text)
+        print(harmless(text))
 
 
 def _abandon(row: "RunRow") -> bool:

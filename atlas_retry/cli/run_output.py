@@ -7,7 +7,7 @@ from atlas_retry.batch import Asked, Done
 from atlas_retry.cli.output import on_github, publish
 from atlas_retry.cli.runs import EXIT_CODES
 from atlas_retry.many import labels
-from atlas_retry.model import Outcome
+from atlas_retry.model import Outcome, Verdict
 from atlas_retry.preview import preview
 from atlas_retry.report_files import Destination
 from atlas_retry.reports.documents import batch_document, encode
@@ -62,6 +62,16 @@ def exit_code(done: Done) -> int:
     """The worst of the workspaces; one that was not started is not green."""
     codes = [EXIT_CODES[one.outcome.verdict] for one in done.finished]
     return max([*codes, 1 if done.not_started else 0])
+
+
+def ended(done: Done, *, asks: bool) -> int:
+    """The exit code, once a person could say what becomes of what was held."""
+    if asks and is_one(done) and done.finished[0].outcome.verdict is Verdict.NEEDS_REVIEW:
+        from atlas_retry.cli.reviewing import accepted  # noqa: PLC0415 - start-up
+
+        if accepted(done.finished[0].outcome):
+            return EXIT_CODES[Verdict.FIXED]
+    return exit_code(done)
 
 
 def _of(name: str, target: Destination) -> Destination:

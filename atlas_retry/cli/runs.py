@@ -14,6 +14,7 @@ EXIT_CODES = {
     Verdict.CLEAN: 0,
     Verdict.FIXED: 0,
     Verdict.FAILED: 1,
+    Verdict.NEEDS_REVIEW: 1,
     Verdict.EXHAUSTED: 1,
     Verdict.STALLED: 1,
     Verdict.REJECTED: 1,
@@ -110,7 +111,7 @@ def retry(
         done = many.run(roots, asked, os.environ, shown, jobs=jobs)
         shown.write(run_output.told(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
-    return run_output.exit_code(done)
+    return run_output.ended(done, asks=not (json or plain or quiet))
 
 
 def overrides(flags: dict[str, object]) -> dict[str, object]:

@@ -90,6 +90,7 @@ class _Reading:
         self._text = text
         self._lines = LINE_BREAK.split(text.rstrip())
         self._seen = 0
+        self._merging: list[yaml.Node] = []
         self.places: dict[Path, Place] = {}
         self.keys: dict[Path, Place] = {}
         self.problems: list[ConfigError] = []
@@ -154,7 +155,12 @@ class _Reading:
         merged: Tree = {}
         here = self.places[path]
         for source in reversed(sources):
+            if source in self._merging:
+                message = "<< brings in what it stands in itself"
+                raise ConfigError(message, place=self._place(source.start_mark))
+            self._merging.append(source)
             value = self.value(source, path)
+            self._merging.pop()
             if isinstance(value, dict):
                 merged |= value
             else:

@@ -33,7 +33,7 @@ from atlas_retry.config.gate_keys import (
     Section,
 )
 from atlas_retry.model import Session
-from atlas_retry.settings import GuardMode, OnCascade, OnExhausted
+from atlas_retry.settings import GuardMode, HookMode, OnCascade, OnExhausted, ReviewMode
 
 
 class Validation(Section):
@@ -150,6 +150,12 @@ class Guard(Section):
     """Files that no attempt may change, added to the built-in ones."""
     allow: list[Glob] = Field(default=[])
     """Files that may be changed although they look like tests or configuration."""
+    review: Annotated[ReviewMode, Field(strict=False)] = ReviewMode.HOLD
+    """What becomes of sources that branch on the tests' own values: hold them for a person to look
+    at, or only note them."""
+    hook: Annotated[HookMode, Field(strict=False)] = HookMode.TELL
+    """What the Stop hook of Claude Code does with changes that are held: tell the user, or block
+    the end of the turn."""
 
 
 class Cascade(Section):

@@ -70,7 +70,11 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
         context=ContextSettings(**context.model_dump()),
         prompt=PromptSettings(preamble=prompt.preamble, gates=tuple(prompt.gates.items())),
         guard=GuardSettings(
-            mode=guard.mode, protect=tuple(guard.protect), allow=tuple(guard.allow)
+            mode=guard.mode,
+            protect=tuple(guard.protect),
+            allow=tuple(guard.allow),
+            review=guard.review,
+            hook=guard.hook,
         ),
         batch=_batch(said.batch),
         triage_baseline=said.triage.baseline,

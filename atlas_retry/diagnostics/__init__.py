@@ -1,22 +1,26 @@
 """From the text a tool printed to complaints with a place. Pure: no file, no process."""
 
 from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
+from atlas_retry.diagnostics.lacking import missing_program
 from atlas_retry.diagnostics.places import relative
-from atlas_retry.diagnostics.reader import diagnose
+from atlas_retry.diagnostics.reader import combined, diagnose
 from atlas_retry.diagnostics.registry import PARSERS
 from atlas_retry.diagnostics.report_formats import REPORT_FORMATS
 from atlas_retry.diagnostics.traceback import inside
-from atlas_retry.diagnostics.values import Findings, Parser, ToolOutput
+from atlas_retry.diagnostics.values import Declared, Findings, Parser, ToolOutput
 
 __all__ = [
     "PARSERS",
     "REPORT_FORMATS",
+    "Declared",
     "Findings",
     "Parser",
     "ToolOutput",
+    "combined",
     "diagnose",
     "fingerprint",
     "inside",
+    "missing_program",
     "normalised",
     "relative",
 ]

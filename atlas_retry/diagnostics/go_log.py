@@ -177,6 +177,6 @@ GO_TEST = Parser(
     name="go-test",
     source="https://pkg.go.dev/cmd/go#hdr-Test_packages",
     commands=("go test", "gotestsum"),
-    marks=("--- FAIL: ", "[no test files]", "\nFAIL\t", '"Action":"fail"'),
+    marks=("--- FAIL: ", "[no test files]", "[no tests to run]", "\nFAIL\t", '"Action":"fail"'),
     read=_read,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from atlas_retry.diagnostics import lines, lines_python, lines_system, lines_web
+from atlas_retry.diagnostics import counts, lines, lines_python, lines_system, lines_web
 from atlas_retry.diagnostics.cargo_log import CARGO_TEST
 from atlas_retry.diagnostics.coverage_log import COVERAGE
 from atlas_retry.diagnostics.go_log import GO_TEST
@@ -32,6 +32,7 @@ _PARSERS = (
     GO_TEST,
     CARGO_TEST,
     MAVEN,
+    *map(counts.parser_of, counts.RUNNERS),
     *map(parser_of, _ROWS),
     *FALLBACKS,
 )

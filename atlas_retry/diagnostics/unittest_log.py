@@ -15,13 +15,16 @@ _RULE = re.compile(r"^(?:={70}|-{70})$")
 _RAN = re.compile(r"^Ran (\d{1,9}) tests? in ")
 _END = re.compile(r"^(?:FAILED \(.+\)|OK(?: \(.+\))?|NO TESTS RAN(?: \(.+\))?)$")
 
+_SKIPPED = re.compile(r"\bskipped=(\d{1,9})")
+
 
 def _read(log: Log) -> Reading:
     lines = log.lines
     found = tuple(_failure(lines, first, last) for first, last in _blocks(lines))
     ran = [(i, int(m[1])) for i, line in enumerate(lines) if (m := _RAN.match(line))]
     ends = [i for i, line in enumerate(lines) if _END.match(line)] if ran else []
-    count = sum(n for _, n in ran)
+    skipped = sum(int(m[1]) for i in ends if (m := _SKIPPED.search(lines[i])))
+    count = max(0, sum(n for _, n in ran) - skipped)
     return Reading(
         found=found,
         summary=tuple(sorted([i for i, _ in ran] + ends)),

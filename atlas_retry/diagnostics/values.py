@@ -17,6 +17,21 @@ THRESHOLD_RULE = "fail-under"
 """Rule of the complaint that too little is covered or too low a score reached."""
 
 
+class Declared(Struct, frozen=True, kw_only=True):
+    """Packages that the project's own files ask for, and the command that installs them all.
+
+    The command is empty where no lock file tells which it is.
+    """
+
+    python: frozenset[str] = frozenset()
+    """Names of distributions, in lower case with hyphens."""
+    npm: frozenset[str] = frozenset()
+    """Those that are not in `node_modules`."""
+    gems: frozenset[str] = frozenset()
+    install_python: str = ""
+    install_npm: str = ""
+
+
 class ToolOutput(Struct, frozen=True, kw_only=True):
     """What one command left behind, cleaned of control sequences by the caller."""
 
@@ -38,6 +53,8 @@ class ToolOutput(Struct, frozen=True, kw_only=True):
     """Where the command ran, relative to the root."""
     project_names: frozenset[str] = frozenset()
     """Top-level modules of the project: one that is missing is no fault of the environment."""
+    declared: Callable[[], Declared] = Declared
+    """Asked only where something is missing: the manifests are looked for and read."""
 
 
 class Findings(Struct, frozen=True, kw_only=True):
@@ -45,6 +62,10 @@ class Findings(Struct, frozen=True, kw_only=True):
 
     diagnostics: tuple[Diagnostic, ...] = ()
     """In the order of the output, each once; without symbol and fingerprint."""
+    beyond: int = 0
+    """Problems that are told of beyond those: nobody reads so many."""
+    cut: bool = False
+    """Not all of the output was read as one: there may be more problems."""
     tests_run: int | None = None
     """None: no test tool said."""
     vacuous: bool = False
@@ -53,6 +74,8 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Everything passed, but a coverage or score threshold is not reached."""
     environment: str | None = None
     """Why it is the fault of the environment, in one sentence."""
+    lack: str | None = None
+    """What is not installed, without which the command cannot pass, and how to get it."""
     summary: tuple[str, ...] = ()
     """The tool's own closing lines, never to be cut."""
 

@@ -1,23 +1,22 @@
-"""Judges a change: pure rules over two trees and what is beside them. Executes nothing.
+"""Judges a change: kept, held, refused or noted, by what decides. Pure; executes nothing.
 
-`inspect(case)` gives the violations; `findings(case)` tells besides which of them a sealed replay
-may excuse. A rule is a row of `RULES`.
+`judge(case)` gives the answers and what follows; `rulings(case)` which mechanism spoke of what.
 """
 
-from atlas_retry.guard import places
-from atlas_retry.guard.case import Case, OutsideChange, Tool
-from atlas_retry.guard.inspection import findings, inspect, separable
+from atlas_retry.guard.case import Answer, Case, OutsideChange, Tool
+from atlas_retry.guard.inspection import Ruling, judge, rulings
+from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.guard.protection import protected_globs
-from atlas_retry.guard.rules import RULES
 
 __all__ = [
-    "RULES",
+    "Answer",
     "Case",
+    "Content",
+    "Judgement",
     "OutsideChange",
+    "Ruling",
     "Tool",
-    "findings",
-    "inspect",
-    "places",
+    "judge",
     "protected_globs",
-    "separable",
+    "rulings",
 ]

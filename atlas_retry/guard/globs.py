@@ -1,6 +1,5 @@
 """Globs as `.gitignore` understands them, for `allow`, `protect` and ignore files."""
 
-from collections.abc import Iterable
 from functools import cached_property
 
 from msgspec import Struct
@@ -20,11 +19,6 @@ class Globs(Struct, frozen=True, dict=True):
         return self._spec.match_file(path)
 
 
-def lines_of(text: str) -> Globs:
-    """The globs of an ignore file."""
-    return Globs(tuple(text.splitlines()))
-
-
-def matching(paths: Iterable[str], globs: Globs) -> tuple[str, ...]:
-    """The paths that match, in order."""
-    return tuple(path for path in paths if globs.match(path))
+def globs(text: str) -> Globs:
+    """A list of patterns written as text, white space between them."""
+    return Globs(tuple(text.split()))

@@ -1,81 +1,269 @@
-"""Runs the rules over a case, and tells which files to put back."""
+"""Puts the mechanisms together: one ruling for each thing that changed, and what follows."""
 
 from collections.abc import Iterator, Sequence
 
-from atlas_retry.guard.case import Case, Finding, OutOfTimeError, Rule, scene
+from msgspec import Struct
+
+from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, settings, sources
+from atlas_retry.guard.case import Answer, Case, Delta, Finding, Scene, scene
 from atlas_retry.guard.globs import Globs
-from atlas_retry.guard.rules import RULES, UNJUDGED
-from atlas_retry.guard.words import words
-from atlas_retry.model import Change, Violation
-
-ALWAYS = frozenset({"atlas-touched", "git-state", "not-judged", "process-left", "tool-replaced"})
-"""Rules that `allow` does not lift: they guard the judge itself."""
-_IN_THE_CODE = words(
-    "special-cased test-aware errors-swallowed stubbed always-equal feature-removed"
-    " early-exit suppression-added type-escape framework-patched git-state outside-workspace"
-    " tool-replaced process-left clock-tricked"
-    " special-cased-by-digest special-cased-by-name special-cased-together error-discarded"
-    " not-judged emptied always-agreeing equality-narrowed test-data-read"
-    " example-changed"
-)
-"""Rules whose findings may lie within the very files that hold the repair."""
+from atlas_retry.guard.judgement import Content, Judgement
+from atlas_retry.model import Held, Verdict, Violation
 
 
-def findings(case: Case, rules: Sequence[Rule] = RULES) -> tuple[tuple[Rule, Finding], ...]:
-    """What each rule saw, without what the user allows."""
-    allowed = Globs(case.allow)
-    found = {
-        (rule.name, finding.path, finding.line, finding.detail): (rule, finding)
-        for rule, finding in _seen(case, rules)
-        if not (case.allow and rule.name not in ALWAYS and allowed.match(finding.path))
-    }
-    return tuple(found.values())
+class Ruling(Struct, frozen=True, kw_only=True):
+    """What one mechanism says of one path."""
+
+    path: str
+    mechanism: str
+    """The module that spoke, and what it saw, for `atlas guard --why`."""
+    finding: Finding | None = None
+    """None: it is kept."""
+    rewrite: bytes | None = None
+    """What is left of the file when only a part of it is held."""
+    as_before: Content | None = None
+    is_proved: bool = False
+    """It is kept, and has to be proved by running with `as_before` (None: absent)."""
+    separable: bool = True
+    """Restoring the file undoes it."""
+    restorable: bool = True
 
 
-def _seen(case: Case, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Finding]]:
-    """What is not judged in time is told: it is never taken for clean."""
+def rulings(case: Case) -> tuple[Ruling, ...]:
+    """Every ruling on a change, kept paths included, in order of the rules and paths."""
     change = scene(case)
-    for rule in rules:
-        try:
-            yield from ((rule, finding) for finding in rule.check(change))
-        except OutOfTimeError as late:
-            detail = f"judging took too long at the rule {rule.name}: look at the change yourself"
-            yield UNJUDGED, Finding(path=str(late), detail=detail)
-            return
+    besides = tuple(_beside(change))
+    refused = {r.path for r in besides}
+    looked_at = [d for d in change.deltas if d.path not in refused]
+    return (*besides, *_in_the_tree(looked_at, change))
 
 
-def inspect(case: Case) -> tuple[Violation, ...]:
-    """Everything in a change that may not be done."""
-    return tuple(violation(rule, finding) for rule, finding in findings(case))
+def _beside(change: Scene) -> Iterator[Ruling]:
+    allowed = Globs(change.case.allow)
+    for rule, finding in beside.findings(change):
+        if rule.can_be_allowed and allowed.match(finding.path):
+            continue
+        yield Ruling(
+            path=finding.path,
+            mechanism=f"beside: {rule.name}",
+            finding=finding,
+            separable=rule.restorable,
+            restorable=rule.restorable or rule.name == "git-state",
+        )
 
 
-def violation(rule: Rule, finding: Finding) -> Violation:
-    """A finding in the words a person reads, with the way to allow it."""
-    way = "" if rule.name in ALWAYS else f" To allow it: --allow '{finding.path}' or guard.allow."
-    return Violation(
-        rule=rule.name,
+def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
+    case = change.case
+    allowed, protect = Globs(case.allow), Globs(case.protect)
+    named = decides.named_by_gates(change)
+    led = grown.Renames(change)
+    lines = _complained(case)
+    for delta in deltas:
+        if places.CACHES.match(delta.path) and not places.is_prose(delta.path):
+            yield Ruling(path=delta.path, mechanism="places: a cache of a tool")
+        elif case.allow and allowed.match(delta.path) and not protect.match(delta.path):
+            yield Ruling(path=delta.path, mechanism="allowed")
+        elif delta.path in case.outputs and not places.is_code(delta.path):
+            yield Ruling(path=delta.path, mechanism="attribution: gates write it")
+        elif delta.path in case.ignored:
+            yield Ruling(path=delta.path, mechanism="ignored by git: a green is confirmed without")
+        elif reason := decides.decides(delta, change, named):
+            yield from _deciding(delta, reason, change, led, lines)
+        else:
+            yield from _of_source(delta, change, led)
+
+
+def _complained(case: Case) -> dict[str, frozenset[int]]:
+    """By path the lines that lint, format and type gates complained of."""
+    found: dict[str, set[int]] = {}
+    for result in case.failing:
+        if result.kind.value in ("test", "build", "review"):
+            continue
+        for diagnostic in result.diagnostics:
+            if diagnostic.path and diagnostic.region:
+                end = diagnostic.region.end_line or diagnostic.region.start_line
+                lines = range(diagnostic.region.start_line, end + 1)
+                found.setdefault(diagnostic.path, set()).update(lines)
+    return {path: frozenset(lines) for path, lines in found.items()}
+
+
+def _deciding(
+    delta: Delta,
+    reason: decides.Reason,
+    change: Scene,
+    led: grown.Renames,
+    lines: dict[str, frozenset[int]],
+) -> Iterator[Ruling]:
+    before = (delta.old_mode, delta.before) if delta.old_mode and delta.before is not None else None
+    refused = [f for f in sources.findings(delta, change) if f.answer is Answer.REFUSED]
+    growth = None if refused else _growth(delta, reason, change, led)
+    if growth is not None:
+        content = (
+            (delta.old_mode, growth.as_before) if delta.old_mode and growth.as_before else None
+        )
+        yield Ruling(
+            path=delta.path,
+            mechanism="grown: the same, laid out or named anew" if growth.is_same else "grown",
+            as_before=content,
+            is_proved=not growth.is_same,
+        )
+    elif grown.confined(delta, lines) and not refused:
+        yield Ruling(
+            path=delta.path,
+            mechanism="grown: confined to what a gate complained of",
+            as_before=before,
+            is_proved=True,
+        )
+    elif refused:
+        yield from (_ruling(finding, "sources") for finding in refused)
+    else:
+        finding = Finding(
+            rule=reason.rule, path=delta.path, detail=reason.detail, answer=Answer.HELD
+        )
+        yield Ruling(path=delta.path, mechanism=f"decides: {reason.rule}", finding=finding)
+
+
+def _growth(
+    delta: Delta, reason: decides.Reason, change: Scene, led: grown.Renames
+) -> grown.Growth | None:
+    if reason.rule == "test-changed":
+        return grown.growth(delta, change, led)
+    same = not delta.is_added and not delta.is_deleted and delta.old_mode == delta.new_mode
+    if same and grown.is_same(delta):
+        return grown.Growth(is_same=True)
+    return None
+
+
+def _of_source(delta: Delta, change: Scene, led: grown.Renames) -> Iterator[Ruling]:
+    found = [_ruling(finding, "sources") for finding in sources.findings(delta, change)]
+    if settings.dependencies_added(delta):
+        finding = Finding(
+            rule="dependency-added",
+            path=delta.path,
+            detail="what the project depends on was changed",
+            answer=Answer.NOTED,
+        )
+        found.append(_ruling(finding, "settings"))
+    found += _inline(delta, change, led)
+    found += _suppressions(delta, change)
+    yield from found or [Ruling(path=delta.path, mechanism="a source, kept")]
+
+
+def _ruling(finding: Finding, mechanism: str) -> Ruling:
+    return Ruling(
         path=finding.path,
-        line=finding.line,
-        detail=f"{_printable(finding.detail)} ({rule.reason}).{way}",
+        mechanism=f"{mechanism}: {finding.rule}",
+        finding=finding,
+        separable=finding.answer is not Answer.REFUSED,
     )
 
 
-def _printable(text: str) -> str:
-    """Quoted code is data: no control characters, no end of line, no essay."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    return shown if len(shown) <= _MAX_DETAIL_CHARS else f"{shown[:_MAX_DETAIL_CHARS]} ..."
+def _inline(delta: Delta, change: Scene, led: grown.Renames) -> list[Ruling]:
+    moved = inline.moved(delta, change, led)
+    if moved is None:
+        return []
+    detail = "the tests in the source itself were changed"
+    finding = Finding(
+        rule="inline-test-changed", path=delta.path, line=moved.line, detail=detail,
+        answer=Answer.HELD if moved.restored is not None else Answer.REVIEW,
+    )  # fmt: skip
+    return [Ruling(path=delta.path, mechanism="inline", finding=finding, rewrite=moved.restored)]
+
+
+def _suppressions(delta: Delta, change: Scene) -> list[Ruling]:
+    """New suppressions: of the failing gate's own kind they are taken out, else noted."""
+    added = ratchet.added(delta) if delta.is_text and delta.after is not None else ()
+    failing = ratchet.kinds_failing(change)
+    own = tuple(mark for mark in added if mark.kind in failing)
+    left = ratchet.without(delta, own) if own else None
+    found = []
+    for mark in added:
+        held = mark in own
+        finding = Finding(
+            rule="suppression-added",
+            path=delta.path,
+            line=mark.line,
+            detail=f"a checker is told to look away: {mark.text.splitlines()[0][:80]}",
+            answer=Answer.HELD if held and left is not None else
+            Answer.REVIEW if held else Answer.NOTED,
+        )  # fmt: skip
+        rewrite = left if held else None
+        found.append(Ruling(path=delta.path, mechanism="ratchet", finding=finding, rewrite=rewrite))
+    return found
+
+
+def judge(case: Case) -> Judgement:
+    """The answers about a change, and what follows for the workspace."""
+    made = rulings(case)
+    answers = {answer: _of(made, answer, case) for answer in Answer}
+    refused, held = answers[Answer.REFUSED], answers[Answer.HELD]
+    rewrites = {r.path: r.rewrite for r in held if r.rewrite is not None}
+    modes = {path: case.after.mode(path) or "100644" for path in rewrites}
+    whole = any(not r.separable for r in refused)
+    paths = [r.path for r in (*refused, *held) if r.path not in rewrites]
+    lost = [r for r in refused if not r.restorable]
+    return Judgement(
+        refused=tuple(_violation(r) for r in refused),
+        held=(*(_held(r) for r in held), *(_held(r) for r in answers[Answer.REVIEW])),
+        noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
+        restore=None if whole else tuple(dict.fromkeys(paths)),
+        rewrite={path: (modes[path], content) for path, content in rewrites.items()},
+        as_before={r.path: r.as_before for r in made if r.is_proved},
+        ends=_end(lost, case),
+        remedy=_remedy(lost, case) if lost else None,
+    )
+
+
+def _remedy(lost: Sequence[Ruling], case: Case) -> str:
+    """What brings back what no snapshot holds."""
+    paths = [r.path for r in lost if r.finding and r.finding.rule == "dependency-changed"]
+    if len(paths) < len(lost):
+        return "restore what is named above by hand"
+    there = frozenset(case.before.paths())
+    commands = settings.reinstalling(paths, there)
+    return f"reinstall what is named above: {' && '.join(commands)}"
+
+
+def _end(lost: Sequence[Ruling], case: Case) -> Verdict | None:
+    """How a run ends that cannot be undone: a dependency that a manifest asks for is for review."""
+    if not lost:
+        return None
+    only_installed = all(r.finding and r.finding.rule == "dependency-changed" for r in lost)
+    manifest = any(
+        settings.is_manifest(path) and case.before.read(path) != case.after.read(path)
+        for path in case.changed or ()
+    )
+    return Verdict.NEEDS_REVIEW if only_installed and manifest else Verdict.REJECTED
+
+
+def _of(made: Sequence[Ruling], answer: Answer, case: Case) -> tuple[Ruling, ...]:
+    wanted = {answer}
+    if case.notes_reviews and answer is Answer.NOTED:
+        wanted.add(Answer.REVIEW)
+    if case.notes_reviews and answer is Answer.REVIEW:
+        return ()
+    return tuple(r for r in made if r.finding and r.finding.answer in wanted)
 
 
 _MAX_DETAIL_CHARS = 300
 
 
-def separable(violations: Sequence[Violation], changes: Sequence[Change]) -> tuple[str, ...] | None:
-    """Files whose return removes the violations; None when all of the change has to go.
+def _said(ruling: Ruling) -> tuple[str, int | None, str]:
+    """Rule, line and detail; quoted code is data: no control characters, no essay."""
+    finding = ruling.finding
+    if finding is None:
+        return "", None, ""
+    shown = "".join(char if char.isprintable() else " " for char in finding.detail)
+    detail = shown if len(shown) <= _MAX_DETAIL_CHARS else f"{shown[:_MAX_DETAIL_CHARS]} ..."
+    return finding.rule, finding.line, detail
 
-    A cheat within a file of the code itself, or beside the tree, cannot be told from the repair.
-    """
-    changed = {change.path for change in changes}
-    paths = {violation.path for violation in violations}
-    if any(v.rule in _IN_THE_CODE or v.path not in changed for v in violations):
-        return None
-    return tuple(sorted(paths))
+
+def _violation(ruling: Ruling) -> Violation:
+    rule, line, detail = _said(ruling)
+    return Violation(rule=rule, path=ruling.path, line=line, detail=detail)
+
+
+def _held(ruling: Ruling) -> Held:
+    rule, line, detail = _said(ruling)
+    in_place = ruling.finding is not None and ruling.finding.answer is Answer.REVIEW
+    return Held(rule=rule, path=ruling.path, line=line, detail=detail, in_place=in_place)

@@ -1,37 +1,50 @@
-"""What a path is to the guard, by name alone: code, a test, golden data."""
+"""What a path is by its name: test, source, setting, pipeline, lock file ... Reads no file."""
 
-import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 
+from atlas_retry.guard.globs import globs
 from atlas_retry.guard.words import words
 
-_TEST_FOLDER = re.compile(
-    r"(^|/)(tests?|__tests__|specs?|testing|testdata|e2e|integration[-_]tests?|checks)/",
-    re.IGNORECASE,
+TESTS = globs(
+    """
+    test/ tests/ Test/ Tests/ __tests__/ spec/ specs/ testing/ testdata/ test-data/ test_data/
+    testutil/ testutils/ test-utils/ test_utils/ *.Tests/ *.Test/ *Tests/ UnitTests/
+    e2e/ integration-test/ integration-tests/ integration_test/ integration_tests/ /checks/
+    acceptance/ *.feature
+    __snapshots__/ __mocks__/ __fixtures__/ fixtures/ goldens/ golden/ cassettes/ snapshots/
+    test_* /test.py test.[jt]s test.[cm]js test.rb tests.*
+    *_test.* *_tests.* *.test.* *-test.* *.tests.* *.test-d.ts
+    *.spec.* *-spec.* *_spec.* *.cy.*
+    *Test.java *Tests.java *TestCase.java *IT.java *Spec.java Test[A-Z]*.java
+    *Test.kt *Tests.kt *Spec.kt *Test.scala *Tests.scala *Spec.scala *Test.groovy *Spec.groovy
+    *Test.php *Tests.php *TestCase.php *Test.cs *Tests.cs *Tests.swift *Test.swift
+    conftest.py *.bats *.snap *.golden *.ambr *.approved.* *.expected *.stdout *.stderr *.t
+    """
 )
-_TEST_NAME = re.compile(
-    r"^(test_.*|.*_test\.\w+|.*_tests\.\w+|.*[.-](test|spec|cy)\.[cm]?[jt]sx?|.*_spec\.(rb|lua)"
-    r"|.*(Test|Tests|TestCase|IT|Spec)\.(java|kt|scala|groovy|php|cs|swift)|Test[A-Z].*\.(java|kt)"
-    r"|tests?\.(py|rs|rb|js|ts)|conftest\.py|.*\.bats|.*\.snap)$"
-)
-_COLLECTED = {
-    ".py": re.compile(r"^(test_.*|.*_test|test\w*)\.py$"),
-    ".go": re.compile(r"_test\.go$"),
-    ".java": re.compile(r"^(Test.*|.*Tests?|.*TestCase|.*IT|.*Spec)\.java$"),
-}
-_GOLDEN_FOLDER = re.compile(
-    r"(^|/)(__snapshots__|snapshots?|goldens?|testdata|fixtures|expected|cassettes|baselines?)/"
-)
-_GOLDEN_NAME = re.compile(r"(\.snap|\.golden|\.approved\.\w+|\.expected|\.ambr|\.stdout|\.stderr)$")
-_PROSE = re.compile(
-    r"(^|/)(README|CHANGELOG|LICENSE|Dockerfile|Makefile|package\.json|tsconfig\.json|pytest\.ini"
-    r"|requirements[\w-]*\.txt|\.\w+ignore|py\.typed)[^/]*$|\.(md|rst|toml|cfg|ini)$"
-)
-"""What lies in folders of tests and is no data: read by people, or under rules of its own."""
+"""Tests, their helpers and their data, by the names that their runners and people use."""
+
 _CODE = words(
-    ".py .pyi .js .jsx .mjs .cjs .ts .tsx .mts .cts .go .rs .java .kt .scala .rb .php .c .h"
-    " .cc .cpp .hpp .cs .swift .sh .bash .bats .vue .svelte .lua .pl .ex .exs .dart .m .zig"
+    ".py .pyi .pyx .js .jsx .mjs .cjs .ts .tsx .mts .cts .go .rs .java .kt .kts .scala .rb .rake"
+    " .php .c .h .cc .cpp .cxx .hpp .hh .cs .swift .sh .bash .zsh .bats .vue .svelte .lua .pl .pm"
+    " .ex .exs .dart .m .mm .zig .groovy .clj .hs .ml .erl .r .jl .sql .proto .graphql"
 )
+_MADE = globs("build/ dist/ out/ _build/ tmp/ var/ .cache/ coverage/ logs/ *.log bin/ obj/")
+_PROSE = globs(
+    """
+    *.md *.rst *.adoc *.txt LICENSE* COPYING* AUTHORS* CHANGELOG* CHANGES* NEWS* README*
+    !requirements*.txt !constraints*.txt !CMakeLists.txt
+    """
+)
+
+CACHES = globs(
+    """
+    __pycache__/ .pytest_cache/ .mypy_cache/ .ruff_cache/ .hypothesis/ .coverage .coverage.*.*
+    .eslintcache *.tsbuildinfo .nyc_output/ htmlcov/ /target/ .tox/ .nox/ .gradle/ .vite/
+    node_modules/.cache/ node_modules/.vite/ .DS_Store
+    """
+)
+"""What tools write for themselves as they run: never charged to anybody."""
 
 
 def suffix(path: str) -> str:
@@ -49,9 +62,10 @@ def is_code(path: str) -> bool:
     return suffix(path) in _CODE
 
 
+@lru_cache(maxsize=4096)
 def is_test(path: str) -> bool:
     """Whether a file takes part in tests: tests themselves, their helpers and their data."""
-    return bool(_TEST_FOLDER.search(path) or _TEST_NAME.match(name(path)))
+    return TESTS.match(path)
 
 
 def is_source(path: str) -> bool:
@@ -59,23 +73,11 @@ def is_source(path: str) -> bool:
     return is_code(path) and not is_test(path)
 
 
-def is_test_code(path: str) -> bool:
-    """Whether a file is source that takes part in tests."""
-    return is_test(path) and is_code(path)
+def is_made(path: str) -> bool:
+    """Whether a file lies where tools put what they make again."""
+    return _MADE.match(path)
 
 
-def is_collected(path: str) -> bool:
-    """Whether a runner's own defaults pick a file of this name up."""
-    pattern = _COLLECTED.get(suffix(path))
-    if pattern:
-        return bool(pattern.search(name(path)))
-    return is_test(path)
-
-
-def is_golden(path: str) -> bool:
-    """Whether a file holds expected output or data of tests."""
-    if _GOLDEN_NAME.search(path) or "__snapshots__/" in path:
-        return True
-    if is_code(path) or _PROSE.search(path):
-        return False
-    return bool(_GOLDEN_FOLDER.search(path)) or is_test(path)
+def is_prose(path: str) -> bool:
+    """Whether a file is written for people."""
+    return _PROSE.match(path)

@@ -14,7 +14,8 @@ from atlas_retry.model import AgentReply, Attempt, Validation, Verdict
 _COLUMNS = (
     "id, root, name, repository, head, state, verdict, reason, with_agent, started_at, last_at,"
     " ended_at, duration_ms, spent_ms, segment_at, cost_usd, attempts, start, left_behind,"
-    " learning, mark, pruned"
+    " learning, mark, pruned, EXISTS(SELECT 1 FROM attempts WHERE run = id AND ended_at IS NULL"
+    " AND reply IS NULL) AS unpaid"
 )
 _NEWEST = "ORDER BY started_at DESC, rowid DESC"
 _REVIEWS = (
@@ -74,6 +75,7 @@ def _rows(found: sqlite3.Cursor) -> Iterator[RunRow]:
                 "verdict": None if verdict is None else Verdict(verdict),
                 "with_agent": bool(fields["with_agent"]),
                 "pruned": bool(fields["pruned"]),
+                "unpaid": bool(fields["unpaid"]),
             }
         )
 
@@ -149,19 +151,20 @@ def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | N
     """The attempt of a run that was started and not finished."""
     found = connection.execute(
         "SELECT number, snapshot, session_id, reply,"
-        " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0) FROM attempts"
+        " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0), restored FROM attempts"
         " WHERE run = ? AND ended_at IS NULL",
         (run_id,),
     ).fetchone()
     if found is None:
         return None
-    number, snapshot, session_id, reply, lost_usd = found
+    number, snapshot, session_id, reply, lost_usd, restored = found
     return OpenAttempt(
         number=number,
         snapshot=snapshot,
         session_id=session_id,
         reply=read(reply, AgentReply) if reply else None,
         lost_usd=lost_usd,
+        restored=bool(restored),
     )
 
 

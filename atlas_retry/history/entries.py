@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from atlas_retry.events import (
     AgentReplied,
     AttemptFinished,
+    AttemptRestored,
     AttemptStarted,
     Event,
     RunFinished,
@@ -37,6 +38,11 @@ def write(to: sqlite3.Connection, opening: Opening, event: Event) -> None:
             _attempt_started(to, run_id, event)
         case AgentReplied():
             _replied(to, run_id, event)
+        case AttemptRestored():
+            to.execute(
+                "UPDATE attempts SET restored = 1 WHERE run = ? AND number = ?",
+                (run_id, event.number),
+            )
         case ViolationsFound():
             _violated(to, run_id, event, attempt)
         case AttemptFinished():
@@ -128,7 +134,8 @@ def _attempt_started(to: sqlite3.Connection, run_id: str, event: AttemptStarted)
     """An attempt that goes on keeps what is known of its conversation and of its reply."""
     to.execute(
         "INSERT INTO attempts (run, number, agent, model, session_id, snapshot, started_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET snapshot = excluded.snapshot",
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET snapshot = excluded.snapshot,"
+        " restored = 0",
         (
             run_id,
             event.number,

@@ -17,11 +17,11 @@ from atlas_retry.history.database import REMEDY, connect, writing
 from atlas_retry.history.entries import told, write
 from atlas_retry.history.moves import move
 from atlas_retry.history.states import State
-from atlas_retry.history.values import Opening
-from atlas_retry.model import Level, Outcome, Validation
+from atlas_retry.history.values import CutOff, Opening
+from atlas_retry.model import Level, Outcome, Validation, paid
 
 _UNFINISHED = (
-    "SELECT id, verdict IS NULL AND state NOT IN ('abandoned', 'undone') FROM runs"
+    "SELECT id, mark, cost_usd, verdict IS NULL AND state NOT IN ('abandoned', 'undone') FROM runs"
     " WHERE root = ? ORDER BY started_at DESC, rowid DESC LIMIT 1"
 )
 Writing = Callable[[sqlite3.Connection], None]
@@ -50,10 +50,12 @@ class Journal:
         else:
             self._try(lambda to: write(to, self.opening, event))
 
-    def unfinished(self, root: str) -> str | None:
+    def unfinished(self, root: str) -> CutOff | None:
         """The latest run in this workspace, when it was cut off. To be asked under its lock."""
-        found = self._read(_UNFINISHED, root)
-        return str(found[0][0]) if found and found[0][1] else None
+        for name, mark, cost_usd, is_open in self._read(_UNFINISHED, root):
+            if is_open:
+                return CutOff(id=str(name), mark=str(mark), cost_usd=float(str(cost_usd)))
+        return None
 
     def recall(self, failed: Validation) -> tuple[str, ...]:
         """What earlier runs of the repository teach about these failures: few, short lines."""
@@ -72,7 +74,7 @@ class Journal:
         self._try(lambda to: move(to, self.opening.run_id, State.INTERRUPTED, reason))
 
     def _hear(self, event: AgentActivity) -> None:
-        said = (event.session_id, event.cost_usd)
+        said = (event.session_id, paid(event.cost_usd))
         if said not in (self._told, (None, None)):
             self._told = said
             self._try(lambda to: told(to, self.opening.run_id, *said))

@@ -52,6 +52,14 @@ def continued(to: sqlite3.Connection, run: RunRow, at: str, spent_ms: int) -> No
         )
 
 
+def moved(to: sqlite3.Connection, before: str, root: str, repository: str) -> None:
+    """A workspace is somewhere else now, and its runs with it."""
+    with writing(to):
+        to.execute(
+            "UPDATE runs SET root = ?, repository = ? WHERE root = ?", (root, repository, before)
+        )
+
+
 def _left(to: sqlite3.Connection, run: RunRow, snapshot_id: str) -> None:
     to.execute("UPDATE runs SET left_behind = ? WHERE id = ?", (snapshot_id, run.id))
 

@@ -4,6 +4,7 @@ Records stay within their repository: one project's words never reach another's 
 """
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Sequence
 
@@ -11,12 +12,22 @@ from msgspec import Struct
 
 from atlas_retry.events import now
 from atlas_retry.history.documents import read, text_of
-from atlas_retry.history.rules import rules_by_fingerprint
-from atlas_retry.model import Attempt, Outcome, Validation
+from atlas_retry.history.rules import rule_of, rules_by_fingerprint
+from atlas_retry.model import Attempt, Change, Outcome, Validation
 from atlas_retry.redaction import clean
 
-MAX_LINES, MAX_CHARS, MAX_KEYS = 3, 240, 400
-_MADE_OF_A_RULE = "rule:"
+MAX_LINES, MAX_CHARS, MAX_KEYS, MAX_CHANGES = 3, 240, 400, 3
+_EMPTY_WORDS = """
+a all and are as been bug by check checks complete completed correct correctly done error
+errors everything failing failure failures fix fixed fixes for gate gates good green has
+have i in is issue issues it made make my no now of ok passed passes passing pass problem
+problems resolved run should so succeeded success suite task test tests that the them there
+this to was were with work worked works you your
+"""
+"""Words with which an agent says that it changed something, and not what."""
+_SAYS_NOTHING = frozenset(_EMPTY_WORDS.split())
+MIN_WORDS = 2
+"""Others than those, for a summary that says what was changed."""
 
 
 class Tried(Struct, frozen=True, kw_only=True):
@@ -25,6 +36,8 @@ class Tried(Struct, frozen=True, kw_only=True):
     number: int
     summary: str
     paths: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    """`calc.py (+1 -1)`: the same with what was added and removed, the largest change first."""
     fixed: tuple[str, ...]
     """Fingerprints."""
     fell_short: str | None
@@ -43,6 +56,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """Those that failed before the first attempt."""
     rules: tuple[tuple[str, str], ...]
     """Fingerprint and rule of each complaint before the first attempt."""
+    places: tuple[tuple[str, str], ...] = ()
+    """Rule and file, and rule and symbol, of each of them."""
     files_involved: tuple[str, ...]
     attempts: tuple[Tried, ...]
     final_error: str | None
@@ -72,6 +87,7 @@ def record_of(outcome: Outcome) -> Record | None:
         verdict=outcome.verdict,
         gates=tuple(result.name for result in failed.failures),
         rules=tuple(rules_by_fingerprint(failed).items())[:MAX_KEYS],
+        places=_places(failed),
         files_involved=tuple(sorted(involved | changed)),
         attempts=tuple(_tried(attempt) for attempt in outcome.attempts),
         final_error=outcome.final_error,
@@ -84,9 +100,27 @@ def _tried(attempt: Attempt) -> Tried:
         number=attempt.number,
         summary=_short(attempt.summary),
         paths=tuple(change.path for change in attempt.changes),
+        changes=tuple(map(_change, sorted(attempt.changes, key=_size, reverse=True))),
         fixed=attempt.fixed,
         fell_short=_shortfall(attempt),
     )
+
+
+def _size(change: Change) -> int:
+    return (change.added or 0) + (change.removed or 0)
+
+
+def _change(change: Change) -> str:
+    if change.added is None or change.removed is None:
+        return f"{change.path} ({change.status})"
+    return f"{change.path} (+{change.added} -{change.removed})"
+
+
+def _places(failed: Validation) -> tuple[tuple[str, str], ...]:
+    """A silent failure has none."""
+    complaints = (d for result in failed.failures for d in result.diagnostics)
+    found = ((rule_of(d), place) for d in complaints for place in (d.path, d.symbol) if place)
+    return tuple(dict.fromkeys(found))[:MAX_KEYS]
 
 
 def _shortfall(attempt: Attempt) -> str | None:
@@ -94,11 +128,15 @@ def _shortfall(attempt: Attempt) -> str | None:
         return _short(attempt.error)
     if attempt.rolled_back:
         return "the guard refused it: " + ", ".join({v.rule: None for v in attempt.violations})
+    held = ", ".join({h.path: None for h in attempt.held if h.needed})
+    if held:
+        return f"it passes only with a change that is held for a person: {held}"
     if attempt.validation is None:
-        return "it changed nothing"
+        return "what it changed was put back" if attempt.changes else "it changed nothing"
     if attempt.validation.success:
         return None
-    return "still failing: " + ", ".join(r.name for r in attempt.validation.failures)
+    worse = "worse than before, and put back; " if attempt.worse else ""
+    return f"{worse}still failing: " + ", ".join(r.name for r in attempt.validation.failures)
 
 
 def _short(text: str) -> str:
@@ -118,19 +156,18 @@ def store(to: sqlite3.Connection, repository: str, record: Record) -> str:
     to.execute(
         "INSERT INTO learnings VALUES (?, ?, ?, ?, NULL)", (name, repository, at, text_of(record))
     )
-    keys = {key for name, rule in record.rules for key in _keys(name, rule)}
+    keys = {_key(rule, place) for rule, place in record.places}
     to.executemany("INSERT INTO learning_keys VALUES (?, ?)", [(key, name) for key in sorted(keys)])
     return name
 
 
-def _keys(fingerprint: str, rule: str) -> tuple[str, str]:
-    return f"fingerprint:{fingerprint}", f"{_MADE_OF_A_RULE}{rule}"
+def _key(rule: str, place: str) -> str:
+    return f"{rule} in {place}"
 
 
 def keys_of(failed: Validation) -> tuple[str, ...]:
-    """By what a record about these failures would be found."""
-    found = (_keys(name, rule) for name, rule in rules_by_fingerprint(failed).items())
-    return tuple(dict.fromkeys(key for pair in found for key in pair))[:MAX_KEYS]
+    """By what a record about these failures would be found: the same rule in the same place."""
+    return tuple(_key(rule, place) for rule, place in _places(failed))
 
 
 Query = Callable[[str, str, str], Sequence[Sequence[object]]]
@@ -140,7 +177,8 @@ Query = Callable[[str, str, str], Sequence[Sequence[object]]]
 def recalled(query: Query, repository: str, failed: Validation) -> tuple[str, ...]:
     """What earlier runs of this repository teach about these failures: few, short lines.
 
-    What matches by fingerprint comes first, then what somebody has annotated, then the newest.
+    Only the same rule in the same file or symbol counts. What somebody has annotated comes first,
+    then the newest.
     """
     wanted = keys_of(failed)
     return _lines(query(_RECALL, repository, json.dumps(wanted)), wanted) if wanted else ()
@@ -150,7 +188,7 @@ _RECALL = (
     "SELECT id, made_at, note, document FROM learnings JOIN learning_keys ON learning = id"
     " WHERE repository = ? AND document NOT NULL"
     " AND key IN (SELECT value FROM json_each(?))"
-    " GROUP BY id ORDER BY min(key), note IS NULL, made_at DESC LIMIT 12"
+    " GROUP BY id ORDER BY note IS NULL, made_at DESC LIMIT 12"
 )
 
 
@@ -172,14 +210,23 @@ def _lines(rows: Sequence[Sequence[object]], keys: Sequence[str]) -> tuple[str, 
 
 
 def _line(kept: Kept, keys: frozenset[str]) -> str | None:
+    """None where nobody has said what was changed: that something was helps nobody."""
     record = kept.record
-    shared = [rule for name, rule in record.rules if not keys.isdisjoint(_keys(name, rule))]
-    about = ", ".join(dict.fromkeys(shared[:2])) or record.failure_type
+    shared = [key for rule, place in record.places if (key := _key(rule, place)) in keys]
+    about = ", ".join(shared[:2])
     if kept.note:
         return _short(f"{about}: {kept.note}")
     last = record.attempts[-1]
+    if not _says_what(last.summary):
+        return None
+    changed = ", ".join(last.changes[:MAX_CHANGES])
     if last.fell_short is None:
-        did = last.summary or "no summary"
-        return _short(f"{about}: an earlier run fixed it in {', '.join(last.paths[:3])}: {did}")
-    return _short(f"{about}: an earlier run tried this and failed ({last.fell_short}): "
-                  f"{last.summary or ', '.join(last.paths[:3])}")  # fmt: skip
+        return _short(f"{about}: fixed by an earlier run, which changed {changed}: {last.summary}")
+    return _short(
+        f"{about}: an earlier run changed {changed} and failed ({last.fell_short}): {last.summary}"
+    )
+
+
+def _says_what(summary: str) -> bool:
+    words = re.findall(r"\w+", summary.lower())
+    return len(set(words) - _SAYS_NOTHING) >= MIN_WORDS

@@ -150,7 +150,13 @@ def table(
         return "no workspace has had a run; atlas retry makes one\n"
     rows = [("workspace", "state", "age", "cost", "path")]
     rows += [
-        (one.run.name, one.state, age(one.run.last_at, now), usd(one.cost_usd), one.run.root)
+        (
+            one.run.name,
+            one.state,
+            age(one.run.last_at, now),
+            usd(one.cost_usd, at_least=one.run.unpaid),
+            one.run.root,
+        )
         for one in found
     ]
     rows += [(one.name, one.state, "", "", one.root) for one in others]

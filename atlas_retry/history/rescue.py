@@ -3,7 +3,7 @@
 Whatever goes is held first. What somebody edited since the run is told and stays.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from atlas_retry.history.pulse import last_beat_s
 from atlas_retry.history.states import State
 from atlas_retry.history.values import OpenAttempt, RunRow
 
-START, ORIGIN, END, HELD = "start", "origin", "end", "undone"
+START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
 AFTERMATH_S = 4.0
 """So long what a killed run had started may still have written, until the watchdog ended it."""
 
@@ -29,10 +29,14 @@ class PutBack(Struct, frozen=True, kw_only=True):
     """What of git's own state was put back, as in `workspace.git_facts`."""
     left_alone: tuple[str, ...] = ()
     """What somebody edited since: told, not touched."""
+    lost: tuple[str, ...] = ()
+    """`.git` of nested repositories that are gone, and that no snapshot holds."""
     ended: tuple[str, ...] = ()
     """Processes of the run that were still there."""
     now: str = ""
     """Snapshot that the workspace was brought to."""
+    differs: tuple[str, ...] = ()
+    """What is not as in that snapshot all the same."""
 
 
 def held_under(run: RunRow, name: str) -> str:
@@ -55,7 +59,8 @@ def undo(
 ) -> PutBack:
     """Put back what was there before a run. The workspace's lock is held by the caller.
 
-    `attempt` is the one that was under way when the run was cut off. Raises WorkspaceError.
+    `attempt` is the one that was under way when the run was cut off. Killed in the middle, it can
+    be done again. Raises WorkspaceError.
     """
     ended = process.end_marked(run.mark) if run.is_open else ()
     held = snapshots(ws, run)
@@ -63,11 +68,8 @@ def undo(
         raise _gone(run, START)
     quiet_s = quiet_since_s(run, folder)
     known = _known(run, held, attempt)
-    there = workspace.snapshot(ws)
-    if there.work != workspace.load(ws, run.start).work:
-        workspace.keep(ws, held_under(run, HELD), there.id)
-    if run.state is not State.UNDONE:
-        workspace.keep(ws, held_under(run, END), known or there.id)
+    if BEGUN not in held:  # else one that was killed has held what was there
+        _hold(ws, run, known)
     done = (
         workspace.restore(ws, run.start, since=known)
         if known
@@ -76,13 +78,26 @@ def undo(
     moved = workspace.moved_git(ws, run.start)
     theirs = {name for name, files in moved.items() if _is_later(files, quiet_s)}
     git = workspace.put_back_git(ws, run.start, moved.keys() - theirs) if moved else ()
+    workspace.drop(ws, held_under(run, BEGUN))
     return PutBack(
         changed=done.changed,
         git=git,
         left_alone=(*done.conflicts, *sorted(theirs)),
+        lost=done.lost,
         ended=ended,
         now=run.start,
+        differs=(*workspace.differing(ws, run.start), *workspace.moved_git(ws, run.start)),
     )
+
+
+def _hold(ws: workspace.Workspace, run: RunRow, known: str | None) -> None:
+    """Hold what goes, and what the run had left."""
+    there = workspace.snapshot(ws)
+    if there.work != workspace.load(ws, run.start).work:
+        workspace.keep(ws, held_under(run, HELD), there.id)
+    if run.state is not State.UNDONE:
+        workspace.keep(ws, held_under(run, END), known or there.id)
+    workspace.keep(ws, held_under(run, BEGUN), there.id)
 
 
 def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
@@ -115,16 +130,14 @@ def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
 _NEVER = "1970-01-01T00:00:00Z"
 
 
-def pick(ws: workspace.Workspace, run: RunRow, name: str) -> PutBack:
-    """Bring the files to another snapshot of a run; the index stays as it is.
+def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> PutBack:
+    """Bring the files to another snapshot of a run, `but` for some; the index stays as it is.
 
     Raises UsageError for a snapshot that there is not, WorkspaceError.
     """
     held = snapshots(ws, run)
     if name not in held:
-        raise UsageError(
-            f"run {run.id} holds no {name!r}", remedy=f"one of: {', '.join(sorted(held))}"
-        )
+        raise _no_snapshot(run, name, held)
     since = run.left_behind or held.get(ORIGIN)
     if run.is_open or since is None:
         raise WorkspaceError(
@@ -132,11 +145,49 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str) -> PutBack:
             remedy=f"atlas resume, or atlas undo {run.id}",
         )
     workspace.keep(ws, held_under(run, HELD), workspace.snapshot(ws).id)
-    wanted = [c.path for c in workspace.changes(ws, since, held[name], ignored=True)]
-    if not wanted:
-        return PutBack(now=held[name])
-    done = workspace.restore(ws, held[name], wanted, since=since)
-    return PutBack(changed=done.changed, left_alone=done.conflicts, now=held[name])
+    there = workspace.changes(ws, since, held[name], ignored=True)
+    wanted = [change.path for change in there if change.path not in but]
+    done = workspace.Restored()
+    if wanted:
+        done = workspace.restore(ws, held[name], wanted, since=since)
+    return PutBack(
+        changed=done.changed,
+        left_alone=done.conflicts,
+        lost=done.lost,
+        now=held[name],
+        differs=tuple(
+            path
+            for path in workspace.differing(ws, held[name])
+            if path != workspace.INDEX and path not in but
+        ),
+    )
+
+
+def pick_files(ws: workspace.Workspace, run: RunRow, name: str, paths: Collection[str]) -> PutBack:
+    """Bring some files to what a snapshot of a run holds, whoever edited them; all else stays.
+
+    `paths` are relative to the root; what was there is held. Raises UsageError where there is no
+    such snapshot, WorkspaceError.
+    """
+    held = snapshots(ws, run)
+    if name not in held:
+        raise _no_snapshot(run, name, held)
+    there = workspace.snapshot(ws)
+    differing = workspace.changes(ws, there.id, held[name], ignored=True)
+    wanted = {
+        change.path
+        for change in differing
+        if any(f"{change.path}/".startswith(f"{path.rstrip('/')}/") for path in paths)
+    }
+    if wanted:
+        workspace.keep(ws, held_under(run, HELD), there.id)
+    done = workspace.restore(ws, held[name], wanted) if wanted else workspace.Restored()
+    return PutBack(changed=done.changed, now=held[name])
+
+
+def _no_snapshot(run: RunRow, name: str, held: Collection[str]) -> UsageError:
+    remedy = f"one of: {', '.join(sorted(held))}"
+    return UsageError(f"run {run.id} holds no {name!r}", remedy=remedy)
 
 
 def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, str]:
@@ -191,12 +242,7 @@ def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) ->
         return run.left_behind
     if run.verdict is not None:
         return held.get(ORIGIN)
-    return attempt.snapshot if attempt and was_put_in_order(run, held, attempt) else None
-
-
-def was_put_in_order(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt) -> bool:
-    """Whether the unfinished attempt's edits were put back before the run ended."""
-    return run.state is State.INTERRUPTED and unfinished(attempt) in held
+    return attempt.snapshot if attempt and attempt.restored else None
 
 
 def unfinished(attempt: OpenAttempt) -> str:

@@ -4,6 +4,7 @@ from collections import Counter
 
 from msgspec import Struct
 
+from atlas_retry.counting import compared
 from atlas_retry.model import Diagnostic, Validation
 
 
@@ -31,10 +32,9 @@ def rules_by_fingerprint(validation: Validation) -> dict[str, str]:
 
 def tally(before: Validation, after: Validation) -> dict[str, Tally]:
     """What became of each rule's complaints between two validations."""
-    old, new = rules_by_fingerprint(before), rules_by_fingerprint(after)
-    fixed = Counter(rule for name, rule in old.items() if name not in new)
-    remaining = Counter(rule for name, rule in old.items() if name in new)
-    introduced = Counter(rule for name, rule in new.items() if name not in old)
+    rules = rules_by_fingerprint(before) | rules_by_fingerprint(after)
+    found = compared(before, after)
+    fixed, remaining, introduced = (Counter(map(rules.__getitem__, names)) for names in found)
     return {
         rule: Tally(fixed=fixed[rule], remaining=remaining[rule], introduced=introduced[rule])
         for rule in sorted({*fixed, *remaining, *introduced})

@@ -133,5 +133,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # what earlier beginnings of an attempt had cost, each of which was cut off
     ("ALTER TABLE attempts ADD COLUMN lost_usd REAL NOT NULL DEFAULT 0",),
+    # whether the edits of one that was cut off are back to what they were before it
+    ("ALTER TABLE attempts ADD COLUMN restored INTEGER NOT NULL DEFAULT 0",),
 )
 """Each is run once, in one transaction; `PRAGMA user_version` counts those that have been."""

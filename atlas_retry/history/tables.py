@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from atlas_retry.history.statistics import GateTimes, Rate, Statistics, Turns
 from atlas_retry.units import seconds, usd
+from atlas_retry.wording import harmless
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,5 +86,5 @@ def _table(title: str, columns: Row, rows: "Iterator[Row]") -> "RenderableType":
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(Text, map(harmless, row)))
     return table

@@ -10,9 +10,10 @@ from atlas_retry.history.rescue import HELD, PutBack
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.documents import encode
 from atlas_retry.units import seconds, some, usd
-from atlas_retry.wording import printable
+from atlas_retry.wording import harmless, printable
 
 MAX_SHOWN = 12
+MAX_DIFFERING = 5
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -48,11 +49,11 @@ def list_of(rows: Sequence[RunRow]) -> str:
 def _row(row: RunRow) -> str:
     attempts = f"{row.attempts} attempt{'' if row.attempts == 1 else 's'}"
     took = seconds(row.duration_ms) if row.duration_ms is not None else ""
-    tail = f"  {row.reason}" if row.reason else ""
+    tail = f"  {harmless(row.reason)}" if row.reason else ""
     ended = state_of(row)
     return (
         f"{row.id}  {_minute(row.started_at)}  {ended:<17}  {attempts:<10}  "
-        f"{usd(row.cost_usd):>8}  {took:>8}{tail}"
+        f"{usd(row.cost_usd, at_least=row.unpaid):>8}  {took:>8}{tail}"
     ).rstrip()
 
 
@@ -92,16 +93,19 @@ def _logged(path: Path) -> Iterator[Step]:
 def timeline_text(row: RunRow, steps: Sequence[Step]) -> str:
     """The timeline for a person, with the time of day."""
     head = f"run {row.id} in {row.root}: {state_of(row)}\n"
-    return head + "".join(f"{step.at[11:23]}  {step.text}\n" for step in steps)
+    return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)
 
 
 def put_back(row: RunRow, done: PutBack, headline: str) -> str:
-    """What an undo or a pick did."""
-    lines = [headline]
+    """What an undo or a pick did; `headline` says how everything is now."""
+    lines = ["not everything could be put back" if done.lost else headline]
+    if done.differs:
+        lines = [f"not {headline}: {some(map(printable, done.differs), MAX_DIFFERING)}"]
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "put back"),
         (done.git, "put back in git"),
+        (done.lost, "gone, and no snapshot holds it"),
         (done.left_alone, "edited since, so left as it is"),
     ):
         if names:

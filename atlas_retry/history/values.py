@@ -67,11 +67,23 @@ class RunRow(Struct, frozen=True, kw_only=True):
     mark: str = ""
     """As in `Opening`."""
     pruned: bool = False
+    unpaid: bool = False
+    """An attempt was begun whose agent has not told all that it has cost."""
 
     @property
     def is_open(self) -> bool:
         """Whether it was cut off, or is still under way: only its lock can tell."""
         return self.verdict is None and self.state not in (State.ABANDONED, State.UNDONE)
+
+
+class CutOff(Struct, frozen=True, kw_only=True):
+    """A run that was cut off, as the next one in its workspace finds it."""
+
+    id: str
+    mark: str
+    """As in `Opening`."""
+    cost_usd: float
+    """At least."""
 
 
 class OpenAttempt(Struct, frozen=True, kw_only=True):
@@ -83,6 +95,8 @@ class OpenAttempt(Struct, frozen=True, kw_only=True):
     session_id: str | None
     reply: AgentReply | None
     """The agent's turn, when it had come to its end: it is paid."""
+    restored: bool = False
+    """Whether its edits have all been put back."""
     lost_usd: float = 0.0
     """What each beginning of the turn had cost, as far as the agent had told; no reply holds it."""
 

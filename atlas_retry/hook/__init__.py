@@ -1,10 +1,5 @@
-"""The Stop hook of Claude Code: gates at the end of every turn, until green or the limit.
+"""The hooks of Claude Code: what is there at each prompt, gates and guard at the end of every turn.
 
-Infrastructure trouble never blocks a turn: what cannot be judged is told.
+Infrastructure trouble never blocks a turn: what cannot be judged is told. Its modules are imported
+one by one: a prompt waits for what `beginning` needs, and for nothing else.
 """
-
-from atlas_retry.hook.answering import stop
-from atlas_retry.hook.settings_file import install, merged, planned
-from atlas_retry.hook.turn import Answer
-
-__all__ = ["Answer", "install", "merged", "planned", "stop"]

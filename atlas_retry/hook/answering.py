@@ -1,21 +1,36 @@
 """Run the gates at the end of a turn, in bounded time, and say what that comes to."""
 
+import os
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from atlas_retry import gates, process, state, wiring
+from atlas_retry import config, gates, process, state, wiring
 from atlas_retry.agents.environment import nested
 from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import Event, GateFinished
 from atlas_retry.hook import memory
-from atlas_retry.hook.turn import BLOCK_CAP, Answer, Limits, Turn, begun, judged
+from atlas_retry.hook.beginning import project
+from atlas_retry.hook.ending import Left, ended, left_by
+from atlas_retry.hook.guarding import judged
+from atlas_retry.hook.turn import (
+    BLOCK_CAP,
+    Answer,
+    Limits,
+    Opinion,
+    answered,
+    begun,
+    is_below,
+    without,
+)
+from atlas_retry.hook.values import Start, Turn
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.settings import attempts_allowed
@@ -54,16 +69,75 @@ def _not_judged(why: str, remedy: str | None = None) -> Answer:
 
 
 def _answer(turn: Turn, environ: Mapping[str, str], limit_s: float) -> Answer:
-    site = open_site(Path(environ.get("CLAUDE_PROJECT_DIR") or turn.cwd), environ)
+    until_s = time.monotonic() + limit_s
     home = state.home(environ)
     tally = begun(memory.load(home, turn.session_id), turn)
-    validation, is_whole = _validated(site, limit_s)
-    if not is_whole and validation.success:
+    start = _start(home, turn)
+    if start and start.settings is None:
+        return _not_judged(f"when it began: {start.problem}")
+    allowed = memory.allowed(home, turn.session_id)
+    site = _site(start, allowed, turn, environ)
+    left = left_by(site, start) if start and start.snapshot else None
+    opinion = _opinion(site, turn, start, left, tally.failing)
+    opinion = _lifted(opinion, allowed)
+    validation, is_whole = _validated(site, until_s - time.monotonic())
+    if not is_whole and not validation.failures and not opinion.blocking:
         return _not_judged(f"the gates took longer than {limit_s:g} s")
-    limits = _limits(site, environ)
-    answer, after = judged(validation, tally, limits, _wording(site, len(validation.failures)))
+    failures = len(validation.failures) + bool(opinion.blocking)
+    answer, after = answered(
+        validation, opinion, tally, _limits(site, environ), _wording(site, failures)
+    )
+    after = replace(
+        after,
+        failing=validation.failures,
+        scheduled=tuple(cron.prompt for cron in turn.session_crons),
+        refused_tree=left.tree if left and opinion.blocking else None,
+    )
     memory.save(home, turn.session_id, after)
+    if start and left:
+        after_gates = ended(site, start, left, alone=not turn.background_tasks)
+        memory.keep_start(home, turn.session_id, after_gates)
     return answer
+
+
+def _start(home: Path, turn: Turn) -> Start | None:
+    """What was there when this prompt was given, else when the session began."""
+    of_prompt = memory.start(home, turn.session_id, turn.prompt_id)
+    return of_prompt or memory.start(home, turn.session_id, None)
+
+
+def _site(
+    start: Start | None, allowed: Collection[str], turn: Turn, environ: Mapping[str, str]
+) -> Site:
+    """The workspace with the configuration that the turn began with.
+
+    That of now counts where nothing was taken, and where a person has allowed that it changes.
+    """
+    if start is None or start.settings is None:
+        return open_site(project(turn, environ), environ)
+    root, settings = Path(start.root), start.settings
+    if any(is_below(os.path.relpath(source, root), allowed) for source in settings.sources):
+        settings = config.load(project(turn, environ), environ=environ, overrides={})
+    return Site(root=root, settings=settings, state=state.home(environ), environ=environ)
+
+
+def _opinion(
+    site: Site, turn: Turn, start: Start | None, left: Left | None, failing: tuple[GateResult, ...]
+) -> Opinion:
+    """What the guard says of a turn, before any gate writes."""
+    if start is None:
+        return Opinion(silent="nothing was taken when it began (atlas hook install)")
+    if start.snapshot is None or left is None:
+        return Opinion(silent="without git nobody knows what it changed")
+    seal = memory.seal(site.state, turn.session_id, start)
+    judgement = judged(site, start.snapshot, left.snapshot, seal=seal, failing=failing)
+    judgement, _ = without(judgement, left.of_gates)
+    return Opinion(judgement=judgement, hook=site.settings.guard.hook, turn_id=start.id)
+
+
+def _lifted(opinion: Opinion, allowed: Collection[str]) -> Opinion:
+    judgement, lifted = without(opinion.judgement, allowed)
+    return replace(opinion, judgement=judgement, allowed=lifted)
 
 
 def _limits(site: Site, environ: Mapping[str, str]) -> Limits:

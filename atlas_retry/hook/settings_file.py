@@ -1,4 +1,4 @@
-"""Write the Stop hook into a project's `.claude/settings.json`, beside whatever is there."""
+"""Write the hooks into a project's `.claude/settings.json`, beside whatever is there."""
 
 import json
 import shlex
@@ -14,21 +14,31 @@ from atlas_retry.errors import ConfigError, Place, WorkspaceError
 
 SETTINGS = Path(".claude") / "settings.json"
 HOOK_TIMEOUT_S = 600
-_OURS = "hook stop"
+START_TIMEOUT_S = 60
+_START, _STOP = "hook start", "hook stop"
+_EVENTS = {"SessionStart": _START, "UserPromptSubmit": _START, "Stop": _STOP}
 
 Json = dict[str, object]
 T = TypeVar("T", Json, list[object])
 
 
 def install(root: Path, environ: Mapping[str, str]) -> tuple[Path, bool]:
-    """Add the hook to the settings of the project at `root`; the file, and whether it changed.
+    """Add the hooks to the settings of the project at `root`; the file, and whether it changed.
 
     Raises ConfigError where the file is not what Claude Code reads, WorkspaceError where it cannot
     be written.
     """
+    return _written((root / SETTINGS).resolve(), planned(root, environ))
+
+
+def uninstall(root: Path) -> tuple[Path, bool]:
+    """Take the hooks out of the settings again; the rest, and errors, as `install`."""
     file = (root / SETTINGS).resolve()
-    before, after = _text(file), planned(root, environ)
-    if after == before:
+    return _written(file, removed(_text(file), source=str(file)))
+
+
+def _written(file: Path, after: str) -> tuple[Path, bool]:
+    if after == _text(file):
         return file, False
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +51,7 @@ def install(root: Path, environ: Mapping[str, str]) -> tuple[Path, bool]:
 def planned(root: Path, environ: Mapping[str, str]) -> str:
     """What `install` would make of the settings. Raises ConfigError, WorkspaceError."""
     file = (root / SETTINGS).resolve()
-    return merged(_text(file), command(environ), source=str(file))
+    return merged(_text(file), program(environ), source=str(file))
 
 
 def _text(file: Path) -> str:
@@ -53,26 +63,61 @@ def _text(file: Path) -> str:
         raise WorkspaceError(f"{file} cannot be read: {error}") from error
 
 
-def command(environ: Mapping[str, str]) -> str:
-    """The shell line of the hook: by its name where it is on PATH, so that a team can share it."""
-    found = shutil.which("atlas", path=environ.get("PATH"))
-    program = "atlas" if found else f"{shlex.quote(sys.executable)} -m atlas_retry"
-    return f"{program} {_OURS} --timeout {HOOK_TIMEOUT_S}"
+def program(environ: Mapping[str, str]) -> str:
+    """How the hooks call atlas: by its name where it is on PATH, so that a team can share it."""
+    on_path = shutil.which("atlas", path=environ.get("PATH"))
+    return "atlas" if on_path else f"{shlex.quote(sys.executable)} -m atlas_retry"
 
 
-def merged(text: str, line: str, *, source: str) -> str:
-    """Settings with the hook in them, everything else as it was. Settings that have it stay so.
+def merged(text: str, call: str, *, source: str) -> str:
+    """Settings with the hooks in them, everything else as it was. Settings that have them stay so.
 
-    Raises ConfigError where they are not valid, or their `hooks` are not as Claude Code has them.
+    `call` is how atlas is called. An entry whose program is gone is written anew, with the timeout
+    it had; of two for one event the first stays. Raises ConfigError where the settings are not
+    valid, or their `hooks` are not as Claude Code has them.
     """
     settings = _parsed(text, source)
+    before = json.dumps(settings)
     hooks = _at(settings, "hooks", dict, source)
-    groups = _at(hooks, "Stop", list, source)
-    if any(_is_ours(group) for group in groups):
-        return text
-    entry = {"type": "command", "command": line, "timeout": HOOK_TIMEOUT_S}
-    groups.append({"hooks": [entry]})
-    return json.dumps(settings, indent=_indent(text), ensure_ascii=False) + "\n"
+    for event, command in _EVENTS.items():
+        groups = _at(hooks, event, list, source)
+        ours = [entry for group in groups for entry in _entries(group) if _is_ours(entry)]
+        keep = next((entry for entry in ours if _can_run(entry)), None)
+        _drop(groups, but=keep)
+        if keep is None:
+            timeout = ours[0].get("timeout") if ours else None
+            groups.append({"hooks": [_entry(call, command, timeout)]})
+    return text if json.dumps(settings) == before else _dumped(settings, text)
+
+
+def removed(text: str, *, source: str) -> str:
+    """Settings without the hooks, and without the lists that only they were in. ConfigError."""
+    settings = _parsed(text, source)
+    before = json.dumps(settings)
+    hooks = _at(settings, "hooks", dict, source)
+    for event in _EVENTS:
+        groups = _at(hooks, event, list, source)
+        _drop(groups, but=None)
+        if not groups:
+            del hooks[event]
+    if not hooks:
+        del settings["hooks"]
+    return text if json.dumps(settings) == before else _dumped(settings, text)
+
+
+def _entry(call: str, command: str, timeout: object) -> Json:
+    """The entry of one event; `timeout` is that of the entry it replaces, in seconds."""
+    if command == _START:
+        # At a prompt exit code 2 swallows the prompt: an atlas without this command gives it.
+        line, seconds = f"{call} {command} || true", START_TIMEOUT_S
+    else:
+        seconds = timeout if isinstance(timeout, int) else HOOK_TIMEOUT_S
+        line = f"{call} {command} --timeout {seconds}"
+    return {"type": "command", "command": line, "timeout": seconds}
+
+
+def _dumped(settings: Json, like: str) -> str:
+    return json.dumps(settings, indent=_indent(like), ensure_ascii=False) + "\n"
 
 
 def _parsed(text: str, source: str) -> Json:
@@ -112,16 +157,33 @@ def _at(within: Json, key: str, kind: type[T], source: str) -> T:
     return found
 
 
-def _is_ours(group: object) -> bool:
+def _drop(groups: list[object], but: Json | None) -> None:
+    """Take our entries out, and the groups that are empty without them."""
+    for group in [*groups]:
+        entries = _entries(group)
+        for entry in [entry for entry in entries if _is_ours(entry) and entry is not but]:
+            entries[:] = [other for other in entries if other is not entry]
+            if not entries:
+                groups.remove(group)
+
+
+def _entries(group: object) -> list[Json]:
     entries = group.get("hooks") if isinstance(group, dict) else None
-    return any(
-        isinstance(entry, dict) and _names_us(str(entry.get("command", "")))
-        for entry in (entries if isinstance(entries, list) else ())
-    )
+    return entries if isinstance(entries, list) else []
 
 
-def _names_us(line: str) -> bool:
-    return "atlas" in line and _OURS in line
+def _is_ours(entry: object) -> bool:
+    line = str(entry.get("command", "")) if isinstance(entry, dict) else ""
+    return "atlas" in line and any(command in line for command in (_START, _STOP))
+
+
+def _can_run(entry: Json) -> bool:
+    """Whether its program may be there: by name it may be on another machine's PATH."""
+    try:
+        first = shlex.split(str(entry.get("command", "")))[0]
+    except (ValueError, IndexError):
+        return False
+    return "/" not in first or Path(first).exists()
 
 
 def _indent(text: str) -> int | str:

@@ -1,8 +1,11 @@
-"""Which packages a Python project asks for, and in which group; nothing is resolved."""
+"""Which packages a project asks for, Python's with their group; nothing is resolved."""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
+from atlas_retry.diagnostics import Declared
+from atlas_retry.init.machine import Folder
 from atlas_retry.init.project import Project, dig, strings, table
 
 MAIN, EXTRA, GROUP, ELSEWHERE = "main", "extra", "group", "elsewhere"
@@ -67,3 +70,54 @@ def _named(listed: object, where: Where) -> Iterator[tuple[str, Where]]:
         found = _NAME.match(requirement)
         if found:
             yield re.sub(r"[-_.]+", "-", found[1]).lower(), where
+
+
+INSTALL_PYTHON = {
+    "uv.lock": "uv sync --all-groups --all-extras",
+    "poetry.lock": "poetry install",
+    "pdm.lock": "pdm install",
+    "Pipfile.lock": "pipenv install --dev",
+}
+INSTALL_NPM = {
+    "pnpm-lock.yaml": "pnpm install",
+    "yarn.lock": "yarn install",
+    "bun.lock": "bun install",
+    "bun.lockb": "bun install",
+    "package-lock.json": "npm ci",
+}
+_PACKAGES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
+_GEM = re.compile(r"^\s*(?:gem|\w+\.add_\w*dependency)[ (]+[\"']([\w.-]+)", re.MULTILINE)
+
+
+def declared(root: Path, cwd: str = ".") -> Declared:
+    """What the files of the project at `root` ask for, those of the folder `cwd` included."""
+    files = Folder(root)
+    bases = dict.fromkeys(("", "" if cwd == "." else f"{cwd.strip('/')}/"))
+    projects = [Project(files, base) for base in bases]
+    return Declared(
+        python=frozenset(name for project in projects for name in dependencies(project)),
+        npm=frozenset(
+            n for project in projects for n in _npm(project) if not _is_there(n, root, cwd)
+        ),
+        gems=frozenset(name for project in projects for name in _gems(project)),
+        install_python=_installed_by(INSTALL_PYTHON, projects) or "",
+        install_npm=_installed_by(INSTALL_NPM, projects) or "npm install",
+    )
+
+
+def _npm(project: Project) -> Iterator[str]:
+    return (name for key in _PACKAGES for name in table(project.package, key))
+
+
+def _is_there(name: str, root: Path, cwd: str) -> bool:
+    return any((folder / "node_modules" / name).exists() for folder in (root, root / cwd))
+
+
+def _gems(project: Project) -> Iterator[str]:
+    for path in project.below("Gemfile", "*.gemspec"):
+        yield from _GEM.findall(project.text(path))
+
+
+def _installed_by(lines: dict[str, str], projects: list[Project]) -> str | None:
+    locks = (name for name in lines for project in projects if project.has(name))
+    return next((lines[name] for name in locks), None)

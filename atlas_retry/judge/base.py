@@ -1,13 +1,11 @@
 """The configuration that a change is judged by: that of its base, never the changed one."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.judge import Asked
-from atlas_retry.workspace import directory_tree, revision_tree
+from atlas_retry.judge import Asked, base_tree
 
 NAMES = (".atlas/config.yaml", "atlas.yaml")
 
@@ -19,12 +17,7 @@ def with_base_configuration(asked: Asked, environ: Mapping[str, str]) -> Asked:
     """
     if asked.gates or asked.failing:
         return asked
-    base = Path(asked.base)
-    tree = (
-        directory_tree(base, environ=environ)
-        if base.is_dir()
-        else revision_tree(asked.workspace, asked.base, environ=environ)
-    )
+    tree = base_tree(asked, environ)
     for name in NAMES:
         if (content := tree.read(name)) is not None:
             settings = config.load_text(content, f"{asked.base}:{name}")

@@ -1,92 +1,75 @@
-"""Folders as trees for the guard: what git sees, and the few ignored files that get executed."""
+"""Folders as the guard needs them: what differs, what speaks of a text, what still runs."""
 
 import hashlib
 import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-from atlas_retry.guard import OutsideChange
+from atlas_retry.guard.case import OutsideChange
 from atlas_retry.model import Tree
 from atlas_retry.workspace import directory_tree
 
-_EXECUTED = re.compile(
-    r"(^|/)(node_modules/\.bin/[^/]+|\.?venv/bin/[^/]+|site-packages/[^/]+\.pth|__pycache__/[^/]+\.pyc"
-    r"|(site|user)customize\.py|conftest\.py|\.env(\.\w+)?|\.envrc)$"
-)
-_PASSED_OVER = frozenset({".git", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"})
-_DEPENDENCIES = frozenset({"node_modules", "site-packages"})
 _DAY_S = 86_400
+_MAX_SEARCHED_BYTES = 1 << 20
 
 
-class Folder:
-    """A folder as `model.Tree`: files that git does not ignore, and ignored ones that tools run.
+def searching(
+    root: Path, before: Tree, changed: Callable[[], Collection[str]]
+) -> Callable[[Collection[str]], dict[str, frozenset[str]]]:
+    """A function that finds texts in the files of the tree before the change.
 
-    `also` names files to be looked for whatever git says: one that was tracked in the base and is
-    ignored now is still there.
+    What did not change is read from the folder itself; what changed, from the tree.
     """
 
-    def __init__(self, root: Path, also: Iterable[str] = ()) -> None:
-        self._root = root
-        self._seen = directory_tree(root)
-        known = set(self._seen.paths())
-        wanted = {*executed(root), *(path for path in also if path not in known)}
-        extra = ((path, _mode(root / path)) for path in wanted - known)
-        self._extra = {path: mode for path, mode in extra if mode}
+    def mentions(texts: Collection[str]) -> dict[str, frozenset[str]]:
+        wanted = {text.encode("utf-8", "surrogateescape"): text for text in texts if text}
+        if not wanted:
+            return {}
+        longest_first = sorted(wanted, key=len, reverse=True)
+        moved = frozenset(changed())
+        found: dict[str, set[str]] = {text: set() for text in texts}
+        either = re.compile(b"|".join(map(re.escape, longest_first)))
+        for path in before.paths():
+            content = before.read(path) if path in moved else _searched(root / path)
+            if content and either.search(content):
+                for needle, text in wanted.items():
+                    if needle in content:
+                        found[text].add(path)
+        return {text: frozenset(paths) for text, paths in found.items()}
+
+    return mentions
+
+
+def _searched(path: Path) -> bytes | None:
+    try:
+        if path.is_symlink() or path.stat().st_size > _MAX_SEARCHED_BYTES:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+class Mixed:
+    """One tree, but for some paths that are as in another."""
+
+    def __init__(self, base: Tree, other: Tree, paths: Collection[str]) -> None:
+        self._base, self._other, self._paths = base, other, frozenset(paths)
+
+    def _of(self, path: str) -> Tree:
+        return self._other if path in self._paths else self._base
 
     def paths(self) -> Iterable[str]:
-        return sorted({*self._seen.paths(), *self._extra})
+        there = (path for path in self._paths if self._other.mode(path))
+        return sorted({*(p for p in self._base.paths() if p not in self._paths), *there})
 
     def read(self, path: str) -> bytes | None:
-        return _content(self._root / path) if path in self._extra else self._seen.read(path)
+        return self._of(path).read(path)
 
     def mode(self, path: str) -> str | None:
-        return self._extra.get(path) or self._seen.mode(path)
-
-
-class Overlay:
-    """A tree with a few more files, held in memory."""
-
-    def __init__(self, base: Tree, more: Mapping[str, tuple[str, bytes]]) -> None:
-        self._base = base
-        self._more = more
-
-    def paths(self) -> Iterable[str]:
-        return sorted({*self._base.paths(), *self._more})
-
-    def read(self, path: str) -> bytes | None:
-        held = self._more.get(path)
-        return held[1] if held else self._base.read(path)
-
-    def mode(self, path: str) -> str | None:
-        held = self._more.get(path)
-        return held[0] if held else self._base.mode(path)
-
-
-def executed(root: Path) -> Iterator[str]:
-    """Files of caches and dependency folders that run by themselves or in a tool's place."""
-    for folder, folders, files in os.walk(root):
-        here = Path(folder)
-        inside = here.name in _DEPENDENCIES
-        folders[:] = [
-            name for name in folders if name not in _PASSED_OVER and (not inside or name == ".bin")
-        ]
-        for name in files:
-            path = (here / name).relative_to(root).as_posix()
-            if _EXECUTED.search(path):
-                yield path
-
-
-def held(root: Path) -> dict[str, tuple[str, bytes]]:
-    """Mode and, shortened to what tells a change, content of the executed files of a folder."""
-    found = {}
-    for path in executed(root):
-        mode, content = _mode(root / path), _content(root / path)
-        if mode and content is not None:
-            found[path] = (mode, content[:32] + hashlib.sha256(content).digest())
-    return found
+        return self._of(path).mode(path)
 
 
 def _mode(path: Path) -> str | None:

@@ -1,93 +1,62 @@
-"""The sealed replay: the original tests and settings on the new sources, in a scratch copy."""
+"""The sealed replay: the gates that failed, run with everything that is held as it was before."""
 
-import re
 import shutil
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from atlas_retry import process
-from atlas_retry.guard import places
-from atlas_retry.guard.settingfiles import is_configuration
-from atlas_retry.model import GateResult, Tree
-from atlas_retry.scratch import laid_out
+from msgspec.structs import replace
+
+from atlas_retry import state
+from atlas_retry.errors import UsageError
+from atlas_retry.guard import Content, Judgement
+from atlas_retry.judge import Asked, base_tree
+from atlas_retry.process import Command, run_all
+from atlas_retry.workspace import beside, open_workspace
 
 TIMEOUT_S = 300.0
-_CANNOT_RUN = frozenset({126, 127})
-_PYTEST_FAILED = 1
-"""pytest: 1 = tests failed; 2-5 = it could not run them (pytest docs, "Exit codes")."""
-_SHARED = re.compile(
-    r"(^|/)(pyproject\.toml|setup\.cfg|package\.json|Makefile|GNUmakefile|makefile|noxfile\.py|tox\.ini"
-    r"|Cargo\.toml|pom\.xml|\.pre-commit-config\.yaml|\.gitignore|\.env(rc)?)$|^\.(github|atlas|husky)/"
-)
-_OFFLINE = {
-    "npm_config_offline": "true", "npm_config_yes": "false", "CARGO_NET_OFFLINE": "true",
-    "GOPROXY": "off", "PIP_NO_INDEX": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "true",
-}  # fmt: skip
-_SECRET = re.compile(r"^ANTHROPIC_|^CLAUDE_|(_|^)(TOKEN|SECRET|PASSWORD|API_KEY)$|^GIT_|^PYTEST_")
 
 
-class Replay(StrEnum):
-    """What the original tests say of the new sources."""
+def replayed(asked: Asked, judgement: Judgement, environ: Mapping[str, str]) -> Judgement:
+    """The judgement, its held changes marked as needed by the gates that failed, or not.
 
-    PASSES = "passes"
-    FAILS = "fails"
-    UNDECIDED = "undecided"
-    """They could not be run; that decides nothing."""
+    Executes the project's code, aside from the workspace. Raises UsageError where the workspace is
+    under no git, WorkspaceError.
+    """
+    lines = [result.command for result in asked.failing if result.command]
+    if not lines or not judgement.held_paths:
+        return judgement
+    if not (asked.workspace / ".git").exists():
+        raise UsageError("--replay needs a workspace under git", remedy="git init, and commit")
+    before = base_tree(asked, environ)
+    sealed: dict[str, Content | None] = dict(judgement.as_before)
+    for path in judgement.held_paths:
+        mode, content = before.mode(path), before.read(path)
+        sealed[path] = (mode, content) if mode and content is not None else None
+    sealed |= judgement.rewrite
+    needed = not _pass(lines, sealed, asked.workspace, environ)
+    held = (h if h.in_place else replace(h, needed=needed) for h in judgement.held)
+    return replace(judgement, held=tuple(held))
 
 
-def is_sealed(path: str) -> bool:
-    """Whether the replay takes a file as it was: tests, their data, settings of checks."""
-    return places.is_test(path) or is_configuration(path) or bool(_SHARED.search(path))
-
-
-def replay(
-    before: Tree,
-    after: Tree,
-    failing: Iterable[GateResult],
-    *,
+def _pass(
+    lines: list[str],
+    sealed: Mapping[str, Content | None],
     root: Path,
     environ: Mapping[str, str],
-) -> Replay:
-    """Run the gates that failed, as they were sealed, on the sources as they are."""
-    commands = [result.command for result in failing if result.command]
-    if not commands:
-        return Replay.UNDECIDED
-    paths = {*before.paths(), *after.paths()}
-    with laid_out(paths, lambda p: before if is_sealed(p) else after, root) as scratch:
-        ends = [_run(command, scratch, environ) for command in commands]
-    if Replay.FAILS in ends:
-        return Replay.FAILS
-    return Replay.UNDECIDED if Replay.UNDECIDED in ends else Replay.PASSES
-
-
-def _run(command: str, scratch: Path, environ: Mapping[str, str]) -> Replay:
+) -> bool:
+    ws = open_workspace(root, state.home(environ), environ=environ)
     shell = shutil.which("sh") or "/bin/sh"
-    kept = {name: value for name, value in environ.items() if not _SECRET.search(name)}
-    done = process.run(
-        process.Command(
-            argv=(shell, "-c", command),
-            cwd=scratch,
-            env=kept | _OFFLINE,
-            timeout_s=TIMEOUT_S,
-            log_dir=None,
-        )
-    )
-    return _verdict(command, done)
-
-
-def _verdict(command: str, done: process.Completed) -> Replay:
-    code = done.exit_code
-    if done.ended is not process.Ended.EXITED or code is None or code in _CANNOT_RUN:
-        return Replay.UNDECIDED
-    if code == 0:
-        return Replay.PASSES
-    if "pytest" in command and code != _PYTEST_FAILED:
-        return Replay.UNDECIDED
-    missing = re.search(
-        r"No module named|command not found|not found$|ENOTCACHED|ENOVERSIONS|could not determine "
-        r"executable",
-        done.stderr.text + done.stdout.text,
-        re.MULTILINE,
-    )
-    return Replay.UNDECIDED if missing else Replay.FAILS
+    with tempfile.TemporaryDirectory() as logs, beside(ws, sealed, lines) as there:
+        commands = [
+            Command(
+                argv=(shell, "-c", line),
+                cwd=root,
+                env=dict(environ),
+                timeout_s=TIMEOUT_S,
+                log_dir=Path(logs, str(number)),
+            )
+            for number, line in enumerate(lines)
+        ]
+        ended = run_all([there.wrap(command) for command in commands], jobs=1)
+    return all(done is not None and done.exit_code == 0 for done in ended)

@@ -1,18 +1,24 @@
-"""What is taken at the start of a run, kept in memory, and compared at its end. Judges nothing."""
+"""What is taken before a turn, kept in memory, and compared after it. Judges nothing."""
 
 import hashlib
+import os
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from atlas_retry.guard import OutsideChange, Tool, protected_globs
-from atlas_retry.judge import folders
+from atlas_retry.guard.beside import INNOCENT_FACTS
+from atlas_retry.guard.globs import Globs, globs
+from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
-from atlas_retry.workspace import git_facts
+from atlas_retry.workspace import git_facts, ignored
+from atlas_retry.workspace.scan import CACHES
 
 _OF_HOME = (
     ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
@@ -35,6 +41,16 @@ _OF_PARENTS = (
     ".cargo/config.toml", "sitecustomize.py", ".shellcheckrc", ".golangci.yml", "Makefile",
     ".npmrc", ".env", ".envrc", "node_modules/.bin",
 )  # fmt: skip
+_ASIDE_FOLDERS = words(
+    "site-packages node_modules vendor __pycache__ .pytest_cache .ruff_cache .mypy_cache"
+)
+_CACHED = Globs(("__pycache__/", ".pytest_cache/"))
+"""What runs in the place of sources, or decides which tests do."""
+_TOOL_CACHES = globs(
+    """
+    .ruff_cache/ .mypy_cache/ .eslintcache *.tsbuildinfo node_modules/.cache/ node_modules/.vite/
+    """
+)
 _MAX_BYTES = 64 << 20
 
 
@@ -54,13 +70,28 @@ class Seal(Struct, frozen=True, kw_only=True):
     """Of each executable of the gates: where it is, and its digest."""
     watched: Mapping[str, str]
     """Digests of files outside the workspace that steer tools, by absolute path."""
-    executed: Mapping[str, tuple[str, bytes]]
-    """Ignored files of the workspace that get executed."""
+    look: "Look"
+    nested: Mapping[str, GitFacts]
+    """Of each repository within the workspace, by the path of its `.git`."""
     environ: Mapping[str, str]
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """What stat data show of a folder."""
+
+    aside: Mapping[str, tuple[int, ...]]
+    """Of each file of installed dependencies and of caches."""
+    ignored: Mapping[str, tuple[int, ...]]
+    """Of each file that git ignores, or that another repository holds; no dependency or cache."""
+    modes: Mapping[str, int]
+    """Permissions of each folder of the project's own."""
+    nested: tuple[str, ...]
+    """`.git` of each repository within."""
 
 
 def seal(root: Path, settings: Settings, environ: Mapping[str, str]) -> Seal:
     """Take the state of everything that decides what passes."""
+    look = _look(root, ignored(root, environ))
     return Seal(
         root=root,
         gates=settings.gates,
@@ -71,7 +102,8 @@ def seal(root: Path, settings: Settings, environ: Mapping[str, str]) -> Seal:
         facts=git_facts(root, environ=environ),
         tools=_resolved(settings.gates, root, environ),
         watched=_watched(root, environ),
-        executed=folders.held(root),
+        look=look,
+        nested={path: _facts(root / path, environ) for path in look.nested},
         environ=environ,
     )
 
@@ -85,6 +117,123 @@ def protected(root: Path, settings: Settings) -> tuple[str, ...]:
 def _sources(root: Path, settings: Settings) -> tuple[str, ...]:
     inside = (Path(source) for source in settings.sources)
     return tuple(p.relative_to(root).as_posix() for p in inside if p.is_relative_to(root))
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """What is beside the tree and not as it was sealed."""
+
+    outside: tuple[OutsideChange, ...]
+    tools: tuple[Tool, ...]
+    installed: tuple[str, ...]
+    unseen: tuple[str, ...]
+    """Files where git does not look: what it ignores, and caches of checkers."""
+    nested: tuple[str, ...]
+    """`.git` of repositories within that are gone or not as they were."""
+    hiding: tuple[str, ...]
+    """`.git` that were not there: what they are in may be hidden from checks."""
+    modes: tuple[str, ...]
+    """Folders with other permissions."""
+
+
+def compared(taken: Seal) -> Moved:
+    """What has moved since the seal was taken."""
+    look, was = _look(taken.root, ignored(taken.root, taken.environ)), taken.look
+    paths = _moved(was.aside, look.aside)
+    caches = [path for path in paths if _TOOL_CACHES.match(path)]
+    installed = [p for p in paths if not _CACHED.match(p) and p not in caches]
+    return Moved(
+        outside=changes_outside(taken),
+        tools=moved_tools(taken),
+        installed=tuple(installed),
+        unseen=(*caches, *_moved(was.ignored, look.ignored)),
+        nested=tuple(path for path in was.nested if _has_moved(path, taken)),
+        hiding=tuple(path for path in look.nested if path not in was.nested),
+        modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode) != mode),
+    )
+
+
+def _moved(
+    before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+    return sorted(p for p in {*before, *after} if before.get(p) != after.get(p))
+
+
+def _facts(git_dir: Path, environ: Mapping[str, str]) -> GitFacts:
+    return git_facts(git_dir.parent, environ=environ) if git_dir.exists() else {}
+
+
+def _has_moved(path: str, taken: Seal) -> bool:
+    """Whether a repository within is not as it was, but for what merely looking at it moves."""
+    was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
+    return any(was.get(name) != now.get(name) for name in {*was, *now} - INNOCENT_FACTS)
+
+
+def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
+    """Files of installed dependencies that differ between two folders, by size and content."""
+    both = {path for root in (before, after) for path in _look(root).aside}
+    ours = sorted(p for p in both if not _CACHED.match(p) and not _TOOL_CACHES.match(p))
+    return tuple(path for path in ours if _digest(before / path) != _digest(after / path))
+
+
+def clean(taken: Seal) -> None:
+    """Remove bytecode and test caches that came since the seal: gates must not run what they say.
+
+    A source that was restored within the same second, with the same size, would meet stale ones.
+    """
+    for path, stamp in _look(taken.root).aside.items():
+        if _CACHED.match(path) and taken.look.aside.get(path) != stamp:
+            with suppress(OSError):
+                (taken.root / path).unlink()
+
+
+def restore_modes(taken: Seal) -> None:
+    """Give folders the permissions that they had; no snapshot holds them."""
+    for path, mode in _look(taken.root).modes.items():
+        if taken.look.modes.get(path, mode) != mode:
+            with suppress(OSError):
+                (taken.root / path).chmod(taken.look.modes[path])
+
+
+def _look(root: Path, left_out: Collection[str] = ()) -> Look:
+    """One look at the stat data of everything below a folder; `left_out` is what git ignores."""
+    hidden, unseen = frozenset(left_out), dict[str, tuple[int, ...]]()
+    aside: dict[str, tuple[int, ...]] = {}
+    modes: dict[str, int] = {}
+    nested: list[str] = []
+    waiting = [("", False, False)]
+    while waiting:
+        prefix, inside, is_hidden = waiting.pop()
+        try:
+            entries = list(os.scandir(root / prefix))
+        except OSError:
+            continue
+        is_hidden |= bool(prefix) and any(entry.name == ".git" for entry in entries)
+        for entry in entries:
+            path = f"{prefix}{entry.name}"
+            if entry.name == ".git":
+                nested += [path] if prefix else []
+            elif not entry.is_dir(follow_symlinks=False):
+                if inside or _TOOL_CACHES.match(path):
+                    aside[path] = _stamp(entry)
+                elif is_hidden or path in hidden:
+                    unseen[path] = _stamp(entry)
+            else:
+                is_aside = inside or entry.name in _ASIDE_FOLDERS
+                is_cache = entry.name in CACHES
+                below = not is_cache and (is_hidden or f"{path}/" in hidden)
+                waiting.append((f"{path}/", is_aside, below))
+                if not is_aside and (stamp := _stamp(entry)):
+                    modes[path] = stat.S_IMODE(stamp[2])
+    return Look(aside=aside, ignored=unseen, modes=modes, nested=tuple(nested))
+
+
+def _stamp(entry: "os.DirEntry[str]") -> tuple[int, ...]:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return ()
+    # a file's times can be set back, but for the time at which that was done
+    return status.st_size, status.st_mtime_ns, status.st_mode, status.st_ino, status.st_ctime_ns
 
 
 def moved_tools(taken: Seal) -> tuple[Tool, ...]:

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from atlas_retry.process.family import end_marked, mark
 from atlas_retry.process.loop import Loop
-from atlas_retry.process.stopping import handle_signals, request_stop, stop_requested
+from atlas_retry.process.stopping import (
+    at_once,
+    handle_signals,
+    orderly,
+    request_stop,
+    stop_requested,
+    uninterruptible,
+)
 from atlas_retry.process.values import Captured, Command, Completed, Ended, Output, Sink, Watch
 
 __all__ = [
@@ -20,14 +27,17 @@ __all__ = [
     "Ended",
     "Output",
     "Watch",
+    "at_once",
     "capture",
     "end_marked",
     "handle_signals",
     "mark",
+    "orderly",
     "request_stop",
     "run",
     "run_all",
     "stop_requested",
+    "uninterruptible",
 ]
 
 
@@ -66,8 +76,8 @@ def capture(
 ) -> Captured:
     """Run a short trusted command, as git, and return all that it printed.
 
-    A first request to stop does not end it, so that what is being put back is put back; a second
-    one does.
+    A first request to stop does not end it; a second one does, but in a section that is
+    uninterruptible, and raises Interrupted.
     """
     printed: list[bytes] = []
     command = Command(

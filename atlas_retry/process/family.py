@@ -187,8 +187,9 @@ class Family:
             if not self.is_over:
                 self._terminate_group(members)
                 return
-            for key in members.keys() - self._told:
-                _send(members[key].pid, signal.SIGTERM)
+            for key, member in members.items():
+                if key not in self._told:
+                    _send(member.pid, signal.SIGTERM)
             self._told |= members.keys()
 
     def _terminate_group(self, members: dict[tuple[int, str], Member]) -> None:
@@ -216,7 +217,8 @@ class Family:
         if self.is_over and house.is_subreaper and not house.adopted():
             return ()
         everyone = proc.everyone()
-        return tuple(everyone[pid] for pid in self._pids(everyone) if pid in everyone)
+        pids = self._pids(everyone)
+        return proc.elders_first(everyone[pid] for pid in pids if pid in everyone)
 
     def _pids(self, everyone: dict[int, Member]) -> set[int]:
         house = self._household
@@ -267,11 +269,15 @@ def end_marked(name: str) -> tuple[str, ...]:
     if not (name.startswith(MARK_PREFIX) and proc.is_there()):
         return ()
     ended: dict[int, str] = {}
-    while marked := [m for m in proc.everyone().values() if _is_to_end(m, name, ended)]:
+    while marked := [m for m in _by_age() if _is_to_end(m, name, ended)]:
         ended |= zip((m.pid for m in marked), proc.names(marked), strict=True)
         for member in marked:
             _send(member.pid, signal.SIGKILL)
     return tuple(ended.values())
+
+
+def _by_age() -> tuple[Member, ...]:
+    return proc.elders_first(proc.everyone().values())
 
 
 def _is_to_end(member: Member, name: str, ended: dict[int, str]) -> bool:

@@ -76,7 +76,7 @@ class Loop:
 
     def _interrupt(self) -> None:
         signum = stopping.stop_requested()
-        if signum is not None and not self.is_shielded:
+        if signum is not None and (not self.is_shielded or stopping.kill_requested()):
             raise Interrupted(signum)
 
     def _listen(self) -> None:

@@ -58,6 +58,17 @@ def with_descendants(pids: set[int], among: dict[int, Member]) -> set[int]:
     return pids
 
 
+def elders_first(members: Iterable[Member]) -> tuple[Member, ...]:
+    """Parents before their children: a shell whose child ends first goes on with its next line."""
+    by_pid = {member.pid: member for member in members}
+
+    def depth(member: Member) -> int:
+        above = by_pid.get(member.parent)
+        return 0 if above is None else 1 + depth(above)
+
+    return tuple(sorted(by_pid.values(), key=depth))
+
+
 def children() -> set[int]:
     """Pids of our own children, adopted ones included, whichever of our threads they belong to."""
     tasks = "/proc/self/task"

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import family
@@ -35,6 +36,17 @@ class _Request:
         self.wake: tuple[int, int] | None = None
 
 
+class _Section(threading.local):
+    """What a signal may do to this thread."""
+
+    depth = 0
+    """In uninterruptible sections."""
+    orderly = 0
+    """In stretches in which nothing is raised between commands."""
+    at_once = False
+    """Something may be raised all the same, once."""
+
+
 class _Clock:
     """Seconds that do not pass while we are stopped (Ctrl-Z)."""
 
@@ -46,6 +58,9 @@ class _Clock:
 
 
 _request = _Request()
+_section = _Section()
+_waited_for: list[str] = []
+"""What the uninterruptible sections of all threads do."""
 _opening = threading.Lock()
 _clock = _Clock()
 
@@ -62,8 +77,8 @@ def stop_requested() -> int | None:
 
 
 def kill_requested() -> bool:
-    """Whether it was asked for a second time: no more grace."""
-    return _request.forced
+    """Whether it was asked for a second time: no more grace, but in an uninterruptible section."""
+    return _request.forced and not _section.depth
 
 
 def request_stop(signum: int) -> None:
@@ -131,11 +146,88 @@ def handle_signals() -> Iterator[None]:
         _forget()
 
 
+@contextmanager
+def uninterruptible(what: str) -> Iterator[None]:
+    """Within, no signal that ends us is acted upon; it is once the section has ended.
+
+    Whoever sends a second one is told `what` it waits for. Git's commands are not ended either.
+    Elsewhere than in the main thread, which gets no signals, only that.
+    """
+    _section.depth += 1
+    _waited_for.append(what)
+    deferred: list[int] = []
+
+    def defer(signum: int, _: FrameType | None) -> None:
+        if deferred or stop_requested() is not None:
+            _say_what_is_waited_for()
+        deferred.append(signum)
+
+    earlier: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        earlier = {number: signal.getsignal(number) for number in (*ENDING, *ENDING_UNHEARD)}
+    try:
+        for number, before in earlier.items():
+            if before is not signal.SIG_IGN and before is not None:
+                signal.signal(number, defer)
+        yield
+    finally:
+        for number, before in earlier.items():
+            if before is not None:
+                signal.signal(number, before)
+        _waited_for.remove(what)
+        _section.depth -= 1
+        if deferred:
+            signal.raise_signal(deferred[0])
+
+
+def _say_what_is_waited_for() -> None:
+    for what in _waited_for[-1:]:
+        with suppress(OSError):
+            os.write(2, f"atlas: {what}; that cannot be cut short\n".encode())
+
+
+@contextmanager
+def orderly() -> Iterator[None]:
+    """Within, Interrupted comes out of a command that is run, and never from between two.
+
+    So no signal, however many there are, comes between what happened and putting it back. A handler
+    runs wherever it likes, in `__exit__` as well: only who enters this before is safe from it.
+    """
+    _section.orderly += 1
+    try:
+        yield
+    finally:
+        _section.orderly -= 1
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Within `orderly`, for code of others that may wait for something that is no command of ours.
+
+    A second request ends it.
+    """
+    _section.at_once = True
+    try:
+        yield
+    finally:
+        _section.at_once = False
+
+
 def _on_ending(signum: int, _: FrameType | None) -> None:
     again = _request.signum is not None
     request_stop(signum)
-    if again and not family.leaders():
+    if again:
+        _say_what_is_waited_for()
+    if again and not family.leaders() and _may_raise():
         raise Interrupted(signum)
+
+
+def _may_raise() -> bool:
+    """The permission of `at_once` is used up by the first that asks: what follows puts back."""
+    if _section.depth or not _section.orderly:
+        return not _section.depth
+    may, _section.at_once = _section.at_once, False
+    return may
 
 
 def _on_nothing(_signum: int, _frame: FrameType | None) -> None:

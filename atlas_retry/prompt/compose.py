@@ -11,9 +11,10 @@ from atlas_retry.prompt.brief import Brief, Prompt
 from atlas_retry.prompt.candidates import Candidate, candidates
 from atlas_retry.prompt.code import Cutting, code, elsewhere, shown, unshown
 from atlas_retry.prompt.entries import Quoting, named_logs, quoted
-from atlas_retry.prompt.ledger import ledger
+from atlas_retry.prompt.ledger import held_back, ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
+from atlas_retry.units import some
 
 ERROR_SHARE, LEAN_ERROR_SHARE = 0.25, 0.18
 LATER_ERROR_SHARE = 0.35
@@ -24,6 +25,7 @@ MIN_ERROR_CHARS = 600
 MIN_ERROR_SHARE = 0.5
 """What is always the same gives way until the errors have this much of a tiny budget."""
 MAX_RANKING = 100
+MAX_NAMED = 5
 ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS, MAX_ELSEWHERE_CHARS = 0.03, 120, 500
 TOLD_LEFT_OUT_CHARS = 60
 
@@ -111,6 +113,8 @@ def _failed(brief: Brief) -> tuple[GateResult, ...]:
 
 def _quoting(brief: Brief, room: int) -> Quoting:
     last = brief.history[-1] if brief.history else None
+    if last and last.worse:
+        last = None  # it was put back: what is quoted was there before it
     return Quoting(room=room, per_error=brief.error_chars, redact=brief.redact, last=last)
 
 
@@ -157,8 +161,22 @@ def _history(brief: Brief, budget: int) -> str:
     if not brief.history:
         return ""
     of = wording.attempt_of(brief.attempt, brief.max_attempts)
-    told = brief.redact(ledger(brief.history, int(budget * HISTORY_SHARE)))
-    return f"\n## Previous Attempt Errors ({of})\n\n{wording.RETRY_INTRO}\n{told}"
+    room = int(budget * HISTORY_SHARE)
+    last = elided(brief.redact(_held(brief)), room)
+    told = brief.redact(ledger(brief.history, room - len(last)))
+    lines = (wording.RETRY_INTRO, told, last)
+    return "\n".join((f"\n## Previous Attempt Errors ({of})\n", *filter(None, lines)))
+
+
+def _held(brief: Brief) -> str:
+    """What was held back of the last attempt; empty where nothing was."""
+    last = brief.history[-1]
+    paths = held_back(last)
+    if not paths:
+        return ""
+    failing = some((result.name for result in _failed(brief)), MAX_NAMED)
+    is_vain = all(h.needed is False for h in last.held if not h.in_place)
+    return harmless_output(wording.held(paths, failing, is_vain=is_vain))
 
 
 def _valid(parts: _Parts, marker: str, budget: int) -> str:

@@ -2,6 +2,7 @@
 
 from atlas_retry.model import Attempt
 from atlas_retry.prompt.untrusted import elided, harmless_output
+from atlas_retry.units import some
 
 MAX_CHANGES = 6
 MAX_SUMMARY_CHARS = 200
@@ -36,6 +37,12 @@ def _line(attempt: Attempt, *, detailed: bool) -> str:
     return harmless_output(f"- Attempt {attempt.number}: {'; '.join(told)}")
 
 
+def held_back(attempt: Attempt) -> str:
+    """The files whose change only a person can accept, and that are as they were before."""
+    paths = dict.fromkeys(held.path for held in attempt.held if not held.in_place)
+    return some(paths, MAX_VIOLATIONS)
+
+
 def _faults(attempt: Attempt) -> list[str]:
     told = [
         f"{violation.rule} in {violation.path}"
@@ -46,6 +53,10 @@ def _faults(attempt: Attempt) -> list[str]:
     if told:
         undone = "all of it was put back" if attempt.rolled_back else "that was put back"
         found.append(f"rejected for {', '.join(told)}: {undone}")
+    if attempt.worse:
+        found.append("that was worse than before: all of it was put back")
+    if back := held_back(attempt):
+        found.append(f"held back and put back: {back}")
     if attempt.denials:
         denied = ", ".join([*dict.fromkeys(attempt.denials)][:MAX_DENIALS])
         found.append(f"not permitted: {elided(denied, MAX_SUMMARY_CHARS)}")

@@ -64,6 +64,16 @@ def code_heading(*, is_lean: bool) -> str:
     return _SHORT_CODE if is_lean else _CODE
 
 
+def held(paths: str, failing: str, *, is_vain: bool) -> str:
+    """What an agent hears of a change that was held back, and the honest ways on from there."""
+    also = " They fail with it as well." if is_vain else ""
+    return (
+        f"Your change to {paths} was held back, for only a person can accept it; with it put back "
+        f"these still fail: {failing}.{also} Fix the source so that they pass without it. "
+        "If that cannot be done, change nothing and answer `ATLAS-CANNOT-FIX: reason`."
+    )
+
+
 def _untouchable(protected: tuple[str, ...], limit: int) -> str:
     told = _listed(protected, limit)
     return f"May not be touched: {told}." if told else ""

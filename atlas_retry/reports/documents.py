@@ -14,7 +14,9 @@ from atlas_retry.model import (
     Attempt,
     Change,
     GateResult,
+    Held,
     Kind,
+    Lost,
     Outcome,
     Tokens,
     Validation,
@@ -72,10 +74,14 @@ class AttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
     gave_up: str | None
     changes: tuple[Change, ...]
     violations: tuple[Violation, ...]
+    held: tuple[Held, ...]
+    noted: tuple[Violation, ...]
     rolled_back: bool
+    worse: bool
     fixed: tuple[str, ...]
     remaining: tuple[str, ...]
     introduced: tuple[str, ...]
+    since_start: tuple[Change, ...]
     snapshot: str | None
     result: str | None
     kept: bool
@@ -100,6 +106,8 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema",
     learning_record_id: str | None
     start_snapshot: str | None
     handoff_path: str | None
+    lost: tuple[Lost, ...]
+    better: int | None
 
 
 class Cascade(Struct, frozen=True, kw_only=True):
@@ -129,6 +137,8 @@ class GuardDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema
     """`atlas.guard/1`."""
 
     violations: tuple[Violation, ...]
+    held: tuple[Held, ...]
+    noted: tuple[Violation, ...]
 
 
 def report_document(validation: Validation, workspace: WorkspaceFacts) -> ReportDocument:
@@ -166,6 +176,8 @@ def run_document(outcome: Outcome) -> RunDocument:
         learning_record_id=outcome.learning_record_id,
         start_snapshot=outcome.start_snapshot,
         handoff_path=outcome.handoff_path,
+        lost=outcome.lost,
+        better=outcome.better,
     )
 
 
@@ -192,9 +204,11 @@ def batch_document(
     )
 
 
-def guard_document(violations: Sequence[Violation]) -> GuardDocument:
+def guard_document(
+    violations: Sequence[Violation], held: Sequence[Held], noted: Sequence[Violation]
+) -> GuardDocument:
     """What `atlas guard` found, as it is written."""
-    return GuardDocument(violations=tuple(violations))
+    return GuardDocument(violations=tuple(violations), held=tuple(held), noted=tuple(noted))
 
 
 def report(subject: Subject) -> str:

@@ -5,8 +5,9 @@ Source: docs.github.com, "Workflow commands for GitHub Actions". Of each kind a 
 
 from collections.abc import Iterable, Iterator
 
-from atlas_retry.model import Diagnostic, Level, Region, Status
-from atlas_retry.reports.phrases import complaints, counted, plain, reason
+from atlas_retry.findings import Finding
+from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status
+from atlas_retry.reports.phrases import counted, listed, plain, reason
 from atlas_retry.reports.subject import Subject
 
 SHOWN = 10
@@ -15,30 +16,55 @@ COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"
 
 def report(subject: Subject) -> str:
     """A line per annotation; where there are more than a step shows, the last one says so."""
-    told = tuple(_told(subject))
+    results = sorted(subject.validation.results, key=lambda r: r.kind is not Kind.TEST)
+    return annotations(_told(results, subject.findings), results)
+
+
+def annotations(told: Iterable[Diagnostic], results: Iterable[GateResult] = ()) -> str:
+    """The same of any diagnostics; `results` may have had more than these."""
+    every, gates = [*told], [*results]
     lines: list[str] = []
     for level in Level:
-        lines += _of_level(level, [complaint for complaint in told if complaint.level is level])
+        of_level = [complaint for complaint in every if complaint.level is level]
+        lines += _of_level(level, of_level, [r for r in gates if _beyond_at(r) is level])
     return "".join(f"{line}\n" for line in lines)
 
 
-def _told(subject: Subject) -> Iterator[Diagnostic]:
-    for result in subject.validation.results:
-        yield from complaints(result)
-        if result.status is Status.FLAKY:
-            yield Diagnostic(tool=result.name, message=reason(result), level=Level.WARNING)
+def _told(results: Iterable[GateResult], findings: Iterable[Finding]) -> Iterator[Diagnostic]:
+    """The first of every gate, what the guard answered, the other failing tests, all else."""
+    gates = [_of_gate(result) for result in results]
+    yield from (told[0] for told in gates if told)
+    yield from (finding.diagnostic for finding in findings)
+    rest = [complaint for told in gates for complaint in told[1:]]
+    yield from sorted(rest, key=lambda complaint: complaint.test_id is None)
 
 
-def _of_level(level: Level, told: list[Diagnostic]) -> Iterable[str]:
-    if len(told) <= SHOWN:
+def _of_gate(result: GateResult) -> tuple[Diagnostic, ...]:
+    if result.status is Status.FLAKY:
+        return (Diagnostic(tool=result.name, message=reason(result), level=Level.WARNING),)
+    return listed(result)
+
+
+def _beyond_at(result: GateResult) -> Level:
+    """The level at which problems count that the result does not list."""
+    return Level.ERROR if result.required else Level.WARNING
+
+
+def _of_level(level: Level, told: list[Diagnostic], results: list[GateResult]) -> Iterable[str]:
+    beyond = sum(result.beyond for result in results)
+    least = any(result.at_least for result in results)
+    if len(told) <= SHOWN and not beyond and not least:
         return map(_annotation, told)
-    kept, rest = told[: SHOWN - 1], len(told) - SHOWN + 1
-    more = f"and {counted(rest, f'more {COMMANDS[level]}')}; the report has all of them"
-    return [*map(_annotation, kept), f"::{COMMANDS[level]} title=atlas::{_escaped(more)}"]
+    kept = told[: SHOWN - 1]
+    rest = sum(complaint.count for complaint in told[SHOWN - 1 :]) + beyond
+    count = f"{'at least ' if least else ''}{counted(rest, f'more {COMMANDS[level]}')}"
+    where = "the whole output has them" if beyond or least else "the report has all of them"
+    more = f"::{COMMANDS[level]} title=atlas::{_escaped(f'and {count}; {where}')}"
+    return [*map(_annotation, kept), more]
 
 
 def _annotation(complaint: Diagnostic) -> str:
-    title = " ".join(filter(None, (complaint.tool, complaint.rule_id or complaint.test_id)))
+    title = " ".join(filter(None, (complaint.test_id, complaint.tool, complaint.rule_id)))
     known = {
         "file": complaint.path,
         **(_region(complaint.region) if complaint.region and complaint.path else {}),

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 
-from atlas_retry.model import Diagnostic, GateResult, Level
+from atlas_retry.findings import TOOL
+from atlas_retry.model import Diagnostic, Level
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.phrases import complaints, plain
 from atlas_retry.reports.subject import Subject
@@ -22,17 +23,23 @@ def report(subject: Subject) -> str:
 
 def _issues(subject: Subject) -> Iterator[dict[str, object]]:
     seen: Counter[str] = Counter()
+    for name, complaint in _told(subject):
+        identity = _identity(name, complaint)
+        seen[identity] += 1
+        yield _issue(complaint, f"{identity}\0{seen[identity]}")
+
+
+def _told(subject: Subject) -> Iterator[tuple[str, Diagnostic]]:
+    """With the name of the gate; then what the guard answered."""
     for result in subject.validation.results:
-        for complaint in complaints(result):
-            identity = _identity(result, complaint)
-            seen[identity] += 1
-            yield _issue(complaint, f"{identity}\0{seen[identity]}")
+        yield from ((result.name, complaint) for complaint in complaints(result))
+    yield from ((TOOL, finding.diagnostic) for finding in subject.findings)
 
 
-def _identity(result: GateResult, complaint: Diagnostic) -> str:
+def _identity(name: str, complaint: Diagnostic) -> str:
     """Without line numbers; GitLab shows only the first of several with the same fingerprint."""
     told = complaint.fingerprint or f"{complaint.rule_id}\0{complaint.message}"
-    return "\0".join((result.name, complaint.tool, complaint.path or "", told))
+    return "\0".join((name, complaint.tool, complaint.path or "", told))
 
 
 def _issue(complaint: Diagnostic, identity: str) -> dict[str, object]:

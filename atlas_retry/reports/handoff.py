@@ -5,8 +5,9 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from atlas_retry.findings import of_attempt
 from atlas_retry.model import Attempt, Change, Diagnostic, GateResult, Outcome
-from atlas_retry.reports.phrases import VERDICTS, complaints, counted, place, plain
+from atlas_retry.reports.phrases import VERDICTS, counted, listed, more, place, plain
 from atlas_retry.units import seconds, usd
 
 MAX_COMPLAINTS: Final = 10
@@ -36,7 +37,7 @@ def handoff(outcome: Outcome) -> str:
         told += _failure(result, root)
     told += ["## What was tried", ""]
     for attempt in outcome.attempts:
-        told += _attempt(attempt)
+        told += _attempt(outcome, attempt)
     told += ["", "## How to go on", "", *_ways(outcome, root)]
     return "\n".join(told).rstrip() + "\n"
 
@@ -44,12 +45,12 @@ def handoff(outcome: Outcome) -> str:
 def _failure(result: GateResult, root: str) -> Iterator[str]:
     yield f"### {_line(result.name)}: {_line(result.error or result.status.value)}"
     yield ""
-    told = complaints(result)
-    for complaint in told[:MAX_COMPLAINTS]:
+    told = listed(result)[:MAX_COMPLAINTS]
+    for complaint in told:
         where, message = place(complaint), _line(complaint.message)
         yield f"- {f'`{_line(where)}` ' if where else ''}{message}"
-    if len(told) > MAX_COMPLAINTS:
-        yield f"- and {len(told) - MAX_COMPLAINTS} more"
+    if left := more(result, told):
+        yield f"- and {left}"
     yield ""
     if result.command:
         yield "```sh"
@@ -81,7 +82,7 @@ _RUNNERS: Final = frozenset({"pytest", "py.test", "unittest"})
 """Runners that take a test by the name under which it is reported."""
 
 
-def _attempt(attempt: Attempt) -> Iterator[str]:
+def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
     who = " ".join(part for part in (attempt.agent, attempt.model) if part)
     cost = f", {usd(attempt.cost_usd)}" if attempt.cost_usd else ""
     yield f"{attempt.number}. {_line(who)}{cost}: {_line(attempt.summary) or 'no summary'}"
@@ -92,9 +93,10 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
         f"   - {counted(len(attempt.fixed), 'complaint')} fixed, {len(attempt.remaining)} remained,"
         f" {len(attempt.introduced)} came with it"
     )
-    for violation in attempt.violations:
-        detail = _line(violation.detail)
-        yield f"   - refused by the guard: `{_line(violation.path)}` {violation.rule}: {detail}"
+    for found in of_attempt(outcome, attempt):
+        yield f"   - `{_line(found.where)}` {found.seen.rule}: {_line(found.sentence)}"
+    if attempt.worse and not attempt.kept:
+        yield "   - it left things worse than before, and nothing was built on it"
     if attempt.kept:
         yield "   - this is what is in the workspace now"
 
@@ -109,8 +111,14 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
     if outcome.remedy:
         yield f"- {_line(outcome.remedy)}"
     best = next((a.number for a in outcome.attempts if a.kept), None)
-    if best is None and outcome.attempts:
+    if outcome.better is not None:
+        pick = f"atlas pick {outcome.run_id} {outcome.better}"
+        yield f"- Take the attempt that came closest: `{pick}`"
+    elif best is None and outcome.attempts:
         yield "- No attempt made it better: the workspace is as it was before the first one."
+    for lost in outcome.lost:
+        named = f"`{_line(lost.path)}` ({_line(', '.join(lost.names))})"
+        yield f"- Bring back what was not committed, {named}: `{lost.command}`"
     yield f"- See what an attempt changed: `atlas diff {outcome.run_id} N`"
     yield f"- Take an attempt's files: `atlas pick {outcome.run_id} N`"
     yield f"- Put back what was there before the run: `atlas undo {outcome.run_id}`"

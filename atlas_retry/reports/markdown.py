@@ -1,10 +1,25 @@
 """A run in GitHub's Markdown, for a step summary or a comment; bounded, as both have limits."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from atlas_retry.counting import course_of
+from atlas_retry.findings import TOOL, Answer, Finding, of_run
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
-from atlas_retry.reports.phrases import complaints, counted, fraction, headline, place, plain
+from atlas_retry.reports.phrases import (
+    counted,
+    fraction,
+    headline,
+    listed,
+    more,
+    place,
+    plain,
+    position,
+    tally,
+)
 from atlas_retry.reports.subject import Subject
 from atlas_retry.units import seconds, usd
 
@@ -39,6 +54,16 @@ def _run(run: Outcome) -> Iterator[str]:
         yield f"{_text(run.final_error)}."
     attempts = counted(len(run.attempts), "attempt")
     yield f"{attempts} · {seconds(run.duration_ms)} · {usd(run.cost_usd)}"
+    if problems := course_of(run):
+        yield f"Problems: {_text(problems)}"
+    if run.better is not None:
+        pick = _code(f"atlas pick {run.run_id} {run.better}")
+        yield f"Attempt {run.better} came closest, and is not in the workspace: {pick}"
+    for lost in run.lost:
+        named = (
+            f"Gone, and it was not committed: {_code(lost.path)}: {_text(', '.join(lost.names))}"
+        )
+        yield f"{named}. Bring it back: {_code(lost.command)}"
     if run.remedy:
         yield f"Next: {_code(run.remedy)}"
     yield ""
@@ -47,18 +72,35 @@ def _run(run: Outcome) -> Iterator[str]:
         yield "| --: | --- | --: | --: | --: | --: | --: | --- |"
         yield from map(_attempt, run.attempts)
         yield ""
-    for attempt in run.attempts:
-        for violation in attempt.violations:
-            where = _code(f"{violation.path}:{violation.line or ''}".rstrip(":"))
-            yield f"- attempt {attempt.number}, refused by the guard: {where} " + _text(
-                f"{violation.rule}: {violation.detail}"
-            )
+    yield from _answers(of_run(run))
+
+
+def guard_summary(found: Sequence[Finding]) -> str:
+    """What the guard answered to a change that no run has made."""
+    counted_ = Counter(one.answer for one in found)
+    counts = ", ".join(f"{counted_[answer]} {answer}" for answer in Answer if counted_[answer])
+    mark = "❌" if any(one.answer is Answer.REFUSED for one in found) else "✅"
+    told = [f"## {mark} {TOOL}: {counts or 'nothing is refused, held or noted'}", ""]
+    return "\n".join([*told, *_answers(found)]).rstrip() + "\n"
+
+
+def _answers(found: Sequence[Finding]) -> Iterator[str]:
+    if not found:
+        return
+    yield "| path | answer | rule | detail |"
+    yield "| --- | --- | --- | --- |"
+    for one in found[:MAX_COMPLAINTS]:
+        short = replace(one.seen, detail=one.seen.detail[:MAX_MESSAGE_CHARS])
+        told = _text(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
+        yield f"| {_code(one.where)} | {_text(one.fate)} | {_code(one.seen.rule)} | {told} |"
     yield ""
+    if (left := len(found) - MAX_COMPLAINTS) > 0:
+        yield from (f"And {counted(left, 'more answer')}.", "")
 
 
 def _attempt(attempt: Attempt) -> str:
     cells = (
-        f"{attempt.number}{' (kept)' if attempt.kept else ''}",
+        f"{attempt.number}{_fate(attempt)}",
         _text(" ".join(filter(None, (attempt.agent, attempt.model)))),
         str(len(attempt.fixed)),
         str(len(attempt.remaining)),
@@ -70,6 +112,12 @@ def _attempt(attempt: Attempt) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _fate(attempt: Attempt) -> str:
+    if attempt.kept:
+        return " (kept)"
+    return " (worse)" if attempt.worse else ""
+
+
 def _gates(results: Iterable[GateResult]) -> Iterator[str]:
     yield "| | gate | command | time | problems |"
     yield "| --- | --- | --- | --: | --: |"
@@ -79,7 +127,7 @@ def _gates(results: Iterable[GateResult]) -> Iterator[str]:
         yield (
             f"| {MARKS[result.status]} {status} | {_text(result.name)}{optional} "
             f"| {_code(result.command)} | {seconds(result.duration_ms)} "
-            f"| {len(result.diagnostics) or ''} |"
+            f"| {tally(result)} |"
         )
     yield ""
 
@@ -88,10 +136,10 @@ def _failure(result: GateResult) -> Iterator[str]:
     yield f"<details open><summary><b>{_text(result.name)}</b>: {_text(result.error or '')}"
     yield "</summary>"
     yield ""
-    told = complaints(result)
-    yield from map(_complaint, told[:MAX_COMPLAINTS])
-    if len(told) > MAX_COMPLAINTS:
-        yield f"- and {len(told) - MAX_COMPLAINTS} more"
+    told = listed(result)[:MAX_COMPLAINTS]
+    yield from map(_complaint, told)
+    if left := more(result, told):
+        yield f"- and {left}"
     yield ""
     tail = plain((result.stderr or result.stdout).strip())[-MAX_TAIL_CHARS:]
     if tail and not result.diagnostics:
@@ -104,7 +152,8 @@ def _complaint(complaint: Diagnostic) -> str:
     where = place(complaint)
     rule = f" {_code(complaint.rule_id)}" if complaint.rule_id else ""
     message = complaint.message.strip()[:MAX_MESSAGE_CHARS]
-    return f"- {_code(where) if where else ''}{rule} {_text(message)}"
+    at = f" ({_code(position(complaint))})" if complaint.test_id and complaint.path else ""
+    return f"- {_code(where) if where else ''}{rule} {_text(message)}{at}"
 
 
 def _fenced(text: str) -> Iterator[str]:

@@ -1,12 +1,20 @@
 """Words and safe characters that all formats for people share; no format of its own."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from atlas_retry.json_text import encodable
-from atlas_retry.model import Attempt, Diagnostic, GateResult, Level, Status, Validation, Verdict
+from atlas_retry.model import (
+    Attempt,
+    Diagnostic,
+    GateResult,
+    Level,
+    Status,
+    Validation,
+    Verdict,
+)
 from atlas_retry.reports.subject import Subject
 
 _ESCAPES = re.compile(
@@ -19,6 +27,7 @@ VERDICTS = {
     Verdict.CLEAN: "Everything passes",
     Verdict.FIXED: "Fixed",
     Verdict.FAILED: "Gates fail",
+    Verdict.NEEDS_REVIEW: "Needs review: a person has to accept a change",
     Verdict.EXHAUSTED: "Not fixed: the budget is spent",
     Verdict.STALLED: "Not fixed: no progress any more",
     Verdict.REJECTED: "Not fixed: the guard refused the changes",
@@ -33,15 +42,40 @@ def plain(text: str) -> str:
     return _FORBIDDEN.sub("", _ESCAPES.sub("", encodable(text)))
 
 
-def complaints(result: GateResult) -> tuple[Diagnostic, ...]:
-    """What a gate has to say; a gate that failed in silence gets one complaint of its own.
+def listed(result: GateResult) -> tuple[Diagnostic, ...]:
+    """The diagnostics of a gate, failing tests first; one that failed in silence says that it did.
 
     What an optional gate calls an error is a warning: it fails nothing.
     """
-    told = result.diagnostics
+    told = tuple(sorted(result.diagnostics, key=lambda d: d.test_id is None))
     if not told and not result.success:
         told = (Diagnostic(tool=result.name, message=reason(result)),)
-    return tuple(told) if result.required else tuple(_softened(told))
+    return told if result.required else tuple(_softened(told))
+
+
+def complaints(result: GateResult) -> tuple[Diagnostic, ...]:
+    """What a gate has to say; the last one tells how many problems it had beyond those listed."""
+    told = listed(result)
+    left = more(result, told)
+    if not left:
+        return told
+    whole = f"; the whole output: {result.log_path}" if result.log_path else ""
+    level = Level.ERROR if result.required else Level.WARNING
+    return (*told, Diagnostic(tool=result.name, message=f"and {left}{whole}", level=level))
+
+
+def more(result: GateResult, shown: Iterable[Diagnostic]) -> str:
+    """`3 more problems`, `at least 3 more problems`: those that are not shown; empty for none."""
+    left = result.problems - sum(diagnostic.count for diagnostic in shown)
+    if left > 0:
+        return f"{'at least ' if result.at_least else ''}{counted(left, 'more problem')}"
+    return "perhaps more: not all of the output could be read" if result.at_least else ""
+
+
+def tally(result: GateResult) -> str:
+    """How many problems a gate had: `3`, `at least 30000`; empty for none."""
+    least = "at least " if result.at_least else ""
+    return f"{least}{result.problems}" if result.problems else ""
 
 
 def _softened(told: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
@@ -59,15 +93,19 @@ def reason(result: GateResult) -> str:
 
 
 def place(diagnostic: Diagnostic) -> str:
-    """`path:line:column` as far as it is known, else the test, else nothing."""
+    """The test by its id, else `path:line:column` as far as it is known, else nothing."""
+    return diagnostic.test_id or position(diagnostic)
+
+
+def position(diagnostic: Diagnostic) -> str:
+    """`path:line:column` as far as it is known."""
     region = diagnostic.region
     parts = (
         diagnostic.path,
         region.start_line if region else None,
         region.start_column if region else None,
     )
-    known = ":".join(str(part) for part in parts if part is not None)
-    return known or diagnostic.test_id or ""
+    return ":".join(str(part) for part in parts if part is not None)
 
 
 def headline(subject: Subject) -> str:
@@ -91,7 +129,11 @@ def _of_validation(validation: Validation) -> str:
         return "No gate ran"
     if validation.success:
         flaky = sum(result.status is Status.FLAKY for result in results)
+        if not all(result.success for result in results):
+            return f"No required gate failed: {fraction(validation)}"
         return f"All {counted(len(results), 'gate')} pass" + (f", {flaky} flaky" if flaky else "")
+    if not validation.failures:
+        return f"Not checked: {validation.unchecked}"
     return f"{len(validation.failures)} of {counted(len(results), 'gate')} failed"
 
 

@@ -5,11 +5,14 @@ A result needs a place to be shown at. A failure without one is a notification o
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from atlas_retry import __version__
-from atlas_retry.model import Diagnostic, GateResult, Level, Region, Status
+from atlas_retry.findings import TOOL, Answer, Finding
+from atlas_retry.model import Diagnostic, GateResult, Held, Level, Region, Status
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.phrases import complaints, plain
 from atlas_retry.reports.subject import Subject
@@ -31,6 +34,8 @@ def report(subject: Subject) -> str:
         for tool, complaint in _told(result):
             by_tool.setdefault(plain(tool), []).append((result, complaint))
     runs = [_run(tool, told) for tool, told in by_tool.items()] or [_run("atlas", [])]
+    if subject.run:
+        runs.append(_of_tool(TOOL, [_answered(one) for one in subject.findings]))
     return encode({"$schema": SCHEMA, "version": "2.1.0", "runs": runs})
 
 
@@ -45,9 +50,35 @@ def _told(result: GateResult) -> Iterator[tuple[str, Diagnostic | None]]:
 
 
 def _run(tool: str, told: Told) -> Json:
-    placed = [(result, c) for result, c in told if c and c.path]
-    rules = list(dict.fromkeys(_rule(complaint) for _, complaint in placed))
     gates = {id(result): result for result, _ in told}
+    run = _of_tool(tool, [(c, {}) for _, c in told if c and c.path])
+    return run | {"invocations": [_invocation(result, told) for result in gates.values()]}
+
+
+def _answered(finding: Finding) -> tuple[Diagnostic, Json]:
+    """What the guard answered: only what was refused is more than a note.
+
+    The answer is a property: a result whose `kind` is not "fail" may have no level (§3.27.10).
+    """
+    told = finding.diagnostic
+    if finding.answer is not Answer.REFUSED:
+        told = replace(told, level=Level.NOTE)
+    return told, {"properties": _properties(finding)}
+
+
+def _properties(finding: Finding) -> Json:
+    seen = finding.seen
+    known = {
+        "answer": finding.answer,
+        "needed": seen.needed if isinstance(seen, Held) else None,
+        "next": finding.command,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _of_tool(tool: str, placed: Sequence[tuple[Diagnostic, Json]]) -> Json:
+    """What complained where, each with what its result holds besides."""
+    rules = list(dict.fromkeys(_rule(complaint) for complaint, _ in placed))
     return {
         "tool": {
             "driver": {
@@ -58,8 +89,7 @@ def _run(tool: str, told: Told) -> Json:
         },
         "automationDetails": {"id": f"atlas/{tool}/"},
         "columnKind": "unicodeCodePoints",
-        "invocations": [_invocation(result, told) for result in gates.values()],
-        "results": [_result(complaint, rules) for _, complaint in placed],
+        "results": [_result(complaint, rules) | more for complaint, more in placed],
     }
 
 

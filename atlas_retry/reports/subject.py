@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from atlas_retry import findings
 from atlas_retry.model import Outcome, Validation, WorkspaceFacts
 
 
@@ -16,6 +17,8 @@ class Subject(Struct, frozen=True, kw_only=True):
     """Unified diff of each attempt, by its number; only the HTML report shows them."""
     prompts: Mapping[int, str] = field(default_factory=dict)
     """Prompt of each attempt, by its number; only the HTML report shows them."""
+    junit: Mapping[str, bytes] = field(default_factory=dict)
+    """JUnit XML that a gate's own runner wrote, by the gate's `log_path`; only JUnit merges it."""
 
     @property
     def validation(self) -> Validation:
@@ -25,6 +28,11 @@ class Subject(Struct, frozen=True, kw_only=True):
     @property
     def run(self) -> Outcome | None:
         return self.told if isinstance(self.told, Outcome) else None
+
+    @property
+    def findings(self) -> tuple[findings.Finding, ...]:
+        """What the guard answered to the attempts of a run."""
+        return findings.of_run(self.run) if self.run else ()
 
     @property
     def success(self) -> bool:

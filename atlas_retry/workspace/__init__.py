@@ -4,15 +4,18 @@ The user's repository is only read, but for what a restore puts back. Every git 
 repository's hooks, filters, monitors and network.
 """
 
+from atlas_retry.workspace.aside import Aside, Beside, Way, aside, beside
 from atlas_retry.workspace.changes import changes, patch
 from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
+from atlas_retry.workspace.git import user_environment
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
+from atlas_retry.workspace.in_place import put_back_aside
 from atlas_retry.workspace.lock import Holder, holder, lock
-from atlas_retry.workspace.plain import PlainFolder
+from atlas_retry.workspace.look import Look, Lookout, ignored
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.recent import changed_lines
-from atlas_retry.workspace.restore import Restored, conflicts, restore
-from atlas_retry.workspace.shadow import compact, drop, keep, kept
+from atlas_retry.workspace.restore import INDEX, Restored, conflicts, differing, restore
+from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
 from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
 from atlas_retry.workspace.trees import (
     DirectoryTree,
@@ -30,28 +33,38 @@ from atlas_retry.workspace.worktrees import (
     remove_worktree,
     resolve,
 )
+from atlas_retry.workspace.writing import write
 
 __all__ = [
+    "INDEX",
+    "Aside",
+    "Beside",
     "DirectoryTree",
     "Holder",
+    "Look",
+    "Lookout",
     "NotARepositoryError",
     "ObjectTree",
-    "PlainFolder",
     "Restored",
     "Snapshot",
+    "Way",
     "Workspace",
     "Worktree",
     "add_worktree",
+    "aside",
+    "beside",
     "changed_lines",
     "changes",
     "compact",
     "conflicts",
+    "differing",
     "directory_tree",
     "drop",
     "facts",
     "facts_since",
     "git_facts",
     "holder",
+    "ignored",
     "keep",
     "kept",
     "list_worktrees",
@@ -61,7 +74,9 @@ __all__ = [
     "names_around",
     "open_workspace",
     "patch",
+    "put_back_aside",
     "put_back_git",
+    "remembered",
     "remove_worktree",
     "resolve",
     "restore",
@@ -69,4 +84,6 @@ __all__ = [
     "snapshot",
     "submodules",
     "tree",
+    "user_environment",
+    "write",
 ]

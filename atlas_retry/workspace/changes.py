@@ -1,5 +1,7 @@
 """What differs between two snapshots; looks at no work tree."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from atlas_retry.model import Change, ChangeStatus
@@ -9,7 +11,7 @@ from atlas_retry.workspace.shadow import shadow_git
 from atlas_retry.workspace.snapshots import load
 from atlas_retry.workspace.state import IGNORED, WORK
 
-_DIFF = ("diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--full-index")
+_DIFF = ("diff-tree", "-r", "--no-renames", "--full-index")
 _NOTHING = "000000"
 _Lines = tuple[int | None, int | None]
 """Added and removed; None for a binary file."""
@@ -24,10 +26,10 @@ class _Side(Struct, frozen=True, kw_only=True):
     new: str
 
 
-def patch(ws: Workspace, before_id: str, after_id: str) -> bytes:
-    """What happened to the files that git does not ignore, as a unified diff."""
+def patch(ws: Workspace, before_id: str, after_id: str, paths: Iterable[str] = ()) -> bytes:
+    """What happened to the files that git does not ignore, or to these, as a unified diff."""
     trees = (load(ws, before_id).work, load(ws, after_id).work)
-    return shadow_git(ws, *_DIFF, "-p", "--no-color", *trees)
+    return shadow_git(ws, *_DIFF, "-p", "--no-color", *trees, "--", *paths)
 
 
 def changes(

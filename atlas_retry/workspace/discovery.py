@@ -9,7 +9,7 @@ from msgspec import Struct
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
 from atlas_retry.state import folder, key_of
-from atlas_retry.workspace.git import GitError, check_version, git, split, user_environment
+from atlas_retry.workspace.git import GitError, check_version, git, user_environment
 
 STATES = {
     "MERGE_HEAD": "a merge",
@@ -121,18 +121,5 @@ def facts(ws: Workspace) -> WorkspaceFacts:
 
 
 def _is_dirty(ws: Workspace) -> bool:
-    """What `git status` would say, with the repository's filters off: they are programs."""
-    drivers = git(
-        *("config", "-z", "--name-only", "--get-regexp", r"^filter\."),
-        cwd=ws.root,
-        env=ws.environ,
-        accept=(0, 1),
-    )
-    names = {name.rpartition(".")[0] for name in split(drivers)}
-    off = [
-        part
-        for name in sorted(names)
-        for part in ("-c", f"{name}.clean=", "-c", f"{name}.process=", "-c", f"{name}.required=0")
-    ]
-    asked = ("status", "--porcelain", "-z", "--ignore-submodules=dirty")
-    return bool(git(*off, *asked, cwd=ws.root, env=ws.environ))
+    """What `git status` would say."""
+    return bool(git("status", "--porcelain", "-z", cwd=ws.root, env=ws.environ))

@@ -1,6 +1,8 @@
-"""Git behind one function, with an environment made from nothing; knows nothing of snapshots.
+"""Git behind one function, the only one that starts it; knows nothing of snapshots.
 
-Nothing of the repository is executed: no hook, no file system monitor, no pager, no network.
+Nothing that a configuration names is executed: no hook, filter, file system monitor, external diff,
+pager, editor, signature or login program, and no network. A checkout that was asked for is the one
+exception. Configuration, ignore rules and attributes are read all the same, as git reads them.
 """
 
 import os
@@ -12,8 +14,8 @@ from pathlib import Path
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.process import capture
 
-MINIMUM = (2, 26)
-"""`config --show-scope` came with 2.26 (Git release notes)."""
+MINIMUM = (2, 31)
+"""GIT_CONFIG_COUNT came with 2.31 (Git release notes)."""
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -22,13 +24,29 @@ _ALWAYS = (
     "--literal-pathspecs",
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
-    *("-c", "protocol.allow=never"),
+    *("-c", "submodule.recurse=false"),
+    *("-c", "commit.gpgSign=false"),
+    *("-c", "tag.gpgSign=false"),
+    *("-c", "log.showSignature=false"),
     *("-c", "gc.auto=0"),
     *("-c", "maintenance.auto=false"),
     # A name that only Windows or macOS would take for `.git` is an ordinary name here.
     *("-c", "core.protectNTFS=false"),
     *("-c", "core.protectHFS=false"),
 )
+_OFF = {
+    "GIT_EDITOR": ":",
+    "GIT_SEQUENCE_EDITOR": ":",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+# An empty list of protocols and an empty helper count as none, whatever a configuration names.
+_OFFLINE = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_ASKPASS": ""}
+_ONLINE = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}
+_DIFFS = frozenset({"diff", "diff-files", "diff-index", "diff-tree"})
+_FILTERS = frozenset({"add", "apply", "commit", "diff-files", "diff-index", "status", "worktree"})
+"""The commands that may compare or write files of the work tree."""
+_SUBMODULES = frozenset({"diff-files", "diff-index", "status"})
+"""Those that would start a git in each submodule, with the submodule's own configuration."""
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 _TIMEOUT_S = 600.0
 
@@ -46,9 +64,7 @@ def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in _INHERITED if name in environ} | {
         "LC_ALL": "C",
         "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
         "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_NO_LAZY_FETCH": "1",
     }
 
 
@@ -68,16 +84,45 @@ def git(
     env: Mapping[str, str],
     stdin: bytes = b"",
     accept: Collection[int] = (0,),
+    checks_out: bool = False,
 ) -> bytes:
     """Run git and return its whole standard output.
 
-    Raises GitError with git's own words when it exits with a code that is not in `accept`.
+    With `checks_out` files are written as the user's own git would: filters run, and what a partial
+    clone lacks is fetched. Raises GitError with git's own words when it exits with a code that is
+    not in `accept`.
     """
-    argv = ("git", *_ALWAYS, *arguments)
+    verb = _verb(arguments)
+    env = {**env, **_OFF, **(_ONLINE if checks_out else _OFFLINE)}
+    if verb in _FILTERS and not checks_out:
+        env |= _without_filters(cwd, env)
+    argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
     done = capture(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S)
     if done.exit_code not in accept:
-        raise _error(_verb(arguments), done.exit_code, os.fsdecode(done.stderr))
+        raise _error(verb, done.exit_code, os.fsdecode(done.stderr))
     return done.stdout
+
+
+def _with_options(verb: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """The options that switch off what no configuration key can."""
+    at = arguments.index(verb) + 1
+    plain = ("--no-ext-diff", "--no-textconv") if verb in _DIFFS else ()
+    shallow = ("--ignore-submodules=dirty",) if verb in _SUBMODULES else ()
+    return (*arguments[:at], *plain, *shallow, *arguments[at:])
+
+
+def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
+    """The variables that empty every filter of the configuration; its keys may hold any sign.
+
+    Source: git-config(1), ENVIRONMENT; an empty command is no command (convert.c).
+    """
+    asked = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
+    names = split(git(*asked, cwd=cwd, env=env, accept=(0, 1)))
+    drivers = sorted({name.rpartition(".")[0] for name in names})
+    keys = [f"{one}.{key}" for one in drivers for key in ("clean", "smudge", "process", "required")]
+    numbered = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(keys)}
+    values = {f"GIT_CONFIG_VALUE_{at}": "" for at in range(len(keys))}
+    return {"GIT_CONFIG_COUNT": str(len(keys))} | numbered | values
 
 
 def _verb(arguments: Sequence[str]) -> str:

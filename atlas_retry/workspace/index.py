@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,11 +14,18 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import State
+from atlas_retry.workspace.store import Stat
 
 _ENTRY = re.compile(
     rb"(?P<what>\d+ [0-9a-f]+ \d)\t(?P<path>[^\0]+)\0"
     rb"(?:  .*\n){4}  size: \d+\tflags: (?P<flags>\w+)\n"
 )
+_KNOWN = re.compile(
+    rb"100(?P<mode>\d+) (?P<oid>[0-9a-f]{40}) 0\t(?P<path>[^\0]+)\0"
+    rb"  ctime: (?P<ctime>\d+:\d+)\n  mtime: (?P<mtime>\d+:\d+)\n"
+    rb"  dev: \d+\tino: (?P<ino>\d+)\n  uid: .*\n  size: (?P<size>\d+)\tflags: \w+\n"
+)
+_MANY_PATHS = 500
 _FRESH, _LOCK = "index.atlas", "index.lock"
 _FLAGS = {0x8000: "assume-unchanged", 0x40000000: "skip-worktree", 0x20000000: "intent-to-add"}
 """Source: CE_VALID and its like in git's read-cache.h."""
@@ -50,6 +58,42 @@ def staged(root: Path, env: Mapping[str, str]) -> Staged:
     return Staged(digest=digest.hexdigest(), flags=flags, submodules=tuple(submodules))
 
 
+def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> dict[str, str]:
+    """Ids of the contents that files had when their stat data were as `wanted`, by the index.
+
+    Left out is what the index does not know, and what may have moved in the moment in which it was
+    written. Source: racy-git.txt in git's technical documentation. Raises GitError.
+    """
+    told = git("rev-parse", "--git-path", "index", cwd=root, env=env)
+    try:
+        written_ns = (root / os.fsdecode(told).rstrip("\n")).stat().st_mtime_ns
+    except FileNotFoundError:
+        return {}
+    some = tuple(wanted) if len(wanted) <= _MANY_PATHS else ()
+    out = git("ls-files", "-z", "--stage", "--debug", "--", *some, cwd=root, env=env)
+    entries = ((os.fsdecode(entry["path"]), entry) for entry in _KNOWN.finditer(out))
+    return {
+        path: entry["oid"].decode()
+        for path, entry in entries
+        if path in wanted and _is_of(entry, wanted[path]) and wanted[path][2] < written_ns
+    }
+
+
+def _is_of(entry: re.Match[bytes], seen: Stat) -> bool:
+    """Whether stat data are those that an index entry remembers; it has 32 bits for an inode."""
+    mode, size, *times, inode = seen
+    return (
+        (mode & stat.S_IXUSR != 0) == (entry["mode"] == b"755")
+        and [_ns(entry["mtime"]), _ns(entry["ctime"])] == times
+        and (int(entry["size"]), int(entry["ino"])) == (size, inode & 0xFFFFFFFF)
+    )
+
+
+def _ns(told: bytes) -> int:
+    seconds, _, rest = told.partition(b":")
+    return int(seconds) * 10**9 + int(rest)
+
+
 class PutBack(Struct, frozen=True, kw_only=True):
     """What became of the index."""
 
@@ -76,6 +120,13 @@ def put_back_index(ws: Workspace, target: State, expected: State | None) -> PutB
     _put_back_shared(ws, target)
     _write(ws, wanted, target.index_mtime_ns)
     return PutBack(changed=True)
+
+
+def is_staged(ws: Workspace, state: State) -> bool:
+    """Whether the index says what it said then. So does one that is gone with its repository."""
+    path = ws.git_dir / "index"
+    now = path.read_bytes() if path.exists() else None
+    return not ws.git_dir.is_dir() or _mean_the_same(ws, now, _content(ws, state))
 
 
 def _put_back_shared(ws: Workspace, target: State) -> None:

@@ -11,6 +11,7 @@ import msgspec
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.in_place import put_back_aside
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,12 +25,14 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 def lock(ws: Workspace) -> Iterator[None]:
     """Be the only run in this work tree; another worktree of the repository is another matter.
 
-    Raises WorkspaceError at once, naming the other's pid and start time.
+    What one that was killed had changed for a while is put back first. Raises WorkspaceError at
+    once, naming the other's pid and start time.
     """
     # without CLOEXEC a daemon that a gate leaves behind would hold it for ever
     file = os.open(_path(ws), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _acquire(ws, file)
+        put_back_aside(ws)
         yield
         os.ftruncate(file, 0)
     finally:

@@ -54,6 +54,14 @@ def read(root: Path, path: str) -> bytes | None:
     return found[1] if found else None
 
 
+def status(root: Path, path: str) -> os.stat_result | None:
+    """Of the file or link that is at `path`; None where there is none, or a folder."""
+    with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return None if stat.S_ISDIR(found.st_mode) else found
+    return None
+
+
 def _open_and_read(root: Path, path: str) -> tuple[int, bytes] | None:
     if not _OUTSIDE.isdisjoint(path.split("/")):
         return None
@@ -103,6 +111,12 @@ def remove_folder(root: Path, path: str) -> None:
 
 _OUTSIDE = frozenset({"", ".", "..", ".git"})
 """Parts of a path that is not one of the work tree's: tools print many."""
+
+
+def require_inside(path: str) -> None:
+    """Raise ValueError for a path that cannot be one of the work tree's."""
+    if not _OUTSIDE.isdisjoint(path.split("/")):
+        raise ValueError(f"{path!r} is no path of a file in the work tree")
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
 
-from atlas_retry.workspace.git import GitError, commit_id, git, split, user_environment
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace.git import commit_id, git, split, user_environment
 from atlas_retry.workspace.trees import directory_tree, revision_tree
 
 MAX_FILES = 200
@@ -25,7 +26,7 @@ def changed_lines(
     revisions = (base,) if base else ("HEAD", "HEAD^")
     try:
         return next(filter(None, (_since(root, one, environ) for one in revisions)), {})
-    except GitError:
+    except WorkspaceError:
         return {}
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.index import put_back_index
+from atlas_retry.workspace.index import is_staged, put_back_index
 from atlas_retry.workspace.scan import Scan
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import take
@@ -32,6 +32,8 @@ class Restored(Struct, frozen=True, kw_only=True):
     """Paths that it put back or removed; `.git/index` for the index."""
     conflicts: tuple[str, ...] = ()
     """Paths that it left alone, because somebody had edited them since."""
+    lost: tuple[str, ...] = ()
+    """`.git` of nested repositories that were there and are gone: no snapshot holds them."""
     before: str = ""
     """Snapshot of what was there; as any other it lasts when it is kept."""
 
@@ -92,8 +94,24 @@ def restore(
     return Restored(
         changed=tuple(sorted(progress.changed)),
         conflicts=tuple(sorted(conflicts)),
+        lost=tuple(_lost(ws, goal)),
         before=before.id,
     )
+
+
+def _lost(ws: Workspace, goal: _Goal) -> Iterator[str]:
+    for path in goal.target.left_out:
+        if path.endswith("/.git") and goal.is_meant(path) and not (ws.root / path).exists():
+            yield path
+
+
+def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
+    """What `restore(ws, snapshot_id)` would put back or remove; changes nothing."""
+    _, now, _ = take(ws)
+    goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
+    found = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
+    index = () if is_staged(ws, goal.target) else (INDEX,)
+    return (*sorted(found), *index)
 
 
 def conflicts(

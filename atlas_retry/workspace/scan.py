@@ -25,7 +25,8 @@ CACHES = frozenset(
 """Names of dependency and cache folders: what is in them can be made again."""
 _CACHE_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 """Source: bford.info/cachedir and Python's `venv`."""
-_CACHE = "dependency or cache folder"
+CACHE = "dependency or cache folder"
+"""What nobody would miss: it can be made again."""
 _TOO_MANY = f"ignored, and all ignored files together are more than {MAX_IGNORED_BYTES >> 20} MiB"
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -136,7 +137,7 @@ def _look_into(
 
 def _why_not_enter(inside: Collection["os.DirEntry[str]"], found: Scan) -> str | None:
     if any(entry.name in _CACHE_MARKS for entry in inside):
-        return _CACHE
+        return CACHE
     return _TOO_MANY if found.ignored_bytes >= MAX_IGNORED_BYTES else None
 
 
@@ -160,7 +161,7 @@ def _enter(
     ignored = path not in seen.folders
     cache = above.cache or (f"{path}/" if name in CACHES else None)
     if cache and ignored:
-        found.left_out[cache] = _CACHE
+        found.left_out[cache] = CACHE
     else:
         yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
 
@@ -170,7 +171,7 @@ def _note_file(
 ) -> None:
     ignored = seen is not None and path not in seen.paths
     if ignored and folder.cache:
-        found.left_out[folder.cache] = _CACHE
+        found.left_out[folder.cache] = CACHE
         return
     try:
         status = entry.stat(follow_symlinks=False)

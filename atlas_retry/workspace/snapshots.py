@@ -12,7 +12,7 @@ from msgspec import Struct
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
 from atlas_retry.workspace.gitfiles import git_files
-from atlas_retry.workspace.scan import Listing, Scan, scan
+from atlas_retry.workspace.scan import CACHE, Listing, Scan, scan
 from atlas_retry.workspace.shadow import (
     Remembered,
     exclusive,
@@ -50,7 +50,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     work: str
     """Tree of the files that git does not ignore: equal exactly when these are."""
     left_out: tuple[str, ...] = ()
-    """What is not held, with the reason, for a person."""
+    """What is not held and would be missed, with the reason, for a person."""
 
 
 def snapshot(ws: Workspace) -> Snapshot:
@@ -183,13 +183,14 @@ def _empty(found: Scan) -> tuple[str, ...]:
 
 
 def told(left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """What is not held, for a person; folders of one name and reason are one line."""
-    names = Counter((_name(path), reason) for path, reason in left_out.items())
+    """What is not held and would be missed; folders of one name and reason are one line."""
+    missed = {path: reason for path, reason in left_out.items() if reason != CACHE}
+    names = Counter((_name(path), reason) for path, reason in missed.items())
     lines = {
         f"{path} ({reason})"
         if names[_name(path), reason] == 1
         else f"**/{_name(path)} ({reason}; {names[_name(path), reason]} of them)"
-        for path, reason in left_out.items()
+        for path, reason in missed.items()
     }
     return tuple(sorted(lines))
 

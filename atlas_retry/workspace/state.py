@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import msgspec
 from msgspec import Struct
@@ -25,7 +26,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     index_mtime_ns: int
 
 
-class State(Struct, frozen=True, kw_only=True):
+class State(Struct, frozen=True, kw_only=True, dict=True):
     """A work tree, its index and git's own small files at one time."""
 
     work: Mapping[str, Entry]
@@ -40,8 +41,8 @@ class State(Struct, frozen=True, kw_only=True):
     left_out: Mapping[str, str]
     """Path, a folder's ending in `/`, and why it is not held."""
 
-    @property
-    def files(self) -> dict[str, Entry]:
+    @cached_property
+    def files(self) -> Mapping[str, Entry]:
         """All files and links of the work tree that are held."""
         return {**self.work, **self.ignored}
 

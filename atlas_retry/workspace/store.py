@@ -21,8 +21,12 @@ BIG_BYTES = 8 << 20
 """From here on git reads the file itself, so that it need not fit into memory."""
 BATCH_BYTES = 16 << 20
 USUAL = {FILE: 0o644, EXECUTABLE: 0o755}
-_COARSE_NS, _FINE_NS = 2_000_000_000, 100_000_000
+SURELY_SETTLED_NS, _FINE_NS = 2_000_000_000, 100_000_000
 _TRIES = 3
+
+
+Stat = tuple[int, int, int, int, int]
+"""Of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
 
 
 class Entry(Struct, frozen=True):
@@ -37,8 +41,7 @@ class Entry(Struct, frozen=True):
 class Known(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A file whose blob the shadow repository has, and its status when it was read."""
 
-    status: tuple[int, int, int, int, int]
-    """mode, size, mtime in ns, ctime in ns, inode."""
+    status: Stat
     oid: str
     settled: bool
     """Any later change of the content shows in the status."""
@@ -102,7 +105,7 @@ def git_mode(mode: int) -> str:
 
 def hold(path: str, was: Found, before: Known | None, blobs: Blobs, big: Big) -> Held:
     """Make sure that the file at `path` (absolute) is in the shadow repository."""
-    if before and before.settled and before.status == _status(was.stat):
+    if before and before.settled and before.status == stat_of(was.stat):
         return before
     try:
         return _read_at_rest(path, blobs, big)
@@ -116,7 +119,7 @@ def _read_at_rest(path: str, blobs: Blobs, big: Big) -> Known | str:
     """Read again while it is being written; what is read last may be half of it."""
     read = _read(path, blobs, big)
     for _ in range(_TRIES):
-        if isinstance(read, str) or read.status == _status(os.lstat(path)):
+        if isinstance(read, str) or read.status == stat_of(os.lstat(path)):
             return read
         read = _read(path, blobs, big)
     return read if isinstance(read, str) else msgspec.structs.replace(read, settled=False)
@@ -125,6 +128,7 @@ def _read_at_rest(path: str, blobs: Blobs, big: Big) -> Known | str:
 def _read(path: str, blobs: Blobs, big: Big) -> Known | str:
     now = time.time_ns()
     status = os.lstat(path)
+    seen = stat_of(status)
     if stat.S_ISLNK(status.st_mode):
         oid = blobs.add(os.fsencode(Path(path).readlink()))
     elif not stat.S_ISREG(status.st_mode):
@@ -133,7 +137,7 @@ def _read(path: str, blobs: Blobs, big: Big) -> Known | str:
         oid = big(path)
     else:
         oid = blobs.add(_content(path))
-    return Known(_status(status), oid, settled=_is_settled(status, now))
+    return Known(seen, oid, settled=is_settled(seen, now))
 
 
 def _content(path: str) -> bytes:
@@ -143,13 +147,14 @@ def _content(path: str) -> bytes:
         return file.read()
 
 
-def _is_settled(status: os.stat_result, now_ns: int) -> bool:
+def is_settled(seen: Stat, now_ns: int) -> bool:
     """Whether a later change gets another time stamp, however coarse the file system's clock."""
-    margin = _FINE_NS if status.st_ctime_ns % 1_000_000 else _COARSE_NS
-    return max(status.st_mtime_ns, status.st_ctime_ns) + margin < now_ns
+    margin = _FINE_NS if seen[3] % 1_000_000 else SURELY_SETTLED_NS
+    return max(seen[2], seen[3]) + margin < now_ns
 
 
-def _status(status: os.stat_result) -> tuple[int, int, int, int, int]:
+def stat_of(status: os.stat_result) -> Stat:
+    """What tells of a move of the content, as far as a file's status does."""
     return (
         status.st_mode,
         status.st_size,

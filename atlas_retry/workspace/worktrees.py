@@ -56,11 +56,8 @@ def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> 
         is_there = from_revision is None and _has_branch(ws, branch)
         what = branch if is_there else commit_id(ws.root, ws.environ, from_revision or "HEAD")
         new = () if is_there else ("-b", branch)
-        # what is checked out may have to be fetched first
-        allowed = ("-c", "protocol.allow=user")
-        env = {key: value for key, value in ws.environ.items() if key != "GIT_NO_LAZY_FETCH"}
         asked = ("worktree", "add", "--quiet", *new, "--", str(root), what)
-        git(*allowed, *asked, cwd=ws.root, env=env)
+        git(*asked, cwd=ws.root, env=ws.environ, checks_out=True)
     return root
 
 

@@ -1,8 +1,9 @@
 """Remakes the expected JSON of every golden from its stored output and prints what differs.
 
 A golden is a folder `<tool>-<version>-<case>` with `case.json` (how the output came to be),
-`stdout.txt`, `stderr.txt` and a report, all of them a real tool's, made below /w. What is written
-here has to be read before it is committed.
+`stdout.txt`, `stderr.txt` and a report, all of them a real tool's, made below /w, unless
+`documented` says where else they are from. What is written here has to be read before it is
+committed.
 """
 
 import difflib
@@ -30,6 +31,8 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
     exit_code: int | None
     parser: str | None = None
     report: ReportCase | None = None
+    documented: str | None = None
+    """The tool was not run: the output is put together from this page."""
 
 
 def cases() -> list[Path]:
@@ -60,6 +63,7 @@ def expected(findings: Findings) -> str:
     """The findings as JSON, a diagnostic a line, without what is empty and the tool's lines."""
     told = ",\n  ".join(_json(_brief(d)) for d in findings.diagnostics)
     rest = {f.name: getattr(findings, f.name) for f in fields(findings) if f.name != "diagnostics"}
+    rest["beyond"] = findings.beyond or None
     lines = [f' "{name}": {_json(part)}' for name, part in rest.items() if _says(part)]
     lines.append(f' "diagnostics": [\n  {told}\n ]' if told else ' "diagnostics": []')
     return "{\n" + ",\n".join(lines) + "\n}\n"

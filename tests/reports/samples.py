@@ -7,6 +7,7 @@ from atlas_retry.model import (
     Diagnostic,
     Frame,
     GateResult,
+    Held,
     Kind,
     Level,
     Outcome,
@@ -196,6 +197,33 @@ GAVE_UP = Outcome(
     escalation_required=True,
     learning_record_id="lr-2026-11-22-001",
 )
+HELD = Outcome(
+    run_id="r-3",
+    verdict=Verdict.NEEDS_REVIEW,
+    workspace=WORKSPACE,
+    baseline=RED,
+    final=RED,
+    attempts=(
+        Attempt(
+            number=1,
+            agent="command",
+            changes=(Change(path="tests/test_sum.py", status=ChangeStatus.MODIFIED),),
+            violations=(Violation(rule="tool-replaced", path="bin/ruff", detail=AWKWARD),),
+            held=(
+                Held(rule="test-changed", path="tests/test_sum.py", line=7, needed=True),
+                Held(rule="lock-changed", path="uv.lock", needed=False, detail="moved"),
+                Held(rule="special-cased", path="src/sums.py", line=2, in_place=True),
+            ),
+            noted=(Violation(rule="emptied", path="src/b.py", line=1, detail="no work left"),),
+            snapshot="b1",
+            result="b2",
+            kept=True,
+            validation=RED,
+        ),
+    ),
+    final_error="green only with what was held: tests/test_sum.py",
+    remedy="atlas pick r-3 1 --held",
+)
 PATCH = (
     "diff --git a/src/sums.py b/src/sums.py\nindex 1..2 100644\n--- a/src/sums.py\n"
     "+++ b/src/sums.py\n@@ -1,2 +1,3 @@ def add\n def add(a, b):\n-    return a\n"
@@ -208,5 +236,6 @@ SUBJECTS = {
     "no gates": Subject(told=NOTHING, workspace=WORKSPACE),
     "fixed run": of_run(FIXED, patches={1: PATCH}, prompts={1: f"Fix this.\n{AWKWARD}"}),
     "given up": of_run(GAVE_UP),
+    "held": of_run(HELD),
 }
 """One of each kind, by what a test's name should say."""

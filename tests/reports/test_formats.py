@@ -1,6 +1,7 @@
 """What CI systems need of each format."""
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,11 +10,21 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status, Validation
 from atlas_retry.reports import REPORTS, Subject
 from atlas_retry.reports.tools import tool_of
-from tests.reports.samples import AWKWARD, GREEN_TEST, LINT, SUBJECTS, WORKSPACE
+from tests.reports.samples import (
+    AWKWARD,
+    GREEN_TEST,
+    LINT,
+    SUBJECTS,
+    TEST,
+    TYPES,
+    WORKSPACE,
+    WRONG,
+)
 
 RED, GREEN = SUBJECTS["red validation"], SUBJECTS["green validation"]
 
@@ -70,11 +81,54 @@ def test_junit_counts_what_it_holds() -> None:
     assert len(root.findall(".//failure")) == 2
 
 
-def test_junit_has_a_case_per_complaint_with_its_place() -> None:
+def test_junit_has_a_case_per_complaint_whose_name_outlives_a_move() -> None:
     root = junit(subject_of(lint(complaint(3), complaint(4))))
     cases = root.findall(".//testcase")
-    assert [case.get("name") for case in cases] == ["a.py:3:2", "a.py:4:2"]
+    assert [case.get("name") for case in cases] == ["a.py", "a.py (2)"]
     assert {case.get("file") for case in cases} == {"a.py"}
+    assert ["a.py:3:2" in (f.text or "") for f in root.iter("failure")] == [True, False]
+
+
+def test_junit_tells_no_time_that_nobody_knows() -> None:
+    times = {case.get("name"): case.get("time") for case in junit(RED).iter("testcase")}
+    assert times["format"] == "0.040"
+    assert times[WRONG.test_id] is None
+
+
+OWN = b"""<testsuites><testsuite name="pytest" tests="3">
+<testcase classname="tests.test_sum" name="test_sum" time="0.25"><failure>E</failure></testcase>
+<testcase classname="tests.test_sum" name="test_more" time="0.5"/>
+<testcase classname="tests.test_sum" name="test_later" time="0"><skipped/></testcase>
+</testsuite></testsuites>"""
+LOGS = "/state/logs/02-test"
+
+
+def merged(own: bytes, *, required: bool = True) -> ET.Element:
+    test = replace(TEST, log_path=LOGS, required=required)
+    return junit(replace(subject_of(GREEN_TEST, test), junit={LOGS: own}))
+
+
+def test_junit_has_every_test_of_a_gate_that_writes_junit_itself() -> None:
+    root = merged(OWN)
+    assert [root.get(name) for name in ("tests", "failures", "skipped")] == ["4", "1", "1"]
+    times = {case.get("name"): case.get("time") for case in root.iter("testcase")}
+    assert times == {"test": "2.400", "test_sum": "0.25", "test_more": "0.5", "test_later": "0"}
+
+
+def test_junit_of_an_optional_gate_is_merged_without_making_the_run_red() -> None:
+    assert [merged(OWN, required=False).get(n) for n in ("failures", "skipped")] == ["0", "2"]
+
+
+def test_a_gate_that_failed_beside_its_passing_tests_fails_in_junit() -> None:
+    green = b'<testsuite><testcase name="test_sum" time="0.25"/></testsuite>'
+    assert [merged(green).get(name) for name in ("tests", "failures")] == ["3", "1"]
+
+
+@pytest.mark.parametrize(
+    "own", [b"", b"<testsuite", b'<!DOCTYPE x [<!ENTITY a "b">]><testsuite><testcase/></testsuite>']
+)
+def test_junit_that_is_none_or_a_bomb_is_left_out(own: bytes) -> None:
+    assert merged(own).get("tests") == "2"
 
 
 def test_junit_calls_a_gate_that_could_not_run_an_error() -> None:
@@ -229,6 +283,47 @@ def test_no_more_annotations_than_a_step_shows(told: int, shown: int) -> None:
     assert len(lines) == shown
     if told > shown:
         assert lines[-1].endswith(f"::and {told - 9} more errors; the report has all of them")
+
+
+def test_every_failing_gate_is_annotated_and_tests_come_first() -> None:
+    first = subject_of(lint(*(complaint(n + 1) for n in range(50))), TEST, TYPES)
+    lines = github_lines(first)
+    assert "tests/test_sum.py%3A%3Atest_sum" in lines[0]
+    assert lines[-1].startswith("::warning ")
+    assert "title=mypy" in lines[-1]
+    assert len(lines) == 11
+
+
+@pytest.mark.parametrize("format_", ["markdown", "html", "github", "junit"])
+def test_a_failing_test_is_named_by_its_id(format_: str) -> None:
+    text = REPORTS[format_](subject_of(TEST)).replace("&#58;", ":").replace("%3A", ":")
+    text = text.replace("&#95;", "_").replace("_", "")
+    id_, message = "tests/testsum.py::testsum", "assert 2"
+    assert id_ in text
+    assert text.index(id_) < text.rindex(message)
+
+
+# what was cut
+
+
+CUT = replace(lint(*(complaint(n + 1) for n in range(40))), beyond=29_000, at_least=True)
+
+
+@pytest.mark.parametrize("format_", sorted(set(REPORTS) - {"json"}))
+def test_every_format_says_at_least_where_something_was_cut(format_: str) -> None:
+    text = REPORTS[format_](subject_of(CUT))
+    assert re.search(r"at least (29000|29010|29031|29040)\b", text)
+    assert "all of them" not in text
+
+
+def test_the_document_counts_what_it_does_not_hold() -> None:
+    (written,) = json.loads(REPORTS["json"](subject_of(CUT)))["lint_results"]
+    assert (written["beyond"], written["at_least"]) == (29_000, True)
+
+
+@pytest.mark.parametrize("format_", REPORTS)
+def test_no_format_says_at_least_where_nothing_was_cut(format_: str) -> None:
+    assert "at least" not in REPORTS[format_](RED)
 
 
 def test_errors_and_warnings_have_their_own_limit() -> None:

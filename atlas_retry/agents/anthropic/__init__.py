@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.agents import models
+from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.anthropic import faults, wire
 from atlas_retry.agents.anthropic.bill import Bill, StoppedError
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
@@ -33,6 +34,7 @@ from atlas_retry.agents.anthropic.writing import source_of, write_all
 from atlas_retry.agents.environment import nested
 from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.notes import project_notes
+from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Emit, Notice
 from atlas_retry.model import (
     Agent,
@@ -82,8 +84,13 @@ class _Caller(Struct, kw_only=True):
             text = f"no price is known for {model}: its cost is not counted"
             self.emit(Notice(level=Level.WARNING, text=text))
         with self._line(allowed, request) as line:
-            reply = self._talked(line, bill, request)
-        bill.used.extend(line.wasted)
+            try:
+                reply = self._talked(line, bill, request)
+            except Interrupted:
+                bill.used.extend(heard.tokens for heard in line.wasted)
+                self.emit(AgentActivity(text=CUT_OFF, cost_usd=bill.cost_usd))
+                raise
+        bill.used.extend(heard.tokens for heard in line.wasted)
         return replace(
             reply,
             model=model,

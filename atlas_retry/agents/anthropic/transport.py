@@ -23,7 +23,7 @@ from atlas_retry.agents.anthropic.hearing import Event, Hearing
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, Question, Turn
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, TransportRetried
-from atlas_retry.model import Level, Tokens
+from atlas_retry.model import Level
 
 if TYPE_CHECKING:
     import anthropic
@@ -92,11 +92,11 @@ class Line(Struct, kw_only=True):
     timeout_s: float | None
     idle_timeout_s: float | None
     retries: int = 0
-    wasted: list[Tokens] = field(default_factory=list)
-    """Of streams that were cut."""
+    wasted: list[Hearing] = field(default_factory=list)
+    """Streams that were cut, or are under way."""
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     _client: "anthropic.AsyncAnthropic | None" = None
-    _started_s: float = field(default_factory=time.monotonic)
+    _started_s: float = 0.0
 
     def __enter__(self) -> Self:
         import anthropic  # noqa: PLC0415 - start-up
@@ -110,6 +110,7 @@ class Line(Struct, kw_only=True):
             # A redirect would carry the key to another server.
             http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
         )
+        self._started_s = time.monotonic()  # the import of the SDK is nobody's attempt
         return self
 
     def __exit__(
@@ -134,10 +135,11 @@ class Line(Struct, kw_only=True):
         while True:
             number += 1
             heard = Hearing()
+            self.wasted.append(heard)
             fault = await self._try(question, heard)
             if fault is None:
+                self.wasted.remove(heard)
                 return heard.turn
-            self.wasted.append(heard.tokens)
             if not fault.is_transient:
                 raise UnansweredError(fault)
             self._tell(number, fault)
@@ -173,11 +175,21 @@ class Line(Struct, kw_only=True):
         client = cast("anthropic.AsyncAnthropic", self._client)
         stream = await client.messages.create(**_parameters(question), stream=True)
         async with stream:
-            async for event in stream:
-                heard.feed(msgspec.convert(event.to_dict(), Event))
+            try:
+                while event := await self._next(stream):
+                    heard.feed(msgspec.convert(event.to_dict(), Event))
+            except TimeoutError:
+                return faults.broken_connection(f"silence for {self.idle_timeout_s:g} s")
         if heard.is_whole:
             return None
         return faults.broken_connection("the answer was cut in the middle")
+
+    async def _next(
+        self, stream: "anthropic.AsyncStream[anthropic.types.RawMessageStreamEvent]"
+    ) -> "anthropic.types.RawMessageStreamEvent | None":
+        """None at the end. Pings, which the SDK drops, are no sign of life: TimeoutError."""
+        async with asyncio.timeout(self.idle_timeout_s):
+            return await anext(stream, None)
 
     async def _caught(self, listen: Callable[[], Awaitable[Fault | None]]) -> Fault | None:
         """What the SDK raises, as a fault."""
@@ -191,7 +203,10 @@ class Line(Struct, kw_only=True):
         except (anthropic.APIError, httpx2.HTTPError, httpx2.StreamError) as error:
             cause = error.__cause__ or error
             return faults.broken_connection(f"{cause or type(cause).__name__}")
-        except (ValueError, TypeError, AttributeError, msgspec.ValidationError) as error:
+        except (
+            *(ValueError, TypeError, AttributeError, RecursionError),
+            msgspec.ValidationError,
+        ) as error:
             # What the SDK trips over when the stream holds no message.
             return faults.broken_connection(f"the answer is no message: {error}")
 

@@ -9,12 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import process
+from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.claude_code import binary, invocation
 from atlas_retry.agents.claude_code.reply import SESSION_GONE, login_refused, reply_of
 from atlas_retry.agents.claude_code.stream import Transcript
 from atlas_retry.agents.environment import nested
 from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.notes import project_notes
+from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, Session
 from atlas_retry.settings import AgentSettings
@@ -85,6 +87,9 @@ class _Caller(Struct, frozen=True, kw_only=True):
             )
         except _LoginRefusedError:
             return login_refused(request, said)
+        except Interrupted:
+            self.emit(said.activity(CUT_OFF))
+            raise
         for event in said.finish():
             self.emit(event)
         return reply_of(request, said, done)

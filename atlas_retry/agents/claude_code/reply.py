@@ -5,7 +5,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code import wire
 from atlas_retry.agents.claude_code.binary import LOG_IN
@@ -113,16 +112,15 @@ def _tokens(said: Transcript) -> Tokens:
 def _cost_usd(request: AgentRequest, said: Transcript) -> float | None:
     """What the CLI charges to its session, less what the session had cost; else the list price.
 
-    `total_cost_usd` is cumulative over a session. A run that was cut off tells no cost: what its
-    requests used is priced from our own table, so that a budget holds for it as well.
+    `total_cost_usd` is cumulative over a session. A run that was cut off tells no cost, and one
+    below 0 is none: what its requests used is priced from our own table, so that a budget holds for
+    it as well.
     """
-    if said.result and said.result.total_cost_usd is not None:
-        before = request.session_cost_usd if request.session is Session.RESUME else 0.0
-        return max(0.0, said.result.total_cost_usd - before)
-    if not said.model:
-        return None
-    costs = [models.cost_usd(said.model, tokens_of(usage)) for usage in said.usage.values()]
-    return sum(cost for cost in costs if cost is not None) if None not in costs else None
+    total_usd = said.result.total_cost_usd if said.result else None
+    if total_usd is None or total_usd < 0:
+        return said.cost_usd
+    before = request.session_cost_usd if request.session is Session.RESUME else 0.0
+    return max(0.0, total_usd - before)
 
 
 def _fault(said: Transcript, done: Completed) -> Fault | None:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from atlas_retry.agents import models
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.claude_code import wire
 from atlas_retry.events import AgentActivity, Event, TransportRetried
@@ -118,6 +119,20 @@ class Transcript(Struct):
         told = (self._calls.get(call_id, call_id) for call_id in self._denied)
         return tuple(dict.fromkeys(told))
 
+    @property
+    def cost_usd(self) -> float | None:
+        """List price of what its requests have used so far; None where it is not known."""
+        if not self.model:
+            return None
+        costs = [models.cost_usd(self.model, tokens_of(usage)) for usage in self.usage.values()]
+        return sum(cost for cost in costs if cost is not None) if None not in costs else None
+
+    def activity(self, text: str) -> AgentActivity:
+        """What it does, with the conversation and what that has cost so far."""
+        return AgentActivity(
+            text=one_line(text), session_id=self.session_id, cost_usd=self.cost_usd
+        )
+
     def feed(self, chunk: bytes) -> tuple[Event, ...]:
         """Read more output; what a person should see of it at once."""
         return tuple(event for line in self._lines.feed(chunk) for event in self._read(line))
@@ -162,7 +177,7 @@ class Transcript(Struct):
         self.ran_more |= block.name not in EDITING_TOOLS | READING_TOOLS
         if block.name in EDITING_TOOLS and target and target not in self.touched:
             self.touched.append(target)
-        yield AgentActivity(text=one_line(f"{block.name} {target}"), session_id=self.session_id)
+        yield self.activity(f"{block.name} {target}")
 
     def _relative(self, target: str) -> str:
         """A path as seen from the root; a path outside it, and what is no path, as it is."""
@@ -179,17 +194,15 @@ class Transcript(Struct):
         told = decode(line, wire.Fallback)
         if told and told.fallback_model:
             self.model = told.fallback_model
-            text = f"{told.original_model} cannot be had now: {told.fallback_model} goes on"
-            yield AgentActivity(text=one_line(text), session_id=self.session_id)
+            yield self.activity(
+                f"{told.original_model} cannot be had now: {told.fallback_model} goes on"
+            )
 
     def read_denied(self, line: bytes) -> Iterator[Event]:
         denied = decode(line, wire.Denied)
         if denied:
             self._denied[denied.tool_use_id] = None
-            yield AgentActivity(
-                text=f"denied: {self._calls.get(denied.tool_use_id, denied.tool_name)}",
-                session_id=self.session_id,
-            )
+            yield self.activity(f"denied: {self._calls.get(denied.tool_use_id, denied.tool_name)}")
 
     def read_partial(self, line: bytes) -> Iterator[Event]:
         partial = decode(line, wire.Partial)

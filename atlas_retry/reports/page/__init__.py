@@ -7,6 +7,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from atlas_retry import __version__
+from atlas_retry.counting import course_of
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports.page.attempts import attempts
 from atlas_retry.reports.page.elements import Node, html, tag
@@ -97,6 +98,14 @@ def _verdict(subject: Subject, sign: str) -> Node:
 def _outcome(run: Outcome) -> Iterable[Node]:
     if run.final_error:
         yield tag("p", run.final_error)
+    if problems := course_of(run):
+        yield tag("p", f"Problems: {problems}")
+    if run.better is not None:
+        pick = tag("code", f"atlas pick {run.run_id} {run.better}")
+        yield tag("p", f"Attempt {run.better} came closest, and is not in the workspace: ", pick)
+    for lost in run.lost:
+        named = f"Gone, and it was not committed: {lost.path}: {', '.join(lost.names)}. "
+        yield tag("p", named, "Bring it back: ", tag("code", lost.command))
     if run.remedy:
         yield tag("p", "Next: ", tag("code", run.remedy))
     if run.learning_record_id:

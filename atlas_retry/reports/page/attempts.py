@@ -1,11 +1,12 @@
 """Attempts as HTML: what was asked, changed, refused, fixed and introduced."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens, Validation, Violation
+from atlas_retry.findings import Finding, of_attempt
+from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens, Validation
 from atlas_retry.reports.page.diff import diff
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
-from atlas_retry.reports.page.gates import complaint_list, gates
+from atlas_retry.reports.page.gates import MAX_COMPLAINTS, complaint_list, gates
 from atlas_retry.reports.phrases import counted, fraction
 from atlas_retry.reports.subject import Subject
 from atlas_retry.units import seconds, usd
@@ -20,6 +21,7 @@ def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
     for attempt in run.attempts:
         yield _attempt(
             attempt,
+            run,
             known,
             patch=subject.patches.get(attempt.number, ""),
             prompt=subject.prompts.get(attempt.number, ""),
@@ -37,7 +39,9 @@ def _known(validations: Iterable[Validation | None]) -> dict[str, Diagnostic]:
     }
 
 
-def _attempt(attempt: Attempt, known: Mapping[str, Diagnostic], *, patch: str, prompt: str) -> Node:
+def _attempt(
+    attempt: Attempt, run: Outcome, known: Mapping[str, Diagnostic], *, patch: str, prompt: str
+) -> Node:
     label = f"attempt-{attempt.number}"
     return tag(
         "section",
@@ -46,7 +50,8 @@ def _attempt(attempt: Attempt, known: Mapping[str, Diagnostic], *, patch: str, p
         else tag("h2", f"Attempt {attempt.number}"),
         tag("p", *_facts(attempt), class_="facts"),
         *_words(attempt),
-        _violations(attempt),
+        _worse(attempt),
+        _answers(of_attempt(run, attempt)),
         tag("div", *(_diagnostics(attempt, known, kind) for kind in KINDS), class_="three"),
         *_changes(attempt, patch),
         tag("h3", "Gates afterwards") if attempt.validation else None,
@@ -85,32 +90,42 @@ def _words(attempt: Attempt) -> Iterable[Node]:
         yield tag("blockquote", attempt.summary.strip())
 
 
-def _violations(attempt: Attempt) -> Node | None:
-    if not attempt.violations:
+def _worse(attempt: Attempt) -> Node | None:
+    if not attempt.worse:
         return None
-    fate = "All of the attempt was put back." if attempt.rolled_back else "These were put back."
-    return tag(
-        "div",
-        tag("p", tag("strong", "Refused by the guard. "), fate),
-        tag("ul", *map(_violation, attempt.violations), class_="complaints"),
-        class_="bad box",
-    )
+    said = "This left things worse than before: nothing was built on it."
+    return tag("p", said, class_="warn box")
 
 
-def _violation(violation: Violation) -> Node:
-    where = f"{violation.path}:{violation.line}" if violation.line else violation.path
-    rule = tag("code", violation.rule, class_="rule")
-    return tag("li", tag("code", where), " ", rule, " ", violation.detail)
+def _answers(found: Sequence[Finding]) -> Node | None:
+    if not found:
+        return None
+    items = [
+        tag(
+            "li",
+            tag("code", f.where),
+            " ",
+            tag("code", f.seen.rule, class_="rule"),
+            f" {f.sentence}",
+        )
+        for f in found
+    ]
+    heading = tag("p", tag("strong", "What the guard answered"))
+    return tag("div", heading, tag("ul", *items, class_="complaints"), class_="warn box")
 
 
 def _diagnostics(attempt: Attempt, known: Mapping[str, Diagnostic], kind: tuple[str, str]) -> Node:
     word, weight = kind
     prints: tuple[str, ...] = getattr(attempt, word)
-    told = [known.get(print_) or Diagnostic(tool="", message=print_) for print_ in prints]
-    title = tag("span", tag("b", str(len(told)), class_=weight if told else "dim"), f" {word}")
+    each = dict.fromkeys(prints)
+    told = [known.get(print_) or Diagnostic(tool="", message=print_) for print_ in each]
+    title = tag("span", tag("b", str(len(prints)), class_=weight if told else "dim"), f" {word}")
     if not told:
         return tag("p", title, class_="none")
-    return foldable(title, complaint_list(told), unfolded=word == "introduced")
+    left_out = len(told) - MAX_COMPLAINTS
+    more = f"{left_out} more" if left_out > 0 else ""
+    items = complaint_list(told[:MAX_COMPLAINTS], more)
+    return foldable(title, items, unfolded=word == "introduced")
 
 
 def _changes(attempt: Attempt, patch: str) -> Iterable[Node | None]:

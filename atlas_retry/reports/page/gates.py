@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from atlas_retry.model import Diagnostic, GateResult, Status, Validation
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
-from atlas_retry.reports.phrases import complaints, counted, place, plain
+from atlas_retry.reports.phrases import counted, listed, more, place, plain, position
 from atlas_retry.units import seconds
 
 SIGNS = {
@@ -60,7 +60,7 @@ def bar(value: int, longest: int) -> Node:
 def _told(result: GateResult) -> Iterable[Node | None]:
     yield tag("p", tag("code", f"$ {result.command}"))
     yield tag("p", result.error) if result.error else None
-    yield complaint_list(complaints(result)) if result.diagnostics else None
+    yield _complaints(result) if result.diagnostics else None
     if result.changed:
         yield tag(
             "p", f"Changed {counted(len(result.changed), 'file')}: ", ", ".join(result.changed)
@@ -79,12 +79,16 @@ def _output(label: str, text: str) -> Node:
     return foldable(label, scrollable(label, tag("pre", shown)), class_="output")
 
 
-def complaint_list(told: Iterable[Diagnostic]) -> Node:
-    """Place, rule and message of each; a long list ends in a count."""
-    every = tuple(told)
-    items = [_complaint(complaint) for complaint in every[:MAX_COMPLAINTS]]
-    if len(every) > MAX_COMPLAINTS:
-        items.append(tag("li", f"and {len(every) - MAX_COMPLAINTS} more", class_="dim"))
+def _complaints(result: GateResult) -> Node:
+    shown = listed(result)[:MAX_COMPLAINTS]
+    return complaint_list(shown, more(result, shown))
+
+
+def complaint_list(told: Iterable[Diagnostic], left_out: str = "") -> Node:
+    """Place, rule and message of each, and how many there are more."""
+    items = [_complaint(complaint) for complaint in told]
+    if left_out:
+        items.append(tag("li", f"and {left_out}", class_="dim"))
     return tag("ul", *items, class_="complaints")
 
 
@@ -97,4 +101,7 @@ def _complaint(complaint: Diagnostic) -> Node:
         tag("code", complaint.rule_id, class_="rule") if complaint.rule_id else None,
         " ",
         tag("span", complaint.message.strip(), class_="message"),
+        tag("span", f" ({position(complaint)})", class_="dim")
+        if complaint.test_id and complaint.path
+        else None,
     )

@@ -1,0 +1,97 @@
+"""The question at the end of a run that is green only with what was held: accept it or not."""
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from atlas_retry import held, state, workspace
+from atlas_retry.cli import history, output
+from atlas_retry.findings import pick_command
+from atlas_retry.model import Attempt, Outcome
+from atlas_retry.process.terminal import hand_over
+from atlas_retry.wording import Line, printable
+
+QUESTION = "[a] accept  [d] drop  [o] open in your editor"
+MAX_LINES = 80
+STYLES = {"+": "good", "-": "bad", "@": "code"}
+
+
+def accepted(outcome: Outcome) -> bool:
+    """Whether a person accepted all that was held, and the gates were green with all of it.
+
+    Nobody is asked elsewhere than at a terminal, nor where the run names another way on.
+    """
+    asked = (a for a in outcome.attempts if pick_command(outcome, a) == outcome.remedy)
+    attempt = next(asked, None)
+    is_there = sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI")
+    if attempt is None or not is_there:
+        return False
+    patch = _patch(outcome, attempt)
+    with output.screen(os.environ, to_stderr=True) as shown:
+        shown.write(_shown(patch, outcome, attempt))
+    while (answer := _answer()) == "o":
+        _open(patch, outcome, attempt)
+    if answer != "a":
+        _say(f"dropped; to accept it later: {outcome.remedy}")
+        return False
+    is_whole = history.pick(outcome.run_id, str(attempt.number), held=True) == 0
+    is_green = all(one.needed for one in attempt.held) and not held.for_review(outcome.attempts)
+    if is_whole and is_green:
+        _say("accepted: the gates were green with it")
+        return True
+    root = shlex.quote(outcome.workspace.root)
+    _say(f"the gates have not passed with it as it is now: atlas validate {root}")
+    return False
+
+
+def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
+    """What accepting would do to the files that were held."""
+    ws = workspace.open_workspace(
+        Path(outcome.workspace.root), state.home(os.environ), environ=os.environ
+    )
+    before, after = attempt.result or "", attempt.snapshot or ""
+    return workspace.patch(ws, before, after, sorted(held.held_paths(attempt)))
+
+
+def _shown(patch: bytes, outcome: Outcome, attempt: Attempt) -> Iterator[Line]:
+    lines = patch.decode(errors="replace").splitlines()
+    yield "", ""
+    for line in lines[:MAX_LINES]:
+        yield line, STYLES.get(line[:1], "")
+    if (left := len(lines) - MAX_LINES) > 0:
+        yield f"... {left} more lines: atlas diff {outcome.run_id} {attempt.number}", "dim"
+
+
+def _answer() -> str:
+    """The first letter of an answer that there is; Enter, Ctrl-C and the end of input drop."""
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        while True:
+            answer = str(typer.prompt(QUESTION, default="d", err=True)).strip().lower()[:1]
+            if answer in {"a", "d", "o"}:
+                return answer
+    except typer.Abort:
+        _say("")
+        return "d"
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+
+
+def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
+    """Show the difference in an editor; what is edited there changes nothing."""
+    file = state.home(os.environ) / "runs" / outcome.run_id / f"held-{attempt.number}.diff"
+    file.write_bytes(patch)
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    if not editor:
+        _say(f"neither VISUAL nor EDITOR is set; the difference is in {file}")
+    elif why := hand_over((*editor, str(file)), Path(outcome.workspace.root), os.environ):
+        _say(f"{printable(why)}; the difference is in {file}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

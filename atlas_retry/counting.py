@@ -1,0 +1,178 @@
+"""Counts the problems of validations, and tells which are the same before and after. Pure."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from atlas_retry.model import (
+    CANNOT_EXECUTE,
+    NOT_FOUND,
+    Diagnostic,
+    GateResult,
+    Kind,
+    Level,
+    Outcome,
+    Status,
+    Validation,
+)
+
+Key = tuple[str, ...]
+Compared = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""Fingerprints fixed, remaining and introduced, each as often as the problem is there."""
+
+_CUT_SHORT = frozenset({Status.TIMED_OUT, Status.BROKEN, Status.VACUOUS})
+_UNREADABLE = re.compile(
+    r"^(?:E999|invalid-syntax|syntax|syntax-error|SyntaxError|IndentationError|TabError|TS1\d{3})$"
+)
+"""Rules by which linters, type checkers and interpreters name a file that they cannot read."""
+_UNPARSED = re.compile(
+    r"^(?:\w+: )?(?:ParseError|Parsing (?:error|failed)|syntax error|(?:Failed to|Cannot) parse)\b",
+    re.IGNORECASE,
+)
+_FILE = re.compile(r"\.(?:py|[cm]?[jt]sx?|vue|svelte|rb|php|exs?|lua|dart)$")
+_NOT_LOADED = "unittest.loader._FailedTest"
+_BAR = "fail-under"
+"""The rule of a bar for coverage: the tests have run."""
+
+
+def compared(before: Validation, after: Validation) -> Compared:
+    """What became of the problems of the gates that block.
+
+    The same tool, rule, file, symbol or test is the same problem, however its line or its values
+    read. What a gate that ended too early does not repeat is not taken for fixed.
+    """
+    old, new = _problems(before), _problems(after)
+    fixed: list[str] = []
+    remaining: list[str] = []
+    introduced: list[str] = []
+    for key in (*old, *(key for key in new if key not in old)):
+        was, now = Counter(old.get(key, ())), Counter(new.get(key, ()))
+        gone, come = [*(was - now).elements()], [*(now - was).elements()]
+        moved = min(len(gone), len(come))
+        fixed += gone[moved:]
+        remaining += [*(was & now).elements(), *come[:moved]]
+        introduced += come[moved:]
+    unknown = Counter(fixed) & Counter(_unseen(before, after))
+    fixed = [*(Counter(fixed) - unknown).elements()]
+    remaining += unknown.elements()
+    return tuple(sorted(fixed)), tuple(sorted(remaining)), tuple(sorted(introduced))
+
+
+def _problems(validation: Validation) -> Mapping[Key, Sequence[str]]:
+    """Fingerprints by what makes a problem the same; a silent failure counts as one."""
+    found: dict[Key, list[str]] = defaultdict(list)
+    for result in validation.failures:
+        for key, fingerprint in _problems_of(result):
+            found[key].append(fingerprint)
+    return found
+
+
+def _problems_of(result: GateResult) -> Iterator[tuple[Key, str]]:
+    told = [d for d in result.diagnostics if d.fingerprint]
+    for diagnostic in told:
+        yield from [(_key(diagnostic), diagnostic.fingerprint)] * diagnostic.count
+    if not told:
+        yield (result.name, result.status), f"{result.name}:{result.status}"
+
+
+def _key(d: Diagnostic) -> Key:
+    """A failing test is the same one, whatever it fails with and wherever."""
+    if d.test_id:
+        return d.tool, d.test_id
+    place = (d.path or "", d.symbol or "")
+    # what has no place is known by its words alone
+    return (d.tool, d.rule_id or "", *(place if d.path else (d.fingerprint,)))
+
+
+def _unseen(before: Validation, after: Validation) -> Iterator[str]:
+    """What gates had counted that ended too early to count it again."""
+    blind = {result.name for result in after.failures if is_cut_short(result)}
+    for result in before.failures:
+        if result.name in blind and not is_cut_short(result):
+            yield from (fingerprint for _, fingerprint in _problems_of(result))
+
+
+def total(validation: Validation) -> int:
+    """How many problems the gates that block have; one that failed in silence has one."""
+    return sum(max(result.problems, 1) for result in validation.failures)
+
+
+def cut_short(validation: Validation) -> int:
+    """How many of the gates that block ended before they could count."""
+    return sum(map(is_cut_short, validation.failures))
+
+
+def is_cut_short(result: GateResult) -> bool:
+    """Whether a gate that failed ended before it could count its problems.
+
+    It timed out or said nothing, or something could not be collected, parsed or compiled.
+    """
+    if result.status in _CUT_SHORT or result.exit_code in (CANNOT_EXECUTE, NOT_FOUND):
+        return True
+    errors = [d for d in result.diagnostics if d.level is Level.ERROR]
+    return not result.problems or any(_stops(d, result.kind) for d in errors)
+
+
+def _stops(d: Diagnostic, kind: Kind) -> bool:
+    if d.test_id:
+        return _is_whole_file(d, d.test_id)
+    if kind is Kind.TEST and d.rule_id != _BAR:
+        return True
+    return bool(_UNREADABLE.match(d.rule_id or "") or _UNPARSED.match(d.message))
+
+
+def _is_whole_file(d: Diagnostic, test_id: str) -> bool:
+    """Runners name a file of tests that they could not load as if it were a test."""
+    if _FILE.search(test_id) or _NOT_LOADED in d.text:
+        return True
+    files = (d.path or "", *(frame.path for frame in d.frames))
+    modules = (file.removesuffix(".py").replace("/", ".") for file in files if file)
+    return any(f".{module}".endswith(f".{test_id}") for module in modules)
+
+
+def course_of(outcome: Outcome) -> str:
+    """`279 -> 217 -> 109`: the problems before the first attempt and after each; empty without."""
+    after = [attempt.validation for attempt in outcome.attempts if attempt.validation]
+    return course((outcome.baseline, *after)) if after else ""
+
+
+def course(seen: Sequence[Validation]) -> str:
+    """How many problems there were, one figure a validation."""
+    hidden = {n for n, one in enumerate(seen) if not one.success and cut_short(one)}
+    if len(hidden) == len(seen):
+        hidden = set()  # no runner that can count: what it says is all there is to compare
+    told = ("not counted" if n in hidden else _figure(one) for n, one in enumerate(seen))
+    return " -> ".join(told)
+
+
+def _figure(validation: Validation) -> str:
+    least = any(result.at_least for result in validation.failures)
+    return f"{'at least ' if least else ''}{total(validation)}"
+
+
+def first_problem(validation: Validation) -> str:
+    """`3 problems, the first: calc.py:2: F401 ...`, in one line; empty where no gate blocks."""
+    if not validation.failures:
+        return ""
+    several = "s, the first" if total(validation) > 1 else ""
+    return f"{_figure(validation)} problem{several}: {_first(validation.failures[0])}"
+
+
+MAX_FIRST_CHARS = 200
+
+
+def _first(result: GateResult) -> str:
+    """The first failing test of a gate, else its first complaint, else what it said at last."""
+    told = sorted(result.diagnostics, key=lambda d: (d.test_id is None, d.level is not Level.ERROR))
+    if told:
+        d = told[0]
+        line = f":{d.region.start_line}" if d.region else ""
+        place = d.test_id or (f"{d.path}{line}" if d.path else d.tool)
+        said = d.message.strip().partition("\n")[0]
+        rule = f"{d.rule_id} " if d.rule_id and not said.startswith(d.rule_id) else ""
+        text = f"{place}: {rule}{said}"
+    else:
+        last = (result.stderr.strip() or result.stdout.strip()).rpartition("\n")[2]
+        text = ": ".join(filter(None, (result.name, result.error or result.status.value, last)))
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_FIRST_CHARS else f"{text[: MAX_FIRST_CHARS - 4]} ..."

@@ -1,0 +1,185 @@
+"""What has to be installed before a command can pass. When in doubt it is the code's fault."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from atlas_retry.diagnostics.values import Declared, Log, ToolOutput
+from atlas_retry.model import Diagnostic
+
+_NOT_FOUND = re.compile(
+    r"^(?:(?:/usr)?/bin/)?(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,9}: )?(?P<program>\S{1,200}): "
+    r"(?:command )?not found$"
+    r"|^g?make(?:\[\d{1,3}\])?: (?P<made>\S{1,200}): No such file or directory$"
+)
+"""How a shell, and make where it needs none, name the program that is missing."""
+
+_STATUS_127 = re.compile(
+    r"^g?make(?:\[\d{1,3}\])?: \*\*\* \[.{1,300}\] Error 127$"
+    r"|^npm (?:ERR!|error) code 127$"
+    r"|^\S{1,100}: exit 127 \("  # tox
+    r"|^(?:error |\s?ELIFECYCLE\s{1,3})Command failed with exit code 127\.?$"  # yarn, pnpm
+    r"|^error: [Rr]ecipe `.{1,100}` failed (?:on line \d{1,9} )?with exit code 127$"  # just
+    r'|^task: Failed to run task ".{1,100}": exit status 127$'
+)
+"""A tool that runs commands tells that one of them was not found (POSIX, XCU 2.8.2)."""
+
+_PROGRAM = re.compile(
+    r"^\S{1,100}: Exception running subprocess \[Errno 2\] No such file or directory: "
+    r"'(?P<tox>.{1,200})'$"
+    r"|^error: Failed to spawn: `?(?P<uv>[^`\s]{1,200})`?$"
+    r"|^nox > Program (?P<nox>\S{1,200}) not found\.$"
+    r"|^bundler: command not found: (?P<bundler>\S{1,200})$"
+    r"|^Command not found: (?P<poetry>\S{1,200})$"
+    r"|^Executable `(?P<pre_commit>[^`]{1,200})` not found$"
+    r"|^(?:error |\s?ERR_PNPM_\w+\s{1,3})Command \"(?P<yarn>[^\"]{1,200})\" not found\.?$"
+    r'|^npm (?:ERR!|error) npx canceled due to missing packages .*?\["(?P<npx>[^"]{1,200})"'
+    r"|^npm (?:ERR!|error) 404\s+(?:The requested resource )?'(?P<registry>[^']{1,200})' "
+    r"(?:could not be found|is not in this registry)"
+)
+"""A tool that runs programs says itself which one it did not find."""
+
+_INTERPRETER = re.compile(
+    r"^(?P<python>(?:\S{0,300}/)?(?:python|pypy)[\d.]{0,8}): No module named '?(?P<name>\w+)'?$"
+)
+_STUBS = re.compile(r'^Library stubs not installed for "(?P<name>[^"]+)"')
+_STUBS_HINT = re.compile(r'note: Hint: "(?P<line>[^"]* pip install [^"]+)"')
+
+_PYTHON = re.compile(
+    r"(?:^|: )No module named '(\w+)'"
+    r"|library stub for module named \"(\w+)[\".]"
+    r"|^Unable to import '(\w+)[.']"
+    r'|^Import "(\w+)(?:\.\w+)*" could not be resolved'
+    r"|^Cannot resolve imported module `(\w+)"
+)
+_NPM = re.compile(
+    r"(?:Cannot find (?:module|package)|Failed to resolve import|Can't resolve|Could not resolve"
+    r"|declaration file for module|[Uu]nable to resolve path to module"
+    r"|couldn't find the (?:plugin|config)) "
+    r"['\"](@[\w.-]+/[\w.-]+|[\w-][\w.-]*)"
+)
+_GEM = re.compile(
+    r"cannot load such file -- ([\w-]+)|^Could not find (?:gem '|)([\w.-]+?)(?:-[\d.]+| |')"
+)
+
+DISTRIBUTIONS = {
+    "attr": "attrs", "bs4": "beautifulsoup4", "crypto": "pycryptodome", "cv2": "opencv-python",
+    "dateutil": "python-dateutil", "dns": "dnspython", "docx": "python-docx",
+    "dotenv": "python-dotenv", "git": "gitpython", "jwt": "pyjwt", "magic": "python-magic",
+    "openssl": "pyopenssl", "pil": "pillow", "psycopg2": "psycopg2-binary",
+    "rest-framework": "djangorestframework", "serial": "pyserial", "skimage": "scikit-image",
+    "sklearn": "scikit-learn", "yaml": "pyyaml", "zmq": "pyzmq",
+}  # fmt: skip
+"""Distributions on PyPI that do not have the name of the module that they bring, both in lower
+case with hyphens."""
+
+
+class _Ecosystem(NamedTuple):
+    pattern: re.Pattern[str]
+    names: Callable[[str], tuple[str, ...]]
+    """What a module may be called where it is declared."""
+    declared: Callable[[Declared], frozenset[str]]
+    install: Callable[[Declared], str]
+
+
+def _distributions(module: str) -> tuple[str, ...]:
+    name = re.sub(r"[-_.]+", "-", module).lower()
+    return (name, DISTRIBUTIONS.get(name, name))
+
+
+def _packages(module: str) -> tuple[str, ...]:
+    types = f"@types/{module.removeprefix('@').replace('/', '__')}"
+    return (module, types)
+
+
+_ECOSYSTEMS = (
+    _Ecosystem(_PYTHON, _distributions, lambda d: d.python, lambda d: d.install_python),
+    _Ecosystem(_NPM, _packages, lambda d: d.npm, lambda d: d.install_npm),
+    _Ecosystem(_GEM, lambda gem: (gem,), lambda d: d.gems, lambda _: "bundle install"),
+)
+
+
+def lack(
+    output: ToolOutput, log: Log, errors: Sequence[Diagnostic], tools: frozenset[str]
+) -> str | None:
+    """What is not installed and how to get it, in one sentence; None when nothing need be.
+
+    `tools`: programs that are known not to be modules of any project.
+    """
+    return (
+        _stubs(log, errors)
+        or _undelivered(output, log, errors)
+        or (None if any(error.test_id for error in errors) else _program(output, log, tools))
+    )
+
+
+def missing_program(text: str) -> str | None:
+    """The line in which a shell says what it did not find; None when it says nothing."""
+    return next((line for line in text.splitlines() if _NOT_FOUND.match(line)), None)
+
+
+def _stubs(log: Log, errors: Sequence[Diagnostic]) -> str | None:
+    names = dict.fromkeys(m["name"] for e in errors if (m := _STUBS.match(e.message)))
+    if not names:
+        return None
+    hints = dict.fromkeys(m["line"] for line in log.lines if (m := _STUBS_HINT.search(line)))
+    said = f"the type stubs of {', '.join(names)} are not installed"
+    return f"{said}: {' && '.join(hints)}" if hints else said
+
+
+def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> str | None:
+    """A package that the project's own files ask for, and that is not there."""
+    texts = [error.message for error in errors] or log.lines
+    for ecosystem in _ECOSYSTEMS:
+        found = dict.fromkeys(_named(ecosystem.pattern, texts))
+        if not found:
+            continue
+        declared = ecosystem.declared(output.declared())
+        foreign = [name for name in found if name not in output.project_names]
+        asked = dict.fromkeys(n for name in foreign for n in ecosystem.names(name) if n in declared)
+        if asked:
+            how = ecosystem.install(output.declared()) or f"python -m pip install {' '.join(asked)}"
+            are = "is" if len(asked) == 1 else "are"
+            return f"{', '.join(asked)} {are} declared by the project, but not installed: {how}"
+    return None
+
+
+def _named(pattern: re.Pattern[str], texts: Sequence[str]) -> Iterator[str]:
+    for text in texts:
+        for match in pattern.finditer(text):
+            yield next(group for group in match.groups() if group)
+
+
+def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> str | None:
+    said: str | None = None
+    for line in log.lines:
+        if match := _PROGRAM.match(line):
+            return _get(match[match.lastgroup or 0], output.declared())
+        if match := _INTERPRETER.match(line):
+            name = match["name"]
+            if name not in output.project_names and _is_program(name, output, tools):
+                return f"{name} is not installed: {match['python']} -m pip install {name}"
+        said = line.strip() if _NOT_FOUND.match(line) else said
+        if _STATUS_127.match(line):
+            return f"a command was not found ({said or line.strip()}): install it"
+    return None
+
+
+def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
+    """Whether `python -m name` is meant to be a tool: the gate's own, a known or a declared one."""
+    asked = f" -m {name} " in f"{output.command} "
+    return (
+        asked or name in tools or bool(output.declared().python.intersection(_distributions(name)))
+    )
+
+
+def _get(program: str, declared: Declared) -> str:
+    name = program.partition("@")[0] or program
+    how = ""
+    if name in declared.npm:
+        how = f" ({declared.install_npm})"
+    elif declared.python.intersection(_distributions(name)):
+        how = f" ({declared.install_python or f'python -m pip install {name}'})"
+    elif name in declared.gems:
+        how = " (bundle install)"
+    return f"the command {program} was not found: install it{how}"

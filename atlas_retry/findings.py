@@ -1,0 +1,167 @@
+"""What the guard answered to each change, what became of it and what to type. Pure; judges not."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from hashlib import sha256
+
+from msgspec import Struct
+
+from atlas_retry.model import Attempt, Diagnostic, Held, Level, Outcome, Region, Verdict, Violation
+
+
+class Answer(StrEnum):
+    """As people read it."""
+
+    REFUSED = "refused"
+    HELD = "held"
+    REVIEW = "review"
+    """Held, and left in place."""
+    NOTED = "noted"
+
+
+LEVELS = {
+    Answer.REFUSED: Level.ERROR,
+    Answer.HELD: Level.WARNING,
+    Answer.REVIEW: Level.WARNING,
+    Answer.NOTED: Level.NOTE,
+}
+TOOL = "atlas guard"
+ACCEPT = " --held"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One answer to one change."""
+
+    answer: Answer
+    seen: Violation | Held
+    fate: str
+    """The answer with what became of the change: `held and restored, and the gates pass ...`."""
+    level: Level
+    command: str | None = None
+    """What to type: to accept what is held, else to look at it. None where no run made it."""
+
+    @property
+    def where(self) -> str:
+        return f"{self.seen.path}:{self.seen.line}" if self.seen.line else self.seen.path
+
+    @property
+    def sentence(self) -> str:
+        """All of it but rule and place: what became of it, why, and what to type."""
+        told = f"{self.fate}: {self.seen.detail}" if self.seen.detail else self.fate
+        if self.command is None:
+            return told
+        verb = "accept" if self.is_accepting else "look at"
+        return f"{told.rstrip('.')}. To {verb} it: {self.command}"
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether what there is to type accepts it."""
+        return self.command is not None and self.command.endswith(ACCEPT)
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """For formats that know only those; the fingerprint outlives runs and moved lines."""
+        line, identity = self.seen.line, (self.answer, self.seen.rule, self.seen.path)
+        return Diagnostic(
+            tool=TOOL,
+            rule_id=self.seen.rule,
+            level=self.level,
+            message=self.sentence,
+            path=self.seen.path,
+            region=Region(start_line=line) if line else None,
+            fingerprint=sha256("\0".join(identity).encode(errors="replace")).hexdigest()[:16],
+        )
+
+
+def of_change(
+    refused: Iterable[Violation], held: Iterable[Held], noted: Iterable[Violation]
+) -> tuple[Finding, ...]:
+    """Of a change that no run has made: nothing was restored."""
+    return tuple(
+        Finding(answer=answer, seen=one, fate=_of_change(answer, one), level=LEVELS[answer])
+        for answer, one in _answers(refused, held, noted)
+    )
+
+
+def of_attempt(run: Outcome, attempt: Attempt) -> tuple[Finding, ...]:
+    """Of one attempt."""
+    return tuple(
+        Finding(
+            answer=answer,
+            seen=one,
+            fate=_fate(answer, one, attempt),
+            level=_level(answer, one, run),
+            command=_command(one, run, attempt),
+        )
+        for answer, one in _answers(attempt.violations, attempt.held, attempt.noted)
+    )
+
+
+def of_run(run: Outcome) -> tuple[Finding, ...]:
+    """Of all attempts; of what several of them were answered alike, the last."""
+    latest = {
+        (finding.answer, finding.seen.rule, finding.where): finding
+        for attempt in run.attempts
+        for finding in of_attempt(run, attempt)
+    }
+    return tuple(sorted(latest.values(), key=lambda finding: [*Answer].index(finding.answer)))
+
+
+def _answers(
+    refused: Iterable[Violation], held: Iterable[Held], noted: Iterable[Violation]
+) -> Iterator[tuple[Answer, Violation | Held]]:
+    yield from ((Answer.REFUSED, one) for one in refused)
+    yield from ((Answer.REVIEW if one.in_place else Answer.HELD, one) for one in held)
+    yield from ((Answer.NOTED, one) for one in noted)
+
+
+def _level(answer: Answer, one: Violation | Held, run: Outcome) -> Level:
+    """What was refused on the way to a green failed nothing."""
+    if answer is Answer.REFUSED and run.verdict.is_green:
+        return Level.WARNING
+    unneeded = isinstance(one, Held) and one.needed is False
+    return Level.NOTE if unneeded else LEVELS[answer]
+
+
+def _of_change(answer: Answer, one: Violation | Held) -> str:
+    if answer is Answer.REVIEW:
+        return "for review"
+    if answer is not Answer.HELD or not isinstance(one, Held):
+        return answer.value
+    if one.needed is None:
+        return "held for a person"
+    need = "the gates pass only with it" if one.needed else "the gates do not need it"
+    return f"held for a person, and {need}"
+
+
+def _fate(answer: Answer, one: Violation | Held, attempt: Attempt) -> str:
+    if answer is Answer.REFUSED:
+        stays = attempt.ends is Verdict.REJECTED or attempt.result == attempt.snapshot
+        restored = "refused" if stays else "refused and restored"
+        return "refused, all of the attempt restored" if attempt.rolled_back else restored
+    if answer is Answer.REVIEW:
+        return "restored with its attempt" if attempt.rolled_back else "left in place for review"
+    return f"held and restored, {_need(one, attempt)}" if isinstance(one, Held) else "noted"
+
+
+def _need(held: Held, attempt: Attempt) -> str:
+    if held.needed is None:
+        return "and the gates were not tried with it"
+    if held.needed:
+        return "and the gates pass only with it"
+    passed = attempt.validation is not None and attempt.validation.success
+    return f"and the gates {'pass without it' if passed else 'fail with it as well'}"
+
+
+def _command(one: Violation | Held, run: Outcome, attempt: Attempt) -> str:
+    """What was not kept is not to be picked over a green, nor what fails all the same."""
+    look = f"atlas diff {run.run_id} {attempt.number}"
+    if not isinstance(one, Held) or one.in_place:
+        return look
+    is_of_use = attempt.kept if run.verdict.is_green else one.needed is not False
+    return pick_command(run, attempt) if is_of_use else look
+
+
+def pick_command(run: Outcome, attempt: Attempt) -> str:
+    """What accepts everything that was held of an attempt."""
+    return f"atlas pick {run.run_id} {attempt.number}{ACCEPT}"

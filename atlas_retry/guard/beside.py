@@ -1,0 +1,216 @@
+"""What cannot be an accident, beside the code: atlas's own files, git, tools, dependencies.
+
+Each rule is one function over the whole change; what it sees is refused, but for what its row says.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Answer, Finding, Scene
+from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.globs import Globs, globs
+
+Seen = tuple[str, str]
+"""Path and what was done."""
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """One thing that no change may do."""
+
+    name: str
+    reason: str
+    check: Callable[[Scene], Iterable[Seen]]
+    can_be_allowed: bool = False
+    answer: Answer = Answer.REFUSED
+    only_in_runs: bool = False
+    """Elsewhere a person may have done it: it is held."""
+    restorable: bool = True
+    """The files named can be restored from the snapshot before the turn."""
+
+
+OWN = Globs(("/.atlas/", "/atlas.yaml", "/atlas.yml", "/.atlas.yaml"))
+_PART = re.compile(r"^(tool:)?atlas([-_]retry)?$")
+_VARIABLE = re.compile(r"\bATLAS_(HOME|[A-Z]+__[A-Z_]+)['\"]?\s*[:?]?[=:]")
+_STEERED = globs(
+    """
+    .env .env.* .envrc Makefile justfile mise.toml package.json docker-compose*.y*ml *.mk
+    .github/ .gitlab-ci.yml .circleci/
+    """
+)
+_CACHES = globs(
+    """
+    **/.cache/ **/__pycache__/ .npm/_cacache/ .npm/_logs/ .yarn/ .pnpm-store/ .local/share/
+    .local/state/ .cargo/registry/ .cargo/git/ .cargo/.* .gradle/caches/ .gradle/daemon/
+    .m2/repository/ go/pkg/ go/telemetry/ .config/go/telemetry/ .pytest_cache/ .mypy_cache/
+    .ruff_cache/ .eslintcache .claude/ .claude.json .claude.json.* .bash_history
+    .python_history .node_repl_history .viminfo .lesshst .wget-hsts .rustup/tmp/ *.log
+    """
+)
+"""Places outside that tools write as they run."""
+INNOCENT_FACTS = frozenset({"index", "state:ORIG_HEAD", "state:FETCH_HEAD"})
+"""What of git's state moves by staging and fetching alone."""
+
+
+def _own_files(scene: Scene) -> Iterator[Seen]:
+    """Configuration and state of atlas itself."""
+    for delta in scene.deltas:
+        if OWN.match(delta.path) or delta.path in scene.case.sources:
+            yield delta.path, "belongs to atlas, which decides what has to pass"
+        elif places.suffix(delta.path) in (".toml", ".json", ".cfg", ".ini"):
+            old, new = (
+                flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after)
+            )
+            keys = (key for key in {*old, *new} if any(map(_PART.match, key[:2])))
+            if any(old.get(key) != new.get(key) for key in keys):
+                yield delta.path, "its part for atlas decides what has to pass"
+        elif _STEERED.match(delta.path) and any(
+            _VARIABLE.search(line) for _, line in delta.added_lines
+        ):
+            yield delta.path, "sets a variable of atlas, which decides what has to pass"
+
+
+def _git_state(scene: Scene) -> Iterator[Seen]:
+    """Commits, refs, flags of the index, hooks, configuration: staging alone is innocent."""
+    before, after = scene.case.git_before, scene.case.git_after
+    for key in sorted({*before, *after} - INNOCENT_FACTS):
+        if before.get(key) != after.get(key):
+            how = "added" if key not in before else "removed" if key not in after else "changed"
+            flagged = key.startswith(("index-flags:", "index-flag:"))
+            yield key.split(":", 1)[1] if flagged else ".git", f"git's {key} was {how}"
+    for delta in scene.deltas:
+        if "160000" in (delta.old_mode, delta.new_mode):
+            yield delta.path, "a submodule was added, moved or removed"
+
+
+def _nested(scene: Scene) -> Iterator[Seen]:
+    """Repositories within the workspace: no snapshot holds their commits."""
+    for path in scene.case.nested:
+        yield path, "belongs to a repository of its own and was changed"
+
+
+def _outside(scene: Scene) -> Iterator[Seen]:
+    """Files beyond the workspace, and links that lead there."""
+    for change in scene.case.outside:
+        if not _CACHES.match(change.path):
+            where = f"{change.place.rstrip('/')}/{change.path}"
+            yield where, "is outside the workspace and was changed"
+    for delta in scene.deltas:
+        target = delta.new_text if delta.new_mode == "120000" else ""
+        inside = posixpath.normpath(posixpath.join(posixpath.dirname(delta.path), target))
+        if target and (target.startswith("/") or inside.startswith("../")):
+            yield delta.path, f"is now a link out of the workspace: {target}"
+
+
+def _tools(scene: Scene) -> Iterator[Seen]:
+    """Executables that the gates resolve to."""
+    for tool in scene.case.tools:
+        if tool.before != tool.after:
+            yield tool.path or tool.name, f"`{tool.name}` now leads to {tool.path or 'nothing'}"
+
+
+def _modes(scene: Scene) -> Iterator[Seen]:
+    """Permissions of folders: the caller gives them back, and no file is in question."""
+    for path in scene.case.modes:
+        yield path, "its permissions were changed, and are given back"
+
+
+def _installed(scene: Scene) -> Iterator[Seen]:
+    """Installed dependencies, edited in place."""
+    for path in scene.case.installed:
+        yield path, "is a file of an installed dependency and was changed"
+
+
+def _protected(scene: Scene) -> Iterator[Seen]:
+    """What the user's `guard.protect` names."""
+    globs = Globs(scene.case.protect)
+    for delta in scene.deltas:
+        if scene.case.protect and globs.match(delta.path):
+            yield delta.path, "is protected by guard.protect"
+
+
+def _clocks(scene: Scene) -> Iterator[Seen]:
+    """Modification times in the future: make and caches take old results for fresh ones."""
+    for path in scene.case.future:
+        yield path, "its modification time was set into the future"
+
+
+def _leftovers(scene: Scene) -> Iterator[Seen]:
+    """Processes that go on after the change and may write once nobody looks."""
+    for process in scene.case.leftovers:
+        yield ".", f"a process was left running: {process}"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="atlas-touched",
+        reason="it decides what has to pass",
+        check=_own_files,
+        only_in_runs=True,
+    ),
+    Rule(name="protected-path", reason="the user asked for it to stay as it is", check=_protected),
+    Rule(
+        name="git-state",
+        reason="history and settings of git are the user's",
+        check=_git_state,
+        restorable=False,
+    ),
+    Rule(
+        name="nested-git",
+        reason="no snapshot holds what it had",
+        check=_nested,
+        restorable=False,
+    ),
+    Rule(
+        name="outside-workspace",
+        reason="only the workspace may change",
+        check=_outside,
+        can_be_allowed=True,
+        restorable=False,
+    ),
+    Rule(
+        name="tool-replaced",
+        reason="the gate would run something else",
+        check=_tools,
+        restorable=False,
+    ),
+    Rule(
+        name="dependency-changed",
+        reason="reinstall it: the gates would run with other code than others have",
+        check=_installed,
+        can_be_allowed=True,
+        restorable=False,
+    ),
+    Rule(
+        name="clock-tricked",
+        reason="old results would be taken for fresh ones",
+        check=_clocks,
+        can_be_allowed=True,
+    ),
+    Rule(
+        name="folder-mode",
+        reason="git does not hold them: others have the ones that were there",
+        check=_modes,
+        answer=Answer.NOTED,
+    ),
+    Rule(name="process-left", reason="it may write after the verdict", check=_leftovers),
+)
+
+
+def findings(scene: Scene) -> Iterator[tuple[Rule, Finding]]:
+    """What was done beside the code, with the rules it is against."""
+    for rule in RULES:
+        held = rule.only_in_runs and not scene.case.in_run
+        for path, detail in rule.check(scene):
+            yield (
+                rule,
+                Finding(
+                    rule=rule.name,
+                    path=path,
+                    detail=f"{detail} ({rule.reason})",
+                    answer=Answer.HELD if held else rule.answer,
+                ),
+            )

@@ -1,0 +1,323 @@
+"""Which files decide: the verdict of a gate depends on them besides the product's own source."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.globs import Globs, globs
+from atlas_retry.guard.settings import deciding_part, is_shared
+from atlas_retry.guard.words import words
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One kind of files that decide."""
+
+    rule: str
+    globs: Globs
+    detail: str
+
+    def speaks_of(self, path: str) -> bool:
+        """Settings among the data of tests are data; a pipeline is one by whatever name."""
+        is_data = places.is_test(path) and self.rule != "pipeline-changed"
+        return self.globs.match(path) and not is_data
+
+
+def _row(rule: str, detail: str, patterns: str) -> Row:
+    return Row(rule=rule, detail=detail, globs=globs(patterns))
+
+
+TABLE: tuple[Row, ...] = (
+    _row(
+        "pipeline-changed",
+        "a pipeline or hook others rely on was changed",
+        """
+        .github/workflows/ .github/actions/ .gitlab-ci.yml .gitlab/ .circleci/ azure-pipelines*.yml
+        Jenkinsfile .travis.yml .drone.yml bitbucket-pipelines.yml .buildkite/ appveyor.yml
+        .cirrus.yml .woodpecker/ .husky/ .githooks/ lefthook.yml .lefthook.yml
+        .pre-commit-config.yaml .pre-commit-hooks.yaml .lintstagedrc* codecov.yml .codecov.yml
+        """,
+    ),
+    _row(
+        "settings-changed",
+        "settings of the checks were changed",
+        """
+        ruff.toml .ruff.toml mypy.ini .mypy.ini pytest.ini .pytest.ini pytest.toml tox.ini tox.toml
+        .coveragerc .coveragerc.toml .flake8 pylintrc .pylintrc* .isort.cfg .bandit bandit.y*ml
+        pyrightconfig.json pyre.toml ty.toml .pycodestyle .pydocstyle* .yapfrc .style.yapf
+        .eslintrc* eslint.config.* .prettierrc* prettier.config.* biome.json* tsconfig*.json
+        jsconfig.json deno.json* jest.config.* vitest.config.* vitest.workspace.* vite.config.*
+        karma.conf.* playwright.config.* cypress.config.* ava.config.* babel.config.* .babelrc*
+        .mocharc* .nycrc* .c8rc* .taprc .stylelintrc* stylelint.config.* .xo-config* .swcrc
+        webpack.config.* rollup.config.* tsup.config.* .commitlintrc* commitlint.config.*
+        .golangci.* golangci.* staticcheck.conf .testcoverage.y*ml go.work
+        clippy.toml .clippy.toml rustfmt.toml .rustfmt.toml deny.toml tarpaulin.toml nextest.toml
+        .cargo/config* .config/nextest.toml rust-toolchain*
+        .rubocop*.yml .rspec .simplecov .standard.yml .reek.yml .minitest*
+        phpunit*.xml* phpstan*.neon* psalm.xml* .php-cs-fixer* phpcs.xml* infection.json* pest.php
+        checkstyle*.xml pmd*.xml spotbugs*.xml junit-platform.properties testng.xml
+        .clang-tidy .clang-format .shellcheckrc shellcheckrc .yamllint* .markdownlint* .hadolint*
+        .swiftlint.yml detekt*.yml .scalafmt.conf .editorconfig sonar-project.properties
+        _typos.toml .typos.toml typos.toml .codespellrc .jshintrc .jscsrc .tflint.hcl buf.yaml
+        .env .env.* !.env.example !.env.sample !.env.template .envrc .npmrc .yarnrc*
+        .python-version .nvmrc .tool-versions mise.toml
+        sitecustomize.py usercustomize.py *.pth
+        """,
+    ),
+    _row(
+        "recipe-changed",
+        "a recipe that checks may run was changed",
+        """
+        Makefile makefile GNUmakefile *.mk justfile Justfile .justfile Taskfile.y*ml noxfile.py
+        Rakefile Earthfile dodo.py tasks.py Dockerfile* docker-compose*.y*ml compose*.y*ml
+        gulpfile.* Gruntfile.* lerna.json nx.json turbo.json mvnw gradlew mvnw.cmd gradlew.bat
+        .mvn/ gradle/ gradle.properties settings.gradle*
+        """,
+    ),
+    _row(
+        "lock-changed",
+        "a lock file was changed: the checks may run with other tools",
+        """
+        uv.lock poetry.lock pdm.lock Pipfile.lock package-lock.json npm-shrinkwrap.json yarn.lock
+        pnpm-lock.yaml bun.lock bun.lockb Cargo.lock go.sum go.work.sum Gemfile.lock composer.lock
+        mix.lock gradle.lockfile packages.lock.json .terraform.lock.hcl .gitmodules
+        """,
+    ),
+    _row(
+        "ignore-changed",
+        "what is ignored is not checked",
+        """
+        .gitignore .gitattributes .eslintignore .prettierignore .stylelintignore .dockerignore
+        .npmignore .rgignore .ignore .markdownlintignore .gitleaksignore .semgrepignore
+        .trivyignore .nycignore .git-blame-ignore-revs
+        """,
+    ),
+)
+
+
+_OUTPUTS = frozenset({"lock-changed", "ignore-changed"})
+"""Kinds that tools write as they run."""
+
+
+def is_code_or_setting(path: str) -> bool:
+    """Whether the verdict of a gate may depend on a file that no tool writes as its output."""
+    in_table = any(row.speaks_of(path) for row in TABLE if row.rule not in _OUTPUTS)
+    return places.is_code(path) or in_table or is_shared(path)
+
+
+class Reason(Struct, frozen=True, kw_only=True):
+    """Why a change decides."""
+
+    rule: str
+    detail: str
+
+
+def decides(delta: Delta, scene: Scene, named: frozenset[str]) -> Reason | None:
+    """Why the change of a file decides what passes; None where it does not."""
+    path = delta.path
+    row = next((row for row in TABLE if row.speaks_of(path)), None)
+    if row is not None:
+        return Reason(rule=row.rule, detail=row.detail)
+    if path in named:
+        return Reason(rule="gate-script-changed", detail="a gate runs it as the check itself")
+    if (part := deciding_part(delta)) is not None:
+        return Reason(rule="settings-changed", detail=f"{part} decides what the checks do")
+    if shadow := _shadows(delta, scene):
+        return Reason(rule="tool-shadowed", detail=shadow)
+    return _by_entry(delta)
+
+
+def _by_entry(delta: Delta) -> Reason | None:
+    """Why a file decides by its mode, or by being one of the tests."""
+    if delta.new_mode == "120000" and delta.old_mode not in (None, "120000"):
+        return Reason(rule="link-planted", detail=f"is now a link to {delta.new_text}")
+    if delta.old_mode == "100755" and delta.new_mode == "100644":
+        return Reason(rule="mode-changed", detail="is no longer executable")
+    if places.is_test(delta.path):
+        return Reason(rule="test-changed", detail=_how(delta))
+    return None
+
+
+def _how(delta: Delta) -> str:
+    if delta.is_deleted:
+        return "a file of the tests was removed"
+    if delta.is_added:
+        return "a new file acts on the tests beside it"
+    return "what the tests prove was changed"
+
+
+_TOOLS = words("""
+    pytest _pytest pluggy unittest hypothesis coverage ruff mypy black isort flake8 pylint pyright
+    bandit tox nox pre_commit jest vitest mocha eslint prettier tsc node npm npx yarn pnpm go gofmt
+    golangci-lint cargo rustc rustfmt mvn gradle java javac make cmake shellcheck bats sh bash git
+    python python3 pip rubocop rspec phpunit phpstan ruby bundle php composer ava tap c8 nyc
+    """)
+
+
+def _shadows(delta: Delta, scene: Scene) -> str | None:
+    """What a new file stands in the way of: a tool, a library, the source beside it."""
+    path = PurePosixPath(delta.path)
+    if not delta.is_added:
+        return None
+    if path.suffix == ".pyi" and str(path.with_suffix(".py")) in scene.old_paths:
+        return "type checkers read it instead of the source"
+    if path.suffix in (".pyc", ".pyo", ".so", ".class", ".pyd"):
+        return "compiled code was added that no source shows"
+    return _in_the_way(path, scene)
+
+
+def _in_the_way(path: PurePosixPath, scene: Scene) -> str | None:
+    stem = path.parent.name if path.stem == "__init__" else path.stem
+    folder = path.parent.parent if path.stem == "__init__" else path.parent
+    if path.suffix in (".sh", "") and stem in _TOOLS:
+        return f"it would run in the place of {stem}"
+    is_library = stem in _TOOLS or _is_library(stem, scene)
+    if path.suffix == ".py" and is_library and _is_import_root(folder, scene):
+        return f"it would be imported in the place of the library {stem}"
+    return "make takes it for the result of a target" if _satisfies_make(path, scene) else None
+
+
+def _is_import_root(folder: PurePosixPath, scene: Scene) -> bool:
+    package = str(folder / "__init__.py") in scene.old_paths
+    return not package and str(folder) in (".", "src", "lib", "tests", "test")
+
+
+def _is_library(stem: str, scene: Scene) -> bool:
+    import sys  # noqa: PLC0415 - beside its only use
+
+    own = any(path.startswith((f"{stem}/", f"src/{stem}/")) for path in scene.old_paths)
+    return not own and (stem in sys.stdlib_module_names or stem in _wanted(scene))
+
+
+def _wanted(scene: Scene) -> frozenset[str]:
+    """Names of declared dependencies, as modules."""
+    files = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg")
+    said = "\n".join(scene.old_text(path) for path in files if path in scene.old_paths)
+    names = re.findall(r"^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']", said, re.MULTILINE)
+    return frozenset(name.replace("-", "_").lower() for name in names)
+
+
+def _satisfies_make(path: PurePosixPath, scene: Scene) -> bool:
+    """Whether a new file or folder has the name of a target that gates ask make for."""
+    first = path.parts[0]
+    if any(old == first or old.startswith(f"{first}/") for old in scene.old_paths):
+        return False
+    asked = {word for line in scene.commands if "make" in line for word in line.split()}
+    return first in asked
+
+
+def named_by_gates(scene: Scene) -> frozenset[str]:
+    """Files of the project that gates run as the check itself, through recipes and scripts."""
+    found: set[str] = set()
+    waiting, seen = list(scene.commands), set[str]()
+    while waiting:
+        line = waiting.pop()
+        if line in seen:
+            continue
+        seen.add(line)
+        for command in _commands(line):
+            waiting += _behind(command, scene)
+            path = _script(command, scene)
+            if path and path not in found:
+                found.add(path)
+                # a script of tests runs the product, not other checks
+                waiting += () if places.is_test(path) else _lines_of_script(path, scene)
+    return frozenset(found)
+
+
+_BETWEEN = re.compile(r"&&|\|\||[;|\n&]|\b(?:then|do|else)\b")
+_AROUND = words("exec time env sudo nice if ! then do else command xargs npx bunx uvx")
+_RUNNERS = re.compile(r"^(uv|poetry|pdm|hatch|pipenv|rye|coverage|dotenv|bundle) (run|exec)$")
+_INTERPRETERS = re.compile(
+    r"^(\.|source|(ba|da|z|k)?sh|python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|Rscript|pwsh)$"
+)
+_PRODUCT = re.compile(r"^(src|lib|app|cmd|pkg|internal|packages)/")
+
+
+def _commands(line: str) -> Iterator[list[str]]:
+    """The simple commands of a shell line, without what stands around them."""
+    for part in _BETWEEN.split(line):
+        bare = part.strip().lstrip("@-+ ")
+        try:
+            words = shlex.split(bare)
+        except ValueError:
+            words = bare.split()
+        while words and (words[0] in _AROUND or re.match(r"[A-Za-z_]\w*=", words[0])):
+            words = words[1:]
+        if _RUNNERS.match(" ".join(words[:2])):
+            words = words[2:]
+        if words:
+            yield words
+
+
+def _behind(command: list[str], scene: Scene) -> list[str]:
+    """The lines that a runner goes on to: recipes, package scripts, hooks."""
+    tool = command[0]
+    plain = [word for word in command[1:] if not word.startswith("-") and "=" not in word]
+    if tool in ("make", "gmake"):
+        files = ("GNUmakefile", "makefile", "Makefile")
+        return [line for file in files for line in _recipes(scene.old_text(file), plain)]
+    if tool in ("npm", "yarn", "pnpm", "bun") and plain:
+        name = next((word for word in plain if word not in ("run", "run-script")), "test")
+        wanted = {("scripts", f"{prefix}{name}") for prefix in ("", "pre", "post")}
+        return [str(v) for k, v in _leaves("package.json", scene).items() if k in wanted]
+    if tool in ("pre-commit", "prek"):
+        hooks = _leaves(".pre-commit-config.yaml", scene)
+        return [str(value) for key, value in hooks.items() if key[-1] == "entry"]
+    if tool == "tox":
+        return [str(v) for k, v in _leaves("tox.ini", scene).items() if k[-1] == "commands"]
+    return plain[:1] if re.match(r"(ba|da|z)?sh$", tool) and "-c" in command else []
+
+
+def _leaves(path: str, scene: Scene) -> dict[tuple[str, ...], object]:
+    return flat(parse(path, scene.old_text(path).encode()))
+
+
+def _recipes(makefile: str, targets: list[str]) -> Iterator[str]:
+    """Recipe lines of the targets and of all that they need; of all targets where none is named."""
+    rules: dict[str, tuple[list[str], list[str]]] = {}
+    current: list[str] = []
+    for line in makefile.replace("\\\n", " ").splitlines():
+        head = re.match(r"^([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#]*)", line)
+        if head and not line.startswith("."):
+            current = head[1].split()
+            for name in current:
+                rules.setdefault(name, ([], []))[0].extend(head[2].split())
+        elif line[:1] == "\t":
+            for name in current:
+                rules[name][1].append(line.strip())
+    waiting, seen = list(targets or rules), set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in rules and name not in seen:
+            seen.add(name)
+            waiting += rules[name][0]
+            yield from rules[name][1]
+
+
+def _script(command: list[str], scene: Scene) -> str | None:
+    """The file of the project that a command executes; what it only reads is its subject."""
+    words = command if not _INTERPRETERS.match(command[0]) else command[1:]
+    words = [word for word in words if not word.startswith("-")]
+    first = words[0] if words else ""
+    if _INTERPRETERS.match(command[0]) and "-m" in command:
+        first = command[command.index("-m") + 1 :][0].replace(".", "/") + ".py"
+    path = str(PurePosixPath(first.removeprefix("./"))) if first else ""
+    if path not in scene.old_paths or _PRODUCT.match(path):
+        return None
+    folder = PurePosixPath(path).parent
+    in_package = str(folder / "__init__.py") in scene.old_paths
+    return None if in_package and folder.parts[:1] != ("scripts",) else path
+
+
+def _lines_of_script(path: str, scene: Scene) -> Iterable[str]:
+    """What a shell script runs belongs to the check as well."""
+    if places.suffix(path) not in (".sh", ".bash", ""):
+        return ()
+    lines = scene.old_text(path).splitlines()
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]

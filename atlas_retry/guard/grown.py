@@ -1,0 +1,498 @@
+"""Which changes to files that decide are kept: growth, layout, renames that the sources lead.
+
+A file has grown when everything that was there still is, and what came beside it is new tests,
+new rows of tables, or definitions under names that nothing in the file used. Everything else is
+for others to hold. That a kept change proves nothing less is shown by running, not here.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from atlas_retry.guard import places, tokens
+from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.words import words
+from atlas_retry.syntax import Import, imports, language_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CONTAINERS = words("""
+    module program source_file translation_unit compilation_unit class_body declaration_list
+    interface_body enum_body
+    """)
+"""Nodes whose members are definitions, wherever they stand."""
+_BODIES = words("block statement_block body_statement block_body do_block")
+"""Nodes that hold definitions in a class or a group of tests, and steps in a function."""
+_CLASSES = words(
+    "class_definition class_declaration class module namespace_definition internal_module"
+)
+_GROUPS = re.compile(r"^(RSpec\.)?(describe|context|suite|shared_examples\w*)\b")
+_TABLES = words("""
+    list array tuple set dictionary object literal_value array_expression initializer_list
+    array_initializer array_creation_expression hash element_value_array_initializer
+    argument_list arguments
+    """)
+_ROWS = _TABLES - {"argument_list", "arguments"} | words("""
+    call call_expression keyed_element literal_element pair tuple_expression annotation
+    element_value_pair struct_expression object_creation_expression composite_literal
+    array_element_initializer new_expression
+    """)
+_DEFINITIONS = words("""
+    function_definition class_definition decorated_definition function_declaration
+    method_declaration class_declaration method_definition function_item mod_item struct_item
+    enum_item impl_item type_declaration const_declaration method singleton_method class module
+    lexical_declaration variable_declaration interface_declaration type_alias_declaration
+    record_declaration enum_declaration const_item static_item attribute_item use_declaration
+    struct_specifier field_declaration public_field_definition
+    """)
+_TEST_CALLS = re.compile(r"^(it|test|describe|context|suite|specify|scenario|TEST|TEST_F|TEST_P)\b")
+_FOCUS = re.compile(r"\.(only|skip|todo|failing|fails)\b|^(fit|fdescribe|xit|xdescribe|xtest)\b")
+_ASSERTION = re.compile(
+    r"""
+    ^( assert\b | (self|this|\$this)(\.|->)assert\w+\( | (await\s+)?expect\([^=]*\)\.
+     | (debug_)?assert(_\w+)?!\( | (Assert\w*\.|Assertions\.)?assert[A-Z]\w*\(
+     | (assert|require)(\.\w+)?\( )
+    """,
+    re.VERBOSE,
+)
+"""A statement that can only ask for more."""
+_SETS_UP = re.compile(
+    r"""
+    ^(set_?up|tear_?down|setup\w*|teardown\w*|init|main|TestMain|load_tests|before\w*|after\w*
+      |around|let!|subject!|pytest\w*|collect_ignore\w*|__\w+__|inherit_doc)$
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Names by which a definition reaches tests beside it without being called."""
+_REACHES_OUT = re.compile(
+    r"\bautouse\b|@(Before|After|Rule|ClassRule|Disabled|Ignore)\w*|\bcfg\s*\(|\bctor\b|\bskip"
+    r"|\bxfail\b|\bexpectedFailure\b|\[ignore"
+)
+_SNAPSHOTS = re.compile(r"\.(snap|ambr)$")
+
+
+class Renames:
+    """Names and parts of paths that the sources gave up, and those that they have now."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        sources = [d for d in scene.deltas if places.is_source(d.path) and d.is_text]
+        self._changed = frozenset(d.path for d in sources)
+        words = (tokens.words_of(d.path, d.after) for d in sources)
+        self._now = frozenset[str]().union(*words) | _parts(
+            d.path for d in sources if d.after is not None
+        )
+        self._users: dict[str, bool] = {}
+
+    def leads(self, old: str, new: str) -> bool:
+        """Whether one name took the place of another: no source has it any more."""
+        return old == new or (self.is_gone(old) and self.is_there(new))
+
+    def is_gone(self, name: str) -> bool:
+        """Whether no source has a name now."""
+        return not self.is_there(name)
+
+    def is_there(self, name: str) -> bool:
+        """Whether any source has a name now."""
+        return name in self._now or self._in_others(name)
+
+    def _in_others(self, name: str) -> bool:
+        """Whether a source that did not change has a name."""
+        if name not in self._users:
+            files = self._scene.case.mentions([name]).get(name, frozenset())
+            others = (path for path in files if path not in self._changed)
+            word = re.compile(rf"\b{re.escape(name)}\b")
+            self._users[name] = any(
+                places.is_source(path)
+                and (word.search(path) or word.search(self._scene.old_text(path)))
+                for path in others
+            )
+        return self._users[name]
+
+
+def _parts(paths: Iterable[str]) -> frozenset[str]:
+    """Words of the folders and files that paths name."""
+    return frozenset(
+        word
+        for path in paths
+        for part in PurePosixPath(path).with_suffix("").parts
+        for word in _WORD.findall(part)
+    )
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """How a file that decides came to differ, where that is kept."""
+
+    as_before: bytes | None = None
+    """The file as it was, under the names that the sources have now; None: absent."""
+    is_same: bool
+    """It proves what it proved: only layout or names differ."""
+
+
+def growth(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
+    """How a change to a test or its data may be kept; None where it has to be held."""
+    if delta.is_added:
+        return Growth(is_same=False) if _may_be_added(delta, scene) else None
+    if delta.is_deleted:
+        return Growth(is_same=True) if _has_moved(delta, scene, led) else None
+    if not delta.is_text or delta.old_mode != delta.new_mode:
+        return None
+    if is_same(delta):
+        return Growth(is_same=True)
+    if _SNAPSHOTS.search(delta.path):
+        return Growth(is_same=False, as_before=delta.before) if _only_inserted(delta) else None
+    return _grown_code(delta, led)
+
+
+def is_same(delta: Delta) -> bool:
+    """Whether only the layout of a file differs."""
+    return tokens.same_tokens(delta.path, delta.before, delta.after) or _same_data(delta)
+
+
+def _grown_code(delta: Delta, led: Renames) -> Growth | None:
+    old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
+    if old is None or new is None:
+        return None
+    file = File(path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led)
+    if not file.imports_follow or not file.grows(old, new):
+        return None
+    return Growth(is_same=not file.added, as_before=file.renamed_before())
+
+
+def _may_be_added(delta: Delta, scene: Scene) -> bool:
+    """New tests and new data; nothing that steers tests that were there."""
+    name = places.name(delta.path)
+    if delta.new_mode not in ("100644", "100755") or _STEERING.search(name):
+        return False
+    if not (delta.after or b"").strip():
+        return True
+    if places.is_code(delta.path):
+        return not _hides_module(delta.path, scene) and not _FOR_ALL.search(delta.new_text)
+    return not scene.case.mentions([name]).get(name)
+
+
+_STEERING = re.compile(
+    r"""
+    ^(conftest\.py|__init__\.py|sitecustomize\.py|usercustomize\.py|\..*|rails_helper\.rb
+      |(jest|vitest|test|mocha)[-.]?set-?up\..*|set-?up\w*\.[cm]?[jt]sx?|spec_helper\.rb
+      |test_helper\.rb|.*\.config\.[cm]?[jt]s|.*\.(ini|cfg|toml)|phpunit.*|bootstrap\.php
+      |package\.json|tsconfig.*|pytest_.*|.*_plugin\.py|go\.mod|junit-platform\.properties)$
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Names of files that act on tests beside them."""
+
+
+_FOR_ALL = re.compile(r"^func (TestMain|init)\(|\bRSpec\.configure\b", re.MULTILINE)
+"""What in a new file of tests acts on those beside it as well."""
+
+
+def _hides_module(path: str, scene: Scene) -> bool:
+    """Whether a new file stands in the place of a source: beside it, or in the same package."""
+    stem = PurePosixPath(path).with_suffix("")
+    package = stem.parts[-3:]
+    others = (PurePosixPath(old).with_suffix("") for old in scene.old_paths if places.is_code(old))
+    return any(
+        other == stem or (len(package) > 2 and other.parts[-3:] == package)  # noqa: PLR2004
+        for other in others
+    )
+
+
+def _has_moved(delta: Delta, scene: Scene, led: Renames) -> bool:
+    """Whether a deleted file stands elsewhere, among tests as before, with the same tokens."""
+    return any(
+        other.is_added
+        and places.is_test(other.path)
+        and places.suffix(other.path) == places.suffix(delta.path)
+        and _is_collected_like(delta.path, other.path)
+        and _holds_tests(PurePosixPath(other.path).parent, scene)
+        and _follows(delta, other, led)
+        for other in scene.deltas
+    )
+
+
+def _is_collected_like(old: str, new: str) -> bool:
+    """Whether a file keeps the form of name that its runner looks for."""
+    kept = re.compile(r"^test_|_test\.|\.test\.|_spec\.|\.spec\.|Tests?\.|^Test")
+    return kept.findall(places.name(old)) == kept.findall(places.name(new))
+
+
+def _holds_tests(folder: PurePosixPath, scene: Scene) -> bool:
+    """Whether there were tests in a folder before: a runner looks there."""
+    return any(PurePosixPath(path).parent == folder and places.is_test(path)
+               for path in scene.old_paths)  # fmt: skip
+
+
+def _follows(old: Delta, new: Delta, led: Renames) -> bool:
+    if old.before == new.after:
+        return True
+    if not places.is_code(old.path) or new.after is None:
+        return False
+    moved = Delta(path=old.path, before=old.before, after=new.after, old_mode=old.old_mode,
+                  new_mode=old.old_mode)  # fmt: skip
+    return _grown_code(moved, led) is not None
+
+
+def _same_data(delta: Delta) -> bool:
+    """Whether structured data says the same, key by key."""
+    from atlas_retry.guard.documents import parse  # noqa: PLC0415 - start-up
+
+    if places.is_code(delta.path):
+        return False
+    old = parse(delta.path, delta.before or b"")
+    return old is not None and old == parse(delta.path, delta.after or b"")
+
+
+def _only_inserted(delta: Delta) -> bool:
+    """Whether every line is still there, in order; snapshot files are keyed by test."""
+    rest = iter(delta.new_text.splitlines())
+    return all(line in rest for line in delta.old_text.splitlines())
+
+
+class File(Struct, kw_only=True, dict=True):
+    """One source before and after; `grows` compares their trees and counts what was added."""
+
+    path: str
+    before: bytes
+    after: bytes
+    led: Renames
+    added: int = 0
+    followed: dict[str, str] = field(default_factory=dict)
+    """Names of the file that were replaced by those that the sources have now."""
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        return tokens.words_of(self.path, self.before)
+
+    @cached_property
+    def imports_follow(self) -> bool:
+        """Whether what was imported still is, and new imports bind new names."""
+        old, new = imports(self.path, self.before), imports(self.path, self.after)
+        left = list(new)
+        for one in old:
+            kept = next((other for other in left if self._same_import(one, other)), None)
+            if kept is None:
+                return False
+            left.remove(kept)
+        self.added += len(left)
+        return not any(one.name == "*" or one.local in self.known for one in left)
+
+    def _same_import(self, old: Import, new: Import) -> bool:
+        return self.same_names(old.name or "", new.name or "") and (
+            self.same_names(old.local, new.local) and self._same_module(old.module, new.module)
+        )
+
+    def _same_module(self, old: str, new: str) -> bool:
+        before, after = _WORD.findall(old), _WORD.findall(new)
+        gone, came = Counter(before) - Counter(after), Counter(after) - Counter(before)
+        return all(map(self.led.is_gone, gone)) and all(
+            name in self.known or self.led.is_there(name) for name in came
+        )
+
+    def same_names(self, old: str, new: str) -> bool:
+        """Whether two tokens differ at most in names that the sources gave up."""
+        if old == new:
+            return True
+        if _WORD.sub("", old) != _WORD.sub("", new):
+            return False
+        before, after = _WORD.findall(old), _WORD.findall(new)
+        pairs = tuple(zip(before, after, strict=False))
+        if len(before) != len(after) or not all(self.led.leads(was, now) for was, now in pairs):
+            return False
+        self.followed.update((was, now) for was, now in pairs if was != now)
+        return True
+
+    def renamed_before(self) -> bytes:
+        """The file as it was, with the names replaced that the sources gave up."""
+        text = self.before.decode("utf-8", "surrogateescape")
+        renamed = _WORD.sub(lambda match: self.followed.get(match[0], match[0]), text)
+        return renamed.encode("utf-8", "surrogateescape")
+
+    def _same(self, old: "Node", new: "Node") -> bool:
+        before, after = tokens.leaves(old), tokens.leaves(new)
+        return len(before) == len(after) and all(map(self.same_names, before, after))
+
+    def grows(self, old: "Node", new: "Node") -> bool:
+        """Whether everything of a node is still there, and what came is harmless beside it."""
+        if self._same(old, new):
+            return True
+        if old.type != new.type or not old.children or not new.children:
+            return False
+        is_table = old.type in _TABLES and not _is_plain_call(old)
+        if is_table or old.type in _BODIES or old.type in _CONTAINERS:
+            return self._grows_within(old, new)
+        before, after = _parts_of(old), _parts_of(new)
+        return len(before) == len(after) and all(map(self.grows, before, after))
+
+    def _grows_within(self, old: "Node", new: "Node") -> bool:
+        """Children of old, in order, among those of new; the rest has to be new."""
+        before, after = self._members(old), self._members(new)
+        extra: list[Node] = []
+        position = 0
+        for child in after:
+            if position < len(before) and self._is_next(before[position], child):
+                position += 1
+            else:
+                extra.append(child)
+        if position < len(before):
+            return False
+        self.added += len(extra)
+        if old.type in _TABLES:
+            return bool(before) and all(_is_row(child, before) for child in extra)
+        if not _is_container(old):
+            return all(_ASSERTION.match(tokens.text_of(child)) for child in extra)
+        return all(self._is_new(child) for child in extra)
+
+    def _is_next(self, old: "Node", new: "Node") -> bool:
+        counted = self.added
+        if self.grows(old, new):
+            return True
+        self.added = counted
+        return False
+
+    def _members(self, node: "Node") -> "list[Node]":
+        language = language_of(self.path) or ""
+        return [part for part in _parts_of(node) if not _is_import(part, language)]
+
+    def _is_new(self, node: "Node") -> bool:
+        """Whether a statement only adds a test or a definition under a fresh name."""
+        text = tokens.text_of(node)
+        if _REACHES_OUT.search(text.partition("{")[0] if "{" in text else text[:200]):
+            return False
+        if node.type in ("expression_statement", "call", "call_expression") and not _assigned(node):
+            return bool(_TEST_CALLS.match(text)) and not _FOCUS.search(text.partition("(")[0])
+        if node.type == "attribute_item":
+            return True
+        name = _name_of(node)
+        if name is None or name in self.known or _SETS_UP.match(name):
+            return False
+        return node.type in _DEFINITIONS or _assigned(node) is not None
+
+
+def _parts_of(node: "Node") -> "list[Node]":
+    """Children without remarks and what only stands between."""
+    return [
+        child
+        for child in node.children
+        if child.type not in (",", ";", "\n")
+        and not (tokens.is_comment(child) and not tokens.speaks(child))
+    ]
+
+
+def _is_container(node: "Node") -> bool:
+    """Whether the members of a node are definitions, not steps of a test."""
+    if node.type in _CONTAINERS:
+        return True
+    if node.type not in _BODIES or node.parent is None:
+        return False
+    return node.parent.type in _CLASSES or bool(_GROUPS.match(_call_around(node)))
+
+
+def _call_around(body: "Node") -> str:
+    """Text of the call whose block or callback has this body."""
+    outer = body.parent
+    for _ in range(3):
+        if outer is None or outer.type in ("call", "call_expression"):
+            break
+        outer = outer.parent
+    return tokens.text_of(outer)[:60] if outer is not None and "call" in outer.type else ""
+
+
+def _is_plain_call(node: "Node") -> bool:
+    """Whether arguments are those of a call that is no table: `f(1)` grew to `f(1, 2)`."""
+    if node.type not in ("argument_list", "arguments"):
+        return False
+    call = node.parent
+    said = tokens.text_of(call).partition("(")[0] if call is not None else ""
+    return not re.search(r"\.each$|parametrize$|Source$|Values?$|Cases?$", said)
+
+
+def _is_row(node: "Node", others: "Sequence[Node]") -> bool:
+    """Whether a new member of a table is a row among rows: composite, as they are."""
+    kinds = {other.type for other in others if other.is_named}
+    return node.type in _ROWS and node.type in kinds
+
+
+def _is_import(node: "Node", language: str) -> bool:
+    inner = node.children[0] if node.type == "expression_statement" and node.children else node
+    said = tokens.text_of(inner)[:80]
+    if language in ("javascript", "typescript", "tsx"):
+        return node.type == "import_statement" or bool(re.search(r"=\s*require\(", said))
+    return node.type in _IMPORTS or said.startswith(("require ", "require_relative "))
+
+
+_IMPORTS = words(
+    "import_statement import_from_statement import_declaration use_declaration preproc_include"
+    " namespace_use_declaration future_import_statement"
+)
+
+
+def _assigned(node: "Node") -> str | None:
+    """The one name that a statement assigns to."""
+    inner = node.children[0] if node.type == "expression_statement" and node.children else node
+    left = inner.child_by_field_name("left") if "assignment" in inner.type else None
+    if left is None or not left.type.endswith(("identifier", "constant", "variable_name")):
+        return None
+    return tokens.text_of(left)
+
+
+def _name_of(node: "Node") -> str | None:
+    """The name that a statement defines."""
+    if (assigned := _assigned(node)) is not None:
+        return assigned
+    for inner in (node, *node.named_children):
+        name = inner.child_by_field_name("name") or inner.child_by_field_name("type")
+        if name is not None:
+            return tokens.text_of(name)
+        declarator = inner.child_by_field_name("declarator")
+        if declarator is not None and declarator.child_by_field_name("name") is not None:
+            return _name_of(declarator)
+    return None
+
+
+def confined(delta: Delta, lines: Mapping[str, frozenset[int]]) -> bool:
+    """Whether a change stays within the statements that a lint or type gate complained of.
+
+    `lines` are, by path, those of its diagnostics. Such a repair may lose no literal and no
+    assertion: an unused import goes, `assert` does not.
+    """
+    wanted = lines.get(delta.path, frozenset())
+    old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
+    if not wanted or old is None or new is None:
+        return False
+    named = [s for s in _statements(old) if _touches(s, wanted)]
+    spared = Counter(tuple(tokens.leaves(s)) for s in _statements(old) if s not in named)
+    kept = Counter(tuple(tokens.leaves(s)) for s in _statements(new))
+    lost = Counter(_proofs(old)) - Counter(_proofs(new))
+    return not (spared - kept) and not lost and bool(named)
+
+
+def _statements(root: "Node") -> "list[Node]":
+    """The innermost statements of a tree."""
+    ends = ("statement", "declaration", "definition", "assignment", "item")
+    whole = [n for n in tokens.walk(root) if n.is_named and n.type.endswith(ends)]
+    return [n for n in whole if not any(inner is not n and inner.is_named
+            and inner.type.endswith(ends) for inner in tokens.walk(n))]  # fmt: skip
+
+
+def _touches(node: "Node", lines: frozenset[int]) -> bool:
+    return any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines)
+
+
+_PROOF = re.compile(r"^(assert\w*|expect\w*|should\w*|verify|require|raises|fail|t|Errorf|Fatalf)$")
+
+
+def _proofs(root: "Node") -> list[str]:
+    """Literals and words of assertions, which a repair may not lose."""
+    return [
+        leaf
+        for leaf in tokens.leaves(root)
+        if _PROOF.match(leaf) or leaf[:1] in "\"'" or leaf[:1].isdigit()
+    ]

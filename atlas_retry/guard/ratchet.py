@@ -1,0 +1,164 @@
+"""Suppressions: what tells a checker to look away. There may be fewer of them, not more."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from atlas_retry.guard import places, tokens
+from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.words import words
+from atlas_retry.model import Kind
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """One way to silence a checker."""
+
+    kind: str
+    """What is silenced: lint, type, coverage, format or security."""
+    pattern: re.Pattern[str]
+
+
+def _marks(kind: str, *patterns: str) -> tuple[Mark, ...]:
+    return tuple(Mark(kind=kind, pattern=re.compile(p, re.IGNORECASE)) for p in patterns)
+
+
+MARKS: tuple[Mark, ...] = (
+    *_marks(
+        "lint",
+        r"\bnoqa\b|\b(?:ruff|flake8)\s*:\s*(?:noqa|disable)",
+        r"\bpylint:\s*(?:disable|skip-file)",
+        r"\b(?:eslint|tslint:|oxlint|stylelint|jshint|standard|biome|deno-lint)-?(?:disable|ignore)",
+        r"^\W*eslint\s+[\w@/\-]+\s*:\s*(?:0|\"?off|1|\"?warn)",
+        r"(?:^|\W)(?:nolint|NOLINT(?:NEXTLINE|BEGIN)?|lint:(?:file-)?ignore)\b",
+        r"\b(?:NOSONAR|NOPMD|CHECKSTYLE[: ](?:OFF|SUPPRESS)|noinspection)\b",
+        r"\bshellcheck\s+(?:disable|source=/dev/null)",
+        r"\b(?:rubocop|standard|reek):(?:disable|todo)",
+        r"\bphpcs:(?:ignore|disable)|\b(?:hadolint|swiftlint|ktlint|detekt|yamllint)\W*(?:disable|ignore)",
+        r"#!?\[\s*(?:allow|expect|cfg_attr\([^\]]*allow)\s*\(",
+        r"@(?:file:)?Suppress(?:Warnings|FBWarnings|Lint)?\s*\(",
+        r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored|#\s*pragma\s+warning\s*\(?\s*disable",
+        r"^//go:build\b|^//\s*\+build\b",
+        r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)",
+    ),
+    *_marks(
+        "type",
+        r"\btype:\s*ignore",
+        r"\bmypy:\s*(?:ignore|disable|allow|no-)",
+        r"\b(?:based)?pyright:\s*(?:ignore|basic|report\w+\s*=\s*(?:false|none))",
+        r"\b(?:pyre-(?:ignore|fixme)|pytype:\s*disable|ty:\s*ignore)",
+        r"@ts-(?:ignore|expect-error|nocheck)",
+        r"@(?:typing\.)?no_type_check\b",
+        r"@?(?:phpstan-ignore|psalm-suppress)",
+    ),
+    *_marks(
+        "coverage",
+        r"\bpragma:?\s*no\s*(?:cover|branch)|\bnocover\b|\bexcovr?_(?:line|start)",
+        r"\b(?:LCOV|GCOVR?|GRCOV)_EXCL_|:nocov:",
+        r"\b(?:istanbul|c8|v8|node:coverage)\s+(?:ignore|disable)|\bcodeCoverageIgnore",
+        r"#\[\s*(?:coverage\(off\)|no_coverage)|@(?:lombok\.)?Generated\b",
+    ),
+    *_marks(
+        "format",
+        r"\b(?:fmt|yapf|autopep8|isort):\s*(?:off|skip|disable)",
+        r"\b(?:prettier-ignore|dprint-ignore|clang-format\s+off|@formatter:off|rustfmt::skip)",
+    ),
+    *_marks(
+        "security",
+        r"\b(?:nosec|nosemgrep|gitleaks:allow|trufflehog:ignore|checkov:skip|tfsec:ignore)\b|#nosec",
+    ),
+)
+_TOOLS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "type",
+        re.compile(r"\b(mypy|pyright|basedpyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
+    ),
+    (
+        "coverage",
+        re.compile(r"--cov|\bcoverage\b|\bnyc\b|\bc8\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
+    ),
+    ("security", re.compile(r"\b(bandit|semgrep|gosec|gitleaks|trivy|checkov)\b")),
+)
+
+
+def kinds_failing(scene: Scene) -> frozenset[str]:
+    """What the gates that failed look at, as kinds of suppressions."""
+    found: set[str] = set()
+    for result in scene.case.failing:
+        told = {kind for kind, tools in _TOOLS if tools.search(result.command)}
+        if result.kind is Kind.FORMAT:
+            told.add("format")
+        if result.kind in (Kind.LINT, Kind.PRE_COMMIT) and not told:
+            told |= {"lint", "type", "security"}
+        if result.kind in (Kind.BUILD, Kind.CUSTOM):
+            told |= {"lint", "type"}
+        found |= told
+    return frozenset(found)
+
+
+class Suppression(Struct, frozen=True, kw_only=True):
+    """One that was not there."""
+
+    kind: str
+    line: int
+    text: str
+
+
+def added(delta: Delta) -> tuple[Suppression, ...]:
+    """The suppressions of a file that are more than it had; a broader one may be narrowed."""
+    gone = Counter(mark.text for mark in _found(delta.path, delta.before))
+    fresh = []
+    for mark in _found(delta.path, delta.after):
+        if gone[mark.text] > 0:
+            gone[mark.text] -= 1
+        else:
+            fresh.append(mark)
+    broader = list(gone.elements())
+    left = []
+    for mark in fresh:
+        replaced = next((text for text in broader if mark.text.startswith(text)), None)
+        if replaced is None:
+            left.append(mark)
+        else:
+            broader.remove(replaced)
+    return tuple(left)
+
+
+def _found(path: str, source: bytes | None) -> Iterator[Suppression]:
+    if not places.is_code(path) and places.name(path) != "Dockerfile":
+        return
+    for line, text in _remarks(path, source or b""):
+        for mark in MARKS:
+            if mark.pattern.search(text):
+                yield Suppression(kind=mark.kind, line=line, text=text.strip())
+                break
+
+
+def _remarks(path: str, source: bytes) -> Iterator[tuple[int, str]]:
+    """Comments, attributes and annotations with their lines."""
+    tree = tokens.root(path, source)
+    if tree is None:
+        lines = source.decode("utf-8", "replace").splitlines()
+        yield from ((n, f"#{line.partition('#')[2]}") for n, line in enumerate(lines, 1))
+        return
+    for node in tokens.walk(tree):
+        if tokens.is_comment(node) or node.type in _ATTRIBUTES:
+            yield node.start_point[0] + 1, tokens.text_of(node)
+
+
+_ATTRIBUTES = words(
+    "attribute_item inner_attribute_item annotation marker_annotation preproc_call decorator"
+)
+
+
+def without(delta: Delta, marks: tuple[Suppression, ...]) -> bytes | None:
+    """The file without these suppressions, and nothing else; None where one cannot be taken out."""
+    lines = delta.new_text.splitlines(keepends=True)
+    for mark in marks:
+        line, first = lines[mark.line - 1], mark.text.splitlines()[0]
+        if len(mark.text.splitlines()) > 1 or first not in line:
+            return None
+        rest = line.replace(first, "", 1)
+        lines[mark.line - 1] = rest.rstrip() + "\n" if rest.strip() else ""
+    return "".join(lines).encode()

@@ -1,0 +1,186 @@
+"""Files that the product and its checks share: which part of them decides."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from pathlib import PurePosixPath
+
+from atlas_retry.guard import places
+from atlas_retry.guard.case import Delta
+from atlas_retry.guard.documents import Key, flat, parse
+from atlas_retry.guard.words import words
+
+_PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")
+_STEERING = words("sources source index indexes scripts envs override overrides env")
+_OF_PACKAGE_JSON = words("""
+    name version description main module exports imports types typings files bin man keywords author
+    contributors maintainers license repository homepage bugs funding sideEffects browser private
+    dependencies peerDependencies optionalDependencies devDependencies publishConfig unpkg jsdelivr
+    peerDependenciesMeta engines directories typesVersions
+    """)
+_OF_SETUP_CFG = re.compile(r"^(metadata|options(\..*)?|bumpversion.*|bdist\w*|sdist|egg_info)$")
+_OF_CARGO = words("lints profile patch replace test bench")
+
+
+def _pyproject(key: Key) -> bool:
+    if key[0] != "tool":
+        return key[0] == "build-system"
+    if len(key) > 1 and key[1] in _PACKAGING:
+        return bool(_STEERING & set(key[2:]))
+    return True
+
+
+def _package_json(key: Key) -> bool:
+    return key[0] not in _OF_PACKAGE_JSON
+
+
+def _setup_cfg(key: Key) -> bool:
+    return not _OF_SETUP_CFG.match(key[0])
+
+
+def _cargo(key: Key) -> bool:
+    of_tests = key[-1] in ("autotests", "autobins", "doctest", "harness", "test")
+    return bool(_OF_CARGO & set(key[:2])) or of_tests or "dev-dependencies" in key[:3]
+
+
+def _pom(key: Key) -> bool:
+    steers = {"build", "profiles", "reporting", "pluginrepositories", "repositories"}
+    named = re.search(r"skip|test|check|fail|argline", key[-1])
+    return bool(steers & set(key)) or ("properties" in key and bool(named))
+
+
+def _composer(key: Key) -> bool:
+    return key[0] in ("scripts", "config", "repositories", "extra", "autoload-dev")
+
+
+BY_KEY: dict[str, Callable[[Key], bool]] = {
+    "pyproject.toml": _pyproject,
+    "package.json": _package_json,
+    "setup.cfg": _setup_cfg,
+    "Cargo.toml": _cargo,
+    "pom.xml": _pom,
+    "composer.json": _composer,
+}
+"""Whether the setting at a key path decides, by the name of the file."""
+
+BY_LINE: dict[str, re.Pattern[str]] = {
+    "go.mod": re.compile(r"^\s*(replace|exclude|toolchain|tool)\b|=>"),
+    "CMakeLists.txt": re.compile(r"(?i)test|check|-W|sanitiz|fail"),
+    "meson.build": re.compile(r"(?i)test|check|-W|sanitiz|fail"),
+    "build.gradle": re.compile(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
+    "build.gradle.kts": re.compile(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
+    "setup.py": re.compile(r"(?i)test|cmdclass|entry_points|pytest"),
+    "Gemfile": re.compile(r"path:|git:|github:|source|rspec|minitest|rubocop"),
+    "Package.swift": re.compile(r"(?i)test"),
+    "mix.exs": re.compile(r"(?i)test|alias|elixirc_options"),
+}
+"""Lines that decide, in files without a structure that is read here."""
+
+_REQUIREMENTS = re.compile(r"^(requirements|constraints)[\w.-]*\.txt$")
+_REDIRECTED = re.compile(r"^\s*-|://|git\+|file:|@")
+
+
+def is_shared(path: str) -> bool:
+    """Whether the product and its checks share a file."""
+    name = places.name(path)
+    return name in BY_KEY or name in BY_LINE or bool(_REQUIREMENTS.match(name))
+
+
+def deciding_part(delta: Delta) -> str | None:
+    """What of a shared file decides and moved, for a person; None where nothing did."""
+    name = places.name(delta.path)
+    if name in BY_KEY:
+        return _by_key(delta, BY_KEY[name])
+    if name in BY_LINE:
+        return _by_line(delta, BY_LINE[name])
+    if _REQUIREMENTS.match(name):
+        return _of_requirements(delta)
+    return None
+
+
+def _by_key(delta: Delta, counts: Callable[[Key], bool]) -> str | None:
+    old = _leaves(delta.path, delta.before)
+    new = _leaves(delta.path, delta.after)
+    if old is None or new is None:
+        return "a file that cannot be read"
+    moved = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    for key in moved:
+        if counts(key) or _redirects(old.get(key), new.get(key)):
+            return f"`{'.'.join(key)}`"
+    return None
+
+
+def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
+    if content is None:
+        return {}
+    document = parse(path, content)
+    return None if document is None else flat(document)
+
+
+def _redirects(old: object, new: object) -> bool:
+    """Whether a dependency now comes from another place than its registry, or changed in tests."""
+    was, now = _texts(old), _texts(new)
+    return any(re.search(r"git\+|file:|link:|://|^npm:|@ ", text) for text in now - was)
+
+
+def _texts(value: object) -> set[str]:
+    return set(map(str, value)) if isinstance(value, tuple) else {str(value)}
+
+
+def _by_line(delta: Delta, counts: re.Pattern[str]) -> str | None:
+    old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
+    moved = set(old) ^ set(new)
+    return next((f"`{line.strip()[:60]}`" for line in sorted(moved) if counts.search(line)), None)
+
+
+def _of_requirements(delta: Delta) -> str | None:
+    """A requirement that is new is an addition; one that leads elsewhere decides."""
+    old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
+    gone = [line for line in old if line.strip() and line not in new]
+    led = [line for line in new if line not in old and _REDIRECTED.search(line)]
+    of_tests = re.search(r"dev|test|lint|constraints", places.name(delta.path))
+    decisive = led or (gone if of_tests else [])
+    return f"`{decisive[0].strip()[:60]}`" if decisive else None
+
+
+_MANIFESTS = words("""
+    pyproject.toml package.json Cargo.toml pom.xml go.mod Gemfile composer.json setup.cfg setup.py
+    package-lock.json yarn.lock pnpm-lock.yaml uv.lock poetry.lock Pipfile go.sum Cargo.lock
+    """)
+
+
+def is_manifest(path: str) -> bool:
+    """Whether a file names what the project depends on."""
+    name = places.name(path)
+    return name in _MANIFESTS or bool(_REQUIREMENTS.match(name))
+
+
+def dependencies_added(delta: Delta) -> bool:
+    """Whether a manifest has lines that it did not have."""
+    return is_manifest(delta.path) and bool(delta.added_lines)
+
+
+_Rows = tuple[tuple[str, str], ...]
+_REINSTALLED: _Rows = (
+    ("package-lock.json", "npm ci"),
+    ("npm-shrinkwrap.json", "npm ci"),
+    ("yarn.lock", "rm -rf node_modules && yarn install"),
+    ("pnpm-lock.yaml", "rm -rf node_modules && pnpm install"),
+    ("bun.lock", "rm -rf node_modules && bun install"),
+    ("", "rm -rf node_modules && npm install"),
+)
+_REINSTALLED_PYTHON: _Rows = (
+    ("uv.lock", "uv sync --reinstall"),
+    ("poetry.lock", "poetry sync"),
+    ("requirements.txt", "pip install --force-reinstall -r requirements.txt"),
+    ("", "pip install --force-reinstall {names}"),
+)
+
+
+def reinstalling(paths: Sequence[str], there: Collection[str]) -> list[str]:
+    """The commands that install anew what holds the files, by the lock files that are there."""
+    in_python = [p.split("site-packages/")[1] for p in paths if "site-packages/" in p]
+    tables = [_REINSTALLED_PYTHON] if in_python else []
+    tables += [_REINSTALLED] if len(in_python) < len(paths) else []
+    lines = (next(row[1] for row in table if row[0] in there or not row[0]) for table in tables)
+    names = sorted({PurePosixPath(path).parts[0].removesuffix(".py") for path in in_python})
+    return [line.format(names=" ".join(names)) for line in lines]

@@ -1,0 +1,146 @@
+"""Source as tokens, whatever its language: so that layout, quotes and remarks make no difference.
+
+Reads trees of tree-sitter; knows nothing of tests.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from atlas_retry.guard import places
+from atlas_retry.syntax import language_of, parse
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+DIRECTIVE = re.compile(
+    r"""
+    \b(noqa|nosec|pragma|nolint|istanbul|shellcheck|rubocop|eslint|biome|prettier|standard|tslint)\b
+    | \b(type|mypy|pyright|pylint|ruff|flake8|fmt|isort|yapf|c8|v8|phpcs|phpstan|psalm)\s*:
+    | @ts- | @jest- | @vitest- | go:\w | ^//\s*\+build | NOLINT | NOSONAR | @phpstan | -\*-
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What a comment says to a tool, not to people."""
+_OUTPUT = re.compile(r"//\s*(unordered )?output:", re.IGNORECASE)
+"""Where the expected output of an example begins. Source: the documentation of Go's `testing`."""
+_STRINGS = frozenset({"string", "template_string", "interpreted_string_literal", "string_literal"})
+_CLOSING = frozenset(")]}")
+_QUOTES = re.compile(r"^([rRbBuUfF]*)(\"\"\"|'''|\"|'|`)(.*)\2$", re.DOTALL)
+
+
+def text_of(node: "Node") -> str:
+    """Its source text."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def walk(node: "Node") -> Iterator["Node"]:
+    """The node and everything below it, in order of the text."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        yield here
+        stack.extend(reversed(here.children))
+
+
+def root(path: str, source: bytes | None) -> "Node | None":
+    """The tree of a file; None where there is no grammar or the source has errors."""
+    tree = parse(language_of(path, source or b""), source or b"")
+    if tree is None or tree.root_node.has_error:
+        return None
+    return tree.root_node
+
+
+def is_comment(node: "Node") -> bool:
+    """Whether a node is a comment, in any of the languages."""
+    return "comment" in node.type
+
+
+def speaks(comment: "Node") -> bool:
+    """Whether a comment decides: it tells a tool something, or what an example has to print."""
+    if DIRECTIVE.search(text_of(comment)):
+        return True
+    here: Node | None = comment
+    while here is not None and is_comment(here):
+        if _OUTPUT.match(text_of(here)):
+            return True
+        here = here.prev_sibling
+    return False
+
+
+def leaves(node: "Node") -> list[str]:
+    """The tokens of a node in order: strings whole, no remarks, no trailing commas."""
+    found: list[str] = []
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if is_comment(here):
+            if speaks(here):
+                found.append(text_of(here).strip())
+        elif here.type in _STRINGS and not _has_code(here):
+            found.append(_unquoted(text_of(here)))
+        elif here.children:
+            stack.extend(reversed(here.children))
+        elif text_of(here).strip():
+            text = text_of(here)
+            if text in _CLOSING and found and found[-1] == ",":
+                found.pop()
+            if text != ";":
+                found.append(text)
+    return found
+
+
+def _has_code(string: "Node") -> bool:
+    return any("interpolation" in child.type or "substitution" in child.type
+               for child in string.children)  # fmt: skip
+
+
+def _unquoted(text: str) -> str:
+    """A string in one form of quotes."""
+    match = _QUOTES.match(text)
+    return f'{match[1].lower()}"{match[3]}"' if match and "\\" not in text else text
+
+
+def same_tokens(path: str, before: bytes | None, after: bytes | None) -> bool:
+    """Whether two contents of a file differ in layout and remarks alone."""
+    if before is None or after is None:
+        return before is after
+    if places.suffix(path) in (".py", ".pyi"):
+        old_tree, new_tree = _python(before), _python(after)
+        return (
+            old_tree is not None and old_tree == new_tree and _directives_equal(path, before, after)
+        )
+    old, new = root(path, before), root(path, after)
+    if old is None or new is None:
+        return before.split() == after.split() and not places.is_code(path)
+    return leaves(old) == leaves(new)
+
+
+def _python(source: bytes) -> str | None:
+    try:
+        return ast.dump(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _directives_equal(path: str, before: bytes, after: bytes) -> bool:
+    return directives(path, before) == directives(path, after)
+
+
+def directives(path: str, source: bytes) -> list[str]:
+    """The comments that speak to tools, sorted."""
+    tree = root(path, source)
+    nodes = walk(tree) if tree is not None else ()
+    return sorted(text_of(node).strip() for node in nodes if is_comment(node) and speaks(node))
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def words_of(path: str, source: bytes | None) -> frozenset[str]:
+    """Every name in a source that is no comment; of an unreadable one every word."""
+    tree = root(path, source)
+    if tree is None:
+        return frozenset(_WORD.findall((source or b"").decode("utf-8", "replace")))
+    return frozenset(word for leaf in leaves(tree) for word in _WORD.findall(leaf))

@@ -1,0 +1,120 @@
+"""A validation that changed files as a run, so that what puts runs back puts it back as well.
+
+Only its snapshots are kept: of what was there before the gates, and of what they left.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from atlas_retry import process, state, workspace
+from atlas_retry.errors import AtlasError
+from atlas_retry.history.rescue import END, START
+from atlas_retry.history.states import State
+from atlas_retry.history.values import RunRow
+
+SUFFIX = "-gates"
+"""Behind the id of a validation: what tells it from a run."""
+KEPT = 20
+"""Of a workspace."""
+_ID_TIME = "%Y%m%d-%H%M%S"
+
+
+class Held(Struct, kw_only=True):
+    """What was there before gates that may write."""
+
+    id: str
+    changed: bool = True
+    """Whether they have written; to be denied by who knows that they have not."""
+
+
+@contextmanager
+def holding(ws: workspace.Workspace) -> Iterator[Held | None]:
+    """Hold what is there, and after it what gates have made of it; nothing where they made nothing.
+
+    None where a run holds it already, or where nothing can be held: gates run all the same.
+    """
+    held = None
+    with suppress(AtlasError):
+        if workspace.holder(ws) is None:
+            new_id = state.new_run_id() + SUFFIX
+            workspace.keep(ws, _name(new_id, START), workspace.snapshot(ws).id)
+            held = Held(id=new_id)
+    if held is None:
+        yield None
+        return
+    with process.orderly():
+        try:
+            yield held
+        finally:
+            with suppress(AtlasError), process.uninterruptible("what gates changed is being held"):
+                _end(ws, held)
+
+
+def _end(ws: workspace.Workspace, held: Held) -> None:
+    before = workspace.kept(ws)[_name(held.id, START)]
+    after = workspace.snapshot(ws) if held.changed else workspace.load(ws, before)
+    held.changed = after.work != workspace.load(ws, before).work
+    if held.changed:
+        workspace.keep(ws, _name(held.id, END), after.id)
+        _forget_the_oldest(ws)
+    else:
+        workspace.drop(ws, _name(held.id, START))
+
+
+def _forget_the_oldest(ws: workspace.Workspace) -> None:
+    kept = {name: of for name, of in _owners(ws) if of.endswith(SUFFIX)}
+    gone = {*sorted({*kept.values()})[:-KEPT]}
+    workspace.drop(ws, *(name for name, of in kept.items() if of in gone))
+
+
+def _owners(ws: workspace.Workspace) -> Iterator[tuple[str, str]]:
+    """The names of what is held, and whose it is."""
+    for name in workspace.kept(ws):
+        if name.startswith("runs/"):
+            yield name, name.split("/")[1]
+
+
+def is_validation(run_id: str) -> bool:
+    """Whether this is the id of a validation."""
+    return run_id.endswith(SUFFIX)
+
+
+def run_of(ws: workspace.Workspace, name: str | None) -> RunRow | None:
+    """The validation of this id, without one the newest that is not undone; else None."""
+    kept = workspace.kept(ws)
+    ids = {of for _, of in _owners(ws) if is_validation(of) and name in (None, of)}
+    for one in sorted(ids, reverse=True):
+        start, end = kept.get(_name(one, START)), kept.get(_name(one, END))
+        if start and (name or start != end):
+            return _run(ws, one, start, end)
+    return None
+
+
+def bring(ws: workspace.Workspace, run_id: str, snapshot_id: str) -> None:
+    """Write down that the workspace was brought to a snapshot after the validation."""
+    workspace.keep(ws, _name(run_id, END), snapshot_id)
+
+
+def _name(run_id: str, what: str) -> str:
+    return f"runs/{run_id}/{what}"
+
+
+def _run(ws: workspace.Workspace, run_id: str, start: str, end: str | None) -> RunRow:
+    begun = datetime.strptime(run_id[:15], _ID_TIME).replace(tzinfo=UTC).isoformat()
+    return RunRow(
+        id=run_id,
+        root=str(ws.root),
+        name=ws.root.name,
+        repository=str(ws.common_dir),
+        state=State.ABANDONED,
+        with_agent=False,
+        started_at=begun,
+        last_at=begun,
+        segment_at=begun,
+        ended_at=datetime.now(UTC).isoformat(),
+        start=start,
+        left_behind=end,
+    )

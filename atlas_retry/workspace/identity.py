@@ -1,0 +1,106 @@
+"""Know a work tree again that was moved: by its git directory, else by its first commit."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import GitError, git
+
+_NAME = "identity.json"
+_LASTING = ("description", "commondir")
+"""Source: gitrepository-layout(5)."""
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """What stays of a work tree when its path does not."""
+
+    root: str
+    git_dir: str
+    inode: str
+    """Of the git directory, with device and age: the same after `mv` in one file system only."""
+    first_commit: str | None
+    """The same in every clone and copy; None: there is no commit."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the work tree is still where it was."""
+        return _inode(Path(self.git_dir)) == self.inode
+
+
+def sign(ws: Workspace) -> None:
+    """Leave what the work tree can be known by, for when it is somewhere else."""
+    (ws.home / _NAME).write_bytes(msgspec.json.encode(_identity(ws)))
+
+
+def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
+    """Work trees that are gone and may be this one; whether that is certain. The certain first."""
+    own = _identity(ws)
+    found = [
+        (other, other.inode == own.inode)
+        for other in _signed(ws)
+        if not other.is_there and other.first_commit and other.first_commit == own.first_commit
+    ]
+    return tuple(sorted(found, key=lambda pair: not pair[1]))
+
+
+def take_over(ws: Workspace, other: Identity) -> Path:
+    """Make the snapshots of a work tree that was moved this one's.
+
+    Returns the folder that they were in; while it is there `moved_here` finds it again.
+    """
+    old = next(file.parent for file in _files(ws) if _read(file) == other)
+    for entry in old.iterdir():
+        if entry.name != _NAME:
+            there = ws.home / entry.name
+            shutil.rmtree(there) if there.is_dir() else there.unlink(missing_ok=True)
+            entry.rename(there)
+    return old
+
+
+def _identity(ws: Workspace) -> Identity:
+    return Identity(
+        root=os.fsencode(ws.root).decode("utf-8", "backslashreplace"),
+        git_dir=os.fsencode(ws.git_dir).decode("utf-8", "backslashreplace"),
+        inode=_inode(ws.git_dir) or "",
+        first_commit=_first_commit(ws),
+    )
+
+
+def _inode(git_dir: Path) -> str | None:
+    """A number is given away again, so with the age of a file that git makes and never touches."""
+    try:
+        facts = git_dir.stat()
+        made = [
+            (git_dir / name).stat().st_ctime_ns for name in _LASTING if (git_dir / name).exists()
+        ]
+    except OSError:
+        return None
+    return ":".join(map(str, (facts.st_dev, facts.st_ino, *made)))
+
+
+def _first_commit(ws: Workspace) -> str | None:
+    asked = ("rev-list", "--first-parent", "--max-parents=0", "HEAD")
+    try:
+        return git(*asked, cwd=ws.root, env=ws.environ).decode().split()[-1]
+    except (GitError, IndexError):
+        return None
+
+
+def _files(ws: Workspace) -> Iterator[Path]:
+    yield from (file for file in ws.home.parent.glob(f"*/{_NAME}") if file.parent != ws.home)
+
+
+def _signed(ws: Workspace) -> Iterator[Identity]:
+    for file in _files(ws):
+        with suppress(OSError, msgspec.MsgspecError):
+            yield _read(file)
+
+
+def _read(file: Path) -> Identity:
+    return msgspec.json.decode(file.read_bytes(), type=Identity)

@@ -1,0 +1,234 @@
+"""Change the workspace itself for a while, and put it back whatever happens. Runs no command.
+
+Killed in the middle, it leaves a note in the state directory, by which the next who takes the
+workspace's lock puts it back.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry import process
+from atlas_retry.errors import StateError, WorkspaceError
+from atlas_retry.model import ChangeStatus
+from atlas_retry.workspace import place
+from atlas_retry.workspace.changes import changes
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.overlay import Wanted, gone_with, parents, set_apart
+from atlas_retry.workspace.putback import moved_git, put_back_git
+from atlas_retry.workspace.restore import restore
+from atlas_retry.workspace.shadow import drop, keep
+from atlas_retry.workspace.snapshots import snapshot, take
+from atlas_retry.workspace.store import Entry, blob_id
+from atlas_retry.workspace.written import status_of
+
+_NOTE = "aside.note"
+_START, _LEFT = "aside/start", "aside/left"
+_BEAT_S = 1.0
+_AFTERMATH_S = 4.0
+"""So long what a killed atlas had started may still have written, until the watchdog ended it."""
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to put back, for whoever comes after a kill. Paths are bytes: any name goes."""
+
+    snapshot: str
+    mark: str
+    """Of the processes that were started, as `process.mark` gives it."""
+    saved: dict[bytes, tuple[Entry, bytes]] = {}
+    """Files to be changed that no snapshot holds, and their content."""
+    absent: tuple[bytes, ...] = ()
+    """Files to be added."""
+
+
+class InPlace(Struct, frozen=True, kw_only=True):
+    """The workspace while it is changed."""
+
+    ws: Workspace
+    before: str
+    """Snapshot without the changes."""
+    wanted: Wanted
+
+    def written(self) -> dict[str, ChangeStatus]:
+        """What has been written since, but for what no snapshot holds."""
+        moved = changes(self.ws, self.before, snapshot(self.ws).id, ignored=True)
+        ours = {*self.wanted, *(above for path in self.wanted for above in parents(path))}
+        found = {change.path: change.status for change in moved if change.path not in ours}
+        for path, change in self.wanted.items():
+            applied = Entry(change[0], blob_id(change[1])) if change else None
+            if status := status_of(applied, place.look(self.ws.root, path)):
+                found[path] = status
+        return dict(sorted(found.items()))
+
+    def file(self, path: str) -> Path | None:
+        """Where to read what is at `path`."""
+        return self.ws.root / path if place.status(self.ws.root, path) else None
+
+
+@contextmanager
+def changed_in_place(ws: Workspace, wanted: Wanted) -> Iterator[InPlace]:
+    """Apply what is wanted; the workspace is put back when the context ends.
+
+    What was written meanwhile is held as a snapshot before it goes. Raises WorkspaceError and
+    StateError.
+    """
+    put_back_aside(ws)
+    if _note_path(ws).exists():
+        raise WorkspaceError(
+            f"another atlas has changed {ws.root} for a while", remedy="wait until it has ended"
+        )
+    note = _note(ws, wanted)
+    times = {path: place.status(ws.root, path) for path in wanted}
+    keep(ws, _START, note.snapshot)
+    with process.orderly(), _noted(ws, note):
+        try:
+            with process.uninterruptible(f"the workspace {ws.root} is being changed"):
+                _apply(ws, wanted)
+            yield InPlace(ws=ws, before=note.snapshot, wanted=wanted)
+        finally:
+            with process.uninterruptible(f"the workspace {ws.root} is being put back"):
+                aside_times = {path: place.status(ws.root, path) for path in wanted}
+                _put_back(ws, note)
+                for path, status in aside_times.items():
+                    if times[path]:
+                        set_apart(ws.root / path, status)
+                _note_path(ws).unlink()
+
+
+def _note(ws: Workspace, wanted: Wanted) -> Note:
+    before, state, _ = take(ws)
+    saved: dict[bytes, tuple[Entry, bytes]] = {}
+    for path in wanted.keys() - state.files.keys():
+        entry, content = place.look(ws.root, path), place.read(ws.root, path)
+        if entry and content is not None:
+            saved[os.fsencode(path)] = entry, content
+    absent = (path for path in wanted if place.status(ws.root, path) is None)
+    return Note(
+        snapshot=before.id,
+        mark=process.mark(),
+        saved=saved,
+        absent=tuple(map(os.fsencode, absent)),
+    )
+
+
+def _apply(ws: Workspace, wanted: Wanted) -> None:
+    gone = gone_with(ws.root, wanted)
+    with _refusing(ws):
+        for path in sorted(gone, key=len, reverse=True):
+            place.remove(ws.root, path)
+            place.remove_folder(ws.root, path)
+        for path, change in wanted.items():
+            if change:
+                before = place.status(ws.root, path)
+                place.put(ws.root, path, Entry(change[0], ""), change[1])
+                set_apart(ws.root / path, before)
+
+
+def _put_back(ws: Workspace, note: Note, but: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """The paths that were put back; `but` stays. Whatever goes is held under a name."""
+    paths = None
+    if but:
+        found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
+        paths = {change.path for change in found} - but
+    done = restore(ws, note.snapshot, paths)
+    if done.changed:
+        keep(ws, _LEFT, done.before)
+    with _refusing(ws):
+        for path in {os.fsdecode(name) for name in note.absent} - but:
+            place.remove(ws.root, path)
+        for name, (entry, content) in note.saved.items():
+            if os.fsdecode(name) not in but:
+                place.put(ws.root, os.fsdecode(name), entry, content)
+    if moved := moved_git(ws, note.snapshot):
+        put_back_git(ws, note.snapshot, moved.keys())
+    drop(ws, _START)
+    return done.changed
+
+
+@contextmanager
+def _refusing(ws: Workspace) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(
+            f"{ws.root} cannot be changed: {error.filename}: {error.strerror}",
+            remedy="make room (permissions, disk space, what is in the way) and try again",
+        ) from error
+
+
+def put_back_aside(ws: Workspace) -> tuple[str, ...]:
+    """Put back what an atlas that was killed had changed for a while; the paths.
+
+    What somebody edited after that stays. Nothing where nothing was left, or its owner lives.
+    Raises WorkspaceError.
+    """
+    path = _note_path(ws)
+    if not path.exists():
+        return ()
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return ()
+        note = msgspec.msgpack.decode(file.read(), type=Note)
+        quiet_s = path.stat().st_mtime + _AFTERMATH_S
+        process.end_marked(note.mark)
+        with process.uninterruptible(f"the workspace {ws.root} is being put back"):
+            done = _put_back(ws, note, frozenset(_edited_since(ws, note, quiet_s)))
+            path.unlink()
+            return done
+    return ()
+
+
+def _edited_since(ws: Workspace, note: Note, quiet_s: float) -> Iterator[str]:
+    """By the time of the inode's last change, which nobody can set back."""
+    found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
+    for path in (*(c.path for c in found), *map(os.fsdecode, (*note.saved, *note.absent))):
+        status = place.status(ws.root, path)
+        if status and status.st_ctime > quiet_s:
+            yield path
+
+
+def _note_path(ws: Workspace) -> Path:
+    return ws.home / _NOTE
+
+
+@contextmanager
+def _noted(ws: Workspace, note: Note) -> Iterator[None]:
+    """Keep the note, locked as long as we live; its time is that of our last sign of life."""
+    path = _note_path(ws)
+    fresh = path.with_suffix(".new")
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(fresh.open("wb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(msgspec.msgpack.encode(note))
+            file.flush()
+            fresh.replace(path)
+        except OSError as error:
+            raise StateError(f"{path} cannot be written: {error}") from error
+        stack.enter_context(_beating(file.fileno()))
+        yield
+
+
+@contextmanager
+def _beating(descriptor: int) -> Iterator[None]:
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(_BEAT_S):
+            os.utime(descriptor)
+
+    thread = threading.Thread(target=beat, name="aside", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

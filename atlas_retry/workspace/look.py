@@ -1,0 +1,239 @@
+"""One look at the files of a work tree that git does not ignore, and what moved between two.
+
+A look reads stat data, and content only where stat data moved or cannot tell. It holds no content,
+so nothing is put back from it.
+"""
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from atlas_retry.errors import AtlasError, WorkspaceError
+from atlas_retry.workspace.git import git, split, user_environment
+from atlas_retry.workspace.index import ids_when
+from atlas_retry.workspace.scan import CACHES
+from atlas_retry.workspace.store import (
+    SURELY_SETTLED_NS,
+    Known,
+    Stat,
+    git_mode,
+    is_settled,
+    stat_of,
+)
+
+MAX_READ_BYTES = 32 << 20
+"""So much is read at one look of files whose content nobody else knows; of the rest it is unknown,
+and what moves of it counts as moved."""
+_CHUNK_BYTES = 1 << 20
+
+Remembered = Callable[[], Mapping[bytes, Known]]
+"""The files of the latest snapshot."""
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """The files and links of a work tree at one time."""
+
+    files: Mapping[str, Stat]
+    taken_ns: int
+    """When it began."""
+    read: Mapping[str, str]
+    """What git would call the content: of those files that were read, at this look or since when
+    they have not moved."""
+
+
+def suspects(before: Look, after: Look) -> list[str]:
+    """The paths that may differ: stat data moved, or may hide a move. Pure."""
+    old, new = before.files, after.files
+    recent_ns = before.taken_ns - SURELY_SETTLED_NS
+    recent = [path for path, seen in new.items() if seen[3] > recent_ns or seen[2] > recent_ns]
+    fresh = [path for path in recent if not is_settled(new[path], before.taken_ns)]
+    moved = [path for path, seen in new.items() if old.get(path) != seen]
+    return sorted({*fresh, *moved, *(old.keys() - new.keys())})
+
+
+def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...]:
+    """The paths whose content or mode differ, in order. Pure.
+
+    `known` are ids of contents before which `before` did not read. Unknown content has moved where
+    stat data have.
+    """
+    return tuple(path for path in suspects(before, after) if _has_moved(path, before, after, known))
+
+
+def _has_moved(path: str, before: Look, after: Look, known: Mapping[str, str]) -> bool:
+    old, new = before.files.get(path), after.files.get(path)
+    if old is None or new is None:
+        return old is not new
+    if git_mode(old[0]) != git_mode(new[0]) or old[1] != new[1]:
+        return True
+    was, now = before.read.get(path, known.get(path)), after.read.get(path)
+    return was != now if was and now else old != new
+
+
+class Lookout:
+    """Looks at one work tree again and again; each look starts from what the last one knew."""
+
+    def __init__(
+        self, root: Path, env: Mapping[str, str], remembered: Remembered, avoid: Path | None = None
+    ) -> None:
+        """`env` is for git in the user's repository; `avoid` is a folder to pass over."""
+        self._root = root
+        self._env = env
+        self._remembered = remembered
+        inside = avoid is not None and avoid.is_relative_to(root)
+        self._avoid = f"{avoid.relative_to(root).as_posix()}/" if avoid and inside else None
+        self._last: Look | None = None
+
+    def take(self) -> Look:
+        """The tree as it is now. Without git, or where git cannot read it, all files count."""
+        taken_ns = time.time_ns()
+        files, unsure = self._found()
+        if self._avoid:
+            files = {path: seen for path, seen in files.items() if not path.startswith(self._avoid)}
+        look = Look(files=files, taken_ns=taken_ns, read={})
+        wanted = (*suspects(self._last or look, look), *unsure)
+        kept = _still_read(self._last, look) if self._last else {}
+        read = _read(self._root, wanted, files)
+        self._last = Look(files=files, taken_ns=taken_ns, read=kept | read)
+        return self._last
+
+    def between(self, before: Look, after: Look) -> tuple[str, ...]:
+        """The paths whose content or mode differ between two looks, in order."""
+        found = suspects(before, after)
+        if not found:
+            return ()
+        unread = [path for path in found if path in before.files and path not in before.read]
+        asked = {path: before.files[path] for path in unread}
+        if not asked:
+            return moved(before, after, {})
+        known: dict[str, str] = {}
+        with suppress(AtlasError):
+            known |= _held(asked, self._remembered())
+            known |= ids_when(self._root, self._env, asked)
+        return moved(before, after, known)
+
+    def _found(self) -> tuple[dict[str, Stat], Iterable[str]]:
+        """All files, and at the first look those whose content git's index does not know."""
+        root, env = self._root, self._env
+        try:
+            files, folders = _stats(root, _listed(root, env, "--cached", "--others"))
+            inside = {path: seen for folder in folders for path, seen in self._nested(folder)}
+            if self._last:
+                return files | inside, ()
+            unsure = (*_dirty(root, env), *_listed(root, env, "--others"), *inside)
+        except WorkspaceError:
+            files, _ = _stats(root, _all_files(root))
+            return files, files
+        return files | inside, unsure
+
+    def _nested(self, folder: str) -> Iterator[tuple[str, Stat]]:
+        """What a repository inside this one sees; nothing where git cannot read it."""
+        below = folder.rstrip("/")
+        with suppress(WorkspaceError):
+            listed = _listed(self._root / below, self._env, "--cached", "--others")
+            files, folders = _stats(self._root, [f"{below}/{path}" for path in listed])
+            yield from files.items()
+            for inner in folders:
+                yield from self._nested(inner)
+
+
+def _stats(root: Path, paths: Iterable[str]) -> tuple[dict[str, Stat], list[str]]:
+    """Files and links that are there, and folders: those are repositories of their own."""
+    base, lstat = f"{root}/", os.lstat
+    files: dict[str, Stat] = {}
+    folders: list[str] = []
+    for path in paths:
+        try:
+            seen = lstat(base + path)
+        except OSError:
+            continue
+        kind = stat.S_IFMT(seen.st_mode)
+        if kind in (stat.S_IFREG, stat.S_IFLNK):
+            files[path] = stat_of(seen)
+        elif kind == stat.S_IFDIR:
+            folders.append(path)
+    return files, folders
+
+
+def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    left_bytes = MAX_READ_BYTES
+    for path in paths:
+        seen = files.get(path)
+        if seen and seen[1] <= left_bytes and (oid := _id_at(root / path, seen)):
+            found[path] = oid
+            left_bytes -= seen[1]
+    return found
+
+
+def _held(asked: Mapping[str, Stat], files: Mapping[bytes, Known]) -> dict[str, str]:
+    held = {path: files.get(os.fsencode(path)) for path in asked}
+    return {
+        path: known.oid
+        for path, known in held.items()
+        if known and known.settled and known.status == asked[path]
+    }
+
+
+def _still_read(last: Look, look: Look) -> dict[str, str]:
+    return {
+        path: oid
+        for path, oid in last.read.items()
+        if path in last.files
+        and last.files[path] == look.files.get(path)
+        and is_settled(last.files[path], last.taken_ns)
+    }
+
+
+def _listed(root: Path, env: Mapping[str, str], *which: str) -> list[str]:
+    """Paths that git does not ignore; a nested repository that is no submodule ends in `/`."""
+    return split(git("ls-files", "-z", *which, "--exclude-standard", cwd=root, env=env))
+
+
+def ignored(root: Path, env: Mapping[str, str]) -> list[str]:
+    """What git ignores; a folder of which nothing else is known ends in `/`."""
+    which = ("--others", "--ignored", "--directory")
+    env = user_environment(env)
+    return _listed(root, env, *which) if (root / ".git").exists() else []
+
+
+def _dirty(root: Path, env: Mapping[str, str]) -> list[str]:
+    """Tracked files whose stat data are not what the index remembers."""
+    asked = ("diff-files", "-z", "--name-only", "--no-ext-diff", "--ignore-submodules=all")
+    return split(git(*asked, cwd=root, env=env))
+
+
+def _all_files(root: Path) -> list[str]:
+    """All but git's own files and what lies in dependency and cache folders."""
+    found: list[str] = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in CACHES and name != ".git")
+        found += (os.path.relpath(f"{folder}/{name}", root) for name in sorted(names))
+    return found
+
+
+def _id_at(path: Path, seen: Stat) -> str | None:
+    """The id of a content; None where it cannot be read, or moved since it was `seen`."""
+    with suppress(OSError):
+        found = _id_of(path, seen)
+        if stat_of(path.lstat()) == seen:
+            return found
+    return None
+
+
+def _id_of(path: Path, seen: Stat) -> str:
+    digest = hashlib.sha1(b"blob %d\0" % seen[1], usedforsecurity=False)
+    if stat.S_ISLNK(seen[0]):
+        digest.update(os.fsencode(path.readlink()))
+        return digest.hexdigest()
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

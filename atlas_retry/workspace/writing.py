@@ -1,0 +1,23 @@
+"""Write single files of a work tree as they are said to be; holds nothing of what was there."""
+
+from collections.abc import Mapping
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace import place
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.store import Entry
+
+
+def write(ws: Workspace, files: Mapping[str, tuple[str, bytes] | None]) -> None:
+    """Make each path this mode and content (of a link: its target); None: there is no such file.
+
+    Raises WorkspaceError for a path that cannot be written; those before it are.
+    """
+    for path, file in files.items():
+        try:
+            if file is None:
+                place.remove(ws.root, path)
+            else:
+                place.put(ws.root, path, Entry(file[0], ""), file[1])
+        except OSError as error:
+            raise WorkspaceError(f"{ws.root / path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,75 @@
+"""Claude Code's side of the hooks: what it tells them, and headless sessions of the real CLI."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from atlas_retry.hook import answering, beginning, settings_file
+from tests.messages_server import MessagesServer
+from tests.projects import Project
+from tests.test_agents_claude_code import real
+
+SESSION = "SessionStart"
+PROMPT = "UserPromptSubmit"
+
+
+def told(project: Project, event: str, **more: object) -> bytes:
+    fields = {"session_id": "s", "cwd": str(project.root), "hook_event_name": event}
+    return json.dumps(fields | more).encode()
+
+
+def begin(project: Project, event: str = PROMPT, **more: object) -> None:
+    """A session starts, or the user gives a prompt."""
+    of_prompt = {"prompt_id": "p1", "prompt": "fix it"} if event == PROMPT else {}
+    beginning.start(told(project, event, **(of_prompt | more)), project.environ)
+
+
+def end(project: Project, **more: object) -> Mapping[str, object]:
+    """The answer to the end of a turn; names in capitals are variables."""
+    variables = {key: str(more.pop(key)) for key in [*more] if key.isupper()}
+    fields = {"prompt_id": "p1", "stop_hook_active": False} | more
+    environ = project.environ | variables
+    answer = answering.stop(told(project, "Stop", **fields), environ, timeout_s=60)
+    found: Mapping[str, object] = msgspec.to_builtins(answer)
+    return found
+
+
+def install(project: Project) -> None:
+    """The hooks in the project's settings, as `atlas hook install` writes them."""
+    call = f"{sys.executable} -m atlas_retry"
+    folder = project.root / ".claude"
+    folder.mkdir()
+    (folder / "settings.json").write_text(settings_file.merged("", call, source="settings.json"))
+
+
+SAID = (
+    *("--output-format", "stream-json", "--verbose"),
+    *("--model", "sonnet", "--permission-mode", "acceptEdits"),
+)
+
+
+def claude(
+    project: Project, server: MessagesServer, prompt: str, *flags: str
+) -> list[Mapping[str, object]]:
+    """One headless session of the real CLI, as its stream of events."""
+    quiet = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING")
+    done = subprocess.run(
+        (real(), "-p", prompt, *SAID, *flags),
+        cwd=project.root,
+        env=project.environ
+        | dict.fromkeys((*quiet, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1")
+        | {
+            "CLAUDE_CONFIG_DIR": str(project.root.parent / "claude"),
+            "ANTHROPIC_BASE_URL": server.url,
+            "ANTHROPIC_API_KEY": "dummy-key",
+        },
+        stdin=subprocess.DEVNULL,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]

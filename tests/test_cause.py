@@ -1,0 +1,89 @@
+"""Why a run ended, everywhere that it is said: what is left, and what was no answer."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.decision import Limits, Progress, decide
+from atlas_retry.model import Attempt, Budget, Outcome, Verdict
+from atlas_retry.reports import Subject, markdown, page
+from atlas_retry.wording import outcome_summary
+from tests.projects import CALC, WORSE, Project, atlas
+from tests.values import RED, attempt, gate
+
+LEFT = "1 problem: test_calc.AddTest.test_add: AssertionError: "
+NO_ANSWER = "calc.py did not check in 3 tries, so nothing was written: line 1: invalid syntax"
+
+
+def after(*attempts: Attempt, allowed: int) -> str:
+    progress = Progress(
+        baseline=RED,
+        settled=RED,
+        latest=RED,
+        start="start",
+        origin="origin",
+        current="current",
+        trees=("origin",),
+        attempts=attempts,
+    )
+    end = decide(
+        progress, Limits(budget=Budget(attempts=allowed), gates=(gate(),), with_agent=True)
+    )
+    assert end is not None
+    return end.reason or ""
+
+
+@pytest.mark.parametrize("allowed", [1, 3])
+def test_an_answer_that_was_not_taken_is_the_cause(allowed: int) -> None:
+    reason = after(attempt(1, None, changes=(), error=NO_ANSWER), allowed=allowed)
+    assert f"came to nothing: {NO_ANSWER}" in reason
+    assert "changed nothing" not in reason
+
+
+def test_calls_that_were_refused_are_the_cause_of_an_attempt_without_a_change() -> None:
+    reason = after(attempt(1, None, changes=(), denials=("Bash: rm", "Bash: rm")), allowed=3)
+    assert reason == "the attempt came to nothing: not permitted: Bash: rm"
+
+
+def test_an_attempt_that_changed_something_is_not_told_by_its_error() -> None:
+    assert after(attempt(1, error="turn limit"), allowed=1) == "test failed after 1 attempt"
+
+
+def everywhere(outcome: Outcome) -> dict[str, str]:
+    subject = Subject(told=outcome, workspace=outcome.workspace)
+    assert outcome.handoff_path
+    return {
+        "last lines": "\n".join(line for line, _ in outcome_summary(outcome)),
+        "markdown": markdown.report(subject).replace("&#95;", "_").replace("&#58;", ":"),
+        "page": page.report(subject),
+        "handoff": Path(outcome.handoff_path).read_text(),
+    }
+
+
+def test_what_is_left_is_told_everywhere_with_its_first_problem(project: Project) -> None:
+    project.attempt(1, {"calc.py": WORSE})
+    outcome = project.retry(retry__max_ai_retry_attempts=1)
+    assert (outcome.final_error or "").endswith(f"{LEFT}-1 != 3")  # of the tree that was kept
+    for place, told in everywhere(outcome).items():
+        assert LEFT in told.replace("&#33;", "!"), place
+
+
+def test_the_command_of_on_failure_is_given_the_cause(project: Project, tmp_path: Path) -> None:
+    project.configure(retry={"on_failure": f"cat > {tmp_path}/run.json"})
+    project.retry(ai_fix=False)
+    told = json.loads((tmp_path / "run.json").read_text())
+    assert told["final_error"] == f"still failing: python3; {LEFT}-1 != 3"
+
+
+def test_the_cause_counts_what_is_in_the_workspace(project: Project) -> None:
+    project.attempt(1, {"calc.py": WORSE})
+    outcome = project.retry(retry__max_ai_retry_attempts=1, retry__on_exhausted="keep")
+    assert outcome.verdict is Verdict.EXHAUSTED
+    assert (outcome.final_error or "").endswith(f"{LEFT}2 != 3")
+
+
+def test_the_last_lines_of_a_command_hold_the_cause(project: Project) -> None:
+    ended = atlas(project, "retry", ".", "--plain")
+    assert LEFT in "\n".join(ended.out.splitlines()[-3:])
+    assert (project.root / "calc.py").read_text() == CALC

@@ -1,0 +1,246 @@
+"""The recipes of docs/ci.md, each run end to end: a bare remote, checkouts of it, no network."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.projects import CALC, FIXED, UNITTEST, Project, git
+from tests.test_action import step
+from tests.test_docs import blocks
+
+PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
+LIMIT_S = 120.0
+PLUS = {"calc.py": "import helper\n\n\ndef add(a, b):\n    return helper.plus(a, b)\n"}
+HELPER = {"helper.py": "def plus(a, b):\n    return a + b\n"}
+
+
+def recipes(language: str) -> Iterator[tuple[str, Any]]:
+    """Every block of the page in a language, with the heading that it stands under."""
+    text = PAGE.read_text(encoding="utf-8")
+    for body in blocks(PAGE, language):
+        heading = re.findall(r"^#+ (.+)$", text[: text.index(body)], re.MULTILINE)[-1]
+        yield heading, yaml.safe_load(body) if language == "yaml" else body
+
+
+RECIPES = dict(recipes("yaml"))
+
+
+@pytest.fixture
+def remote(project: Project) -> Path:
+    """A bare repository with the project, whose agent adds a file and uses it."""
+    project.attempt(1, PLUS | HELPER)
+    bare = project.root.parent / "remote.git"
+    git(project.root, "clone", "-q", "--bare", ".", str(bare), environ=project.environ)
+    return bare
+
+
+def checkout(remote: Path, name: str, project: Project, *, branch: str = "main") -> Project:
+    """A clone of one branch, as a job gets it."""
+    root = remote.with_name(name)
+    asked = ("clone", "-q", "--branch", branch, str(remote), str(root))
+    git(remote, *asked, environ=project.environ)
+    for key, value in (("user.name", "dev"), ("user.email", "dev@example.invalid")):
+        git(root, "config", key, value, environ=project.environ)
+    return Project(root=root, script=project.script, environ=project.environ)
+
+
+def sh(
+    project: Project, line: str, variables: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Lines of a recipe as a job runs them; pip is there and installs nothing."""
+    tools = project.root.parent / "tools"
+    tools.mkdir(exist_ok=True)
+    (tools / "pip").write_text(f'#!/bin/sh\necho "$@" >> {tools}/installed\n')
+    (tools / "pip").chmod(0o755)
+    path = (str(tools), str(Path(sys.executable).parent), project.environ["PATH"])
+    return subprocess.run(
+        ("/bin/sh", "-e", "-c", line),
+        cwd=project.root,
+        env={**project.environ, "CI": "true", "PATH": os.pathsep.join(path), **(variables or {})},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+
+
+def job(recipe: Mapping[str, Any], project: Project) -> list[int]:
+    """The exit codes of a GitHub job's steps, run in the checkout; the first failing one ends it.
+
+    `uses` of this repository is its action's own step, any other one is the checkout.
+    """
+    outputs: dict[str, str] = {}
+    codes: list[int] = []
+    (steps,) = [each["steps"] for each in recipe["jobs"].values()]
+    for each in steps:
+        if "OWNER" in each.get("uses", ""):
+            given = {f"STEP_{key.upper()}": str(value) for key, value in each["with"].items()}
+            ended = step(project, "Run atlas", **given)
+            outputs = {f"steps.{each['id']}.outputs.{k}": v for k, v in ended.outputs.items()}
+            codes.append(ended.code)
+        elif "run" in each and _holds(each.get("if"), outputs):
+            given = {key: _filled(value, outputs) for key, value in each.get("env", {}).items()}
+            codes.append(sh(project, each["run"], given | {"GITHUB_RUN_ID": "7"}).returncode)
+        if codes and codes[-1]:
+            break
+    return codes
+
+
+def _filled(text: str, outputs: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{\{ (\S+) \}\}", lambda found: outputs[found[1]], text)
+
+
+def _holds(condition: str | None, outputs: Mapping[str, str]) -> bool:
+    left, _, right = (condition or "").partition(" == ")
+    return condition is None or outputs[left] == right.strip("'")
+
+
+def gates_of_a_clone(remote: Path, project: Project, branch: str) -> int:
+    """The exit code of `atlas validate` where nothing is but what has been pushed."""
+    fresh = checkout(remote, "fresh", project, branch=branch)
+    return sh(fresh, "atlas validate").returncode
+
+
+def test_every_recipe_of_the_page_is_run_here() -> None:
+    assert list(RECIPES) == [
+        "GitHub Actions",
+        "Let the agent mend a branch",
+        "Pull requests from forks",
+        "GitLab CI",
+        "Before a push",
+    ]
+    assert [heading for heading, _ in recipes("groovy")] == ["Jenkins"]
+    assert [heading for heading, _ in recipes("console")] == ["Before a push"]
+
+
+@pytest.mark.parametrize(("fix", "code"), [("", 1), ("a + b", 0)])
+def test_github_validates_and_writes_its_reports(
+    fix: str, code: int, remote: Path, project: Project
+) -> None:
+    here = checkout(remote, "job", project)
+    if fix:
+        (here.root / "calc.py").write_text(FIXED)
+    assert job(RECIPES["GitHub Actions"], here) == [code]
+    assert {"atlas.sarif", "atlas.html"} <= {path.name for path in here.root.iterdir()}
+
+
+def test_what_the_agent_mended_is_pushed_whole(remote: Path, project: Project) -> None:
+    here = checkout(remote, "job", project)
+    assert job(RECIPES["Let the agent mend a branch"], here) == [0, 0]
+    names = git(remote, "ls-tree", "--name-only", "atlas/7", environ=project.environ).split()
+    assert "helper.py" in names
+    assert "atlas-report.json" not in names
+    assert gates_of_a_clone(remote, project, "atlas/7") == 0
+
+
+def test_nothing_is_pushed_that_is_not_fixed(remote: Path, project: Project) -> None:
+    project.script.joinpath("1/files/helper.py").write_text("def plus(a, b):\n    return a * b\n")
+    here = checkout(remote, "job", project)
+    (code,) = job(RECIPES["Let the agent mend a branch"], here)
+    assert code == 1
+    assert git(remote, "branch", "--list", "atlas/*", environ=project.environ) == ""
+
+
+def test_the_guard_of_a_pull_request_refuses_a_weaker_test(remote: Path, project: Project) -> None:
+    here = checkout(remote, "job", project)
+    (here.root / "test_calc.py").unlink()
+    here.commit()
+    recipe = {"jobs": {"guard": {"steps": [each | {"id": "guard"} for each in GUARD]}}}
+    given = {"with": {**GUARD[0]["with"], "base": "HEAD~1"}}
+    recipe["jobs"]["guard"]["steps"][0] |= given
+    assert job(recipe, here) == [1]
+
+
+GUARD = RECIPES["Pull requests from forks"]
+
+
+@pytest.mark.parametrize(("fix", "code"), [("", 1), ("a + b", 0)])
+def test_gitlab_validates_and_has_its_reports(
+    fix: str, code: int, remote: Path, project: Project
+) -> None:
+    here = checkout(remote, "job", project)
+    if fix:
+        (here.root / "calc.py").write_text(FIXED)
+    recipe = RECIPES["GitLab CI"]["checks"]
+    variables = {"CI_PROJECT_DIR": str(here.root), "TOOL_REPOSITORY": "r", "TOOL_COMMIT": "c"}
+    home = recipe["variables"]["ATLAS_HOME"].replace("$CI_PROJECT_DIR", str(here.root))
+    done = sh(here, "\n".join(recipe["script"]), variables | {"ATLAS_HOME": home})
+    assert done.returncode == code, done.stdout + done.stderr
+    for report in recipe["artifacts"]["reports"].values():
+        assert (here.root / report).stat().st_size
+    assert (here.root.parent / "tools/installed").read_text() == "install git+r@c\n"
+
+
+@pytest.mark.parametrize(("change", "code"), [("calc.py", 0), ("test_calc.py", 1)])
+def test_gitlabs_guard_judges_a_merge_request(
+    change: str, code: int, remote: Path, project: Project
+) -> None:
+    here = checkout(remote, "job", project)
+    (here.root / change).write_text("")
+    here.commit()
+    base = git(here.root, "rev-parse", "HEAD~1", environ=project.environ).strip()
+    variables = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base}
+    script = "\n".join(RECIPES["GitLab CI"]["guard"]["script"])
+    assert sh(here, script, variables).returncode == code
+
+
+def test_jenkins_validates_and_has_its_reports(remote: Path, project: Project) -> None:
+    here = checkout(remote, "job", project)
+    (here.root / "calc.py").write_text(FIXED)
+    ((_, recipe),) = recipes("groovy")
+    (line,) = re.findall(r"sh '(.+)'", recipe)
+    home = re.findall(r'ATLAS_HOME = "(.+)"', recipe)[0].replace("${WORKSPACE_TMP}", "{tmp}")
+    variables = {"ATLAS_HOME": home.format(tmp=here.root.parent / "tmp")}
+    assert sh(here, line, variables).returncode == 0
+    for report in re.findall(r"(?:junit|artifacts:) '(.+)'", recipe):
+        assert (here.root / report).stat().st_size
+
+
+def test_a_push_by_hand_waits_for_the_gates(remote: Path, project: Project) -> None:
+    here = checkout(remote, "mine", project)
+    ((_, recipe),) = recipes("console")
+    typed = re.findall(r"^\$ (.+)$", recipe, re.MULTILINE)
+    assert sh(here, "\n".join(typed)).returncode == 1
+    (here.root / "calc.py").write_text(CALC + "# more\n")
+    here.commit()
+    assert sh(here, "git push -q origin HEAD:next").returncode == 1
+    (here.root / "calc.py").write_text(FIXED)
+    here.commit()
+    pushed = sh(here, "git push -q origin HEAD:next")
+    assert pushed.returncode == 0, pushed.stdout + pushed.stderr
+    assert gates_of_a_clone(remote, project, "next") == 0
+
+
+def test_pre_commit_runs_the_hooks_that_the_recipe_names(remote: Path, project: Project) -> None:
+    (wanted,) = RECIPES["Before a push"]["repos"]
+    hooks = yaml.safe_load((PAGE.parents[1] / ".pre-commit-hooks.yaml").read_text())
+    known = {hook["id"]: hook for hook in hooks}
+    named = [known[hook["id"]] | {"language": "system"} for hook in wanted["hooks"]]
+    here = checkout(remote, "mine", project)
+    local = {"repos": [{"repo": "local", "hooks": named}]}
+    (here.root / ".pre-commit-config.yaml").write_text(yaml.safe_dump(local))
+    stage = "git add -A; pre-commit run --all-files"
+    assert sh(here, f"{stage} --hook-stage pre-push").returncode == 1
+    assert sh(here, f"{stage} --hook-stage pre-commit").returncode == 0
+    (here.root / "calc.py").write_text(CALC + 'AWARE = "PYTEST_CURRENT_TEST"\n')
+    assert sh(here, f"{stage} --hook-stage pre-commit").returncode == 1
+    (here.root / "calc.py").write_text(FIXED)
+    assert sh(here, f"{stage} --hook-stage pre-push").returncode == 0
+
+
+def test_an_agent_in_ci_is_judged_and_a_failure_handed_over(remote: Path, project: Project) -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## Agents that work in CI")[2]
+    guard, validate, retry = re.findall(r"`(atlas [^`]+)`", section)
+    here = checkout(remote, "job", project)
+    assert sh(here, f"{validate} --json > report.json").returncode == 1
+    assert sh(here, retry).returncode == 0
+    assert sh(here, guard).returncode == 0
+    assert sh(here, validate).returncode == 0
+    assert UNITTEST in (here.root / ".atlas/config.yaml").read_text()

@@ -1,0 +1,241 @@
+"""Progress: which problems are the same, how many there are, and how that is shown."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from atlas_retry.counting import compared, course, course_of, first_problem, is_cut_short, total
+from atlas_retry.diagnostics import ToolOutput, diagnose
+from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Status
+from atlas_retry.reports import Subject, markdown, page
+from atlas_retry.wording import outcome_summary
+from tests.projects import CALC, FIXED, Project
+from tests.values import GREEN, result, validation
+
+GOLDENS = Path(__file__).parent / "goldens"
+UNUSED = Diagnostic(tool="ruff", rule_id="F401", path="a.py", message="unused", fingerprint="u")
+NEVER_READ = Diagnostic(
+    tool="ruff", rule_id="F841", path="a.py", symbol="f", message="`s` is never used"
+)
+TEST_ADD = Diagnostic(tool="pytest", rule_id="AssertionError", message="?", test_id="t.py::add")
+
+
+def red(*found: Diagnostic, kind: Kind = Kind.LINT, **rest: object) -> GateResult:
+    return replace(result("gate", Status.FAILED, kind=kind), diagnostics=found, **rest)
+
+
+def test_a_complaint_on_an_edited_line_is_the_same_complaint() -> None:
+    before = validation(red(replace(NEVER_READ, fingerprint="s = 1  # note")))
+    after = validation(red(replace(NEVER_READ, fingerprint="s = 1")))
+    assert compared(before, after) == ((), ("s = 1",), ())
+
+
+def test_a_test_that_fails_with_another_value_elsewhere_is_the_same_test() -> None:
+    before = replace(TEST_ADD, fingerprint="1 != 3", path="t.py")
+    after = replace(TEST_ADD, fingerprint="TypeError", path="calc.py", rule_id="TypeError")
+    assert compared(validation(red(before)), validation(red(after))) == ((), ("TypeError",), ())
+
+
+def test_problems_of_one_kind_in_one_place_are_counted_one_by_one() -> None:
+    three = [replace(UNUSED, fingerprint=name) for name in ("os", "re", "sys")]
+    fixed, remaining, introduced = compared(validation(red(*three)), validation(red(three[1])))
+    assert (fixed, remaining, introduced) == (("os", "sys"), ("re",), ())
+    assert compared(validation(red(UNUSED)), validation(red(*three)))[2] == ("re", "sys")
+    assert total(validation(red(replace(UNUSED, count=5)))) == 5
+
+
+def test_what_a_gate_had_counted_is_not_fixed_because_it_ended_too_early() -> None:
+    late = validation(red(status=Status.TIMED_OUT))
+    fixed, remaining, introduced = compared(validation(red(UNUSED)), late)
+    assert (fixed, remaining, introduced) == ((), ("u",), ("gate:timed_out",))
+
+
+def read(name: str, command: str, kind: Kind) -> GateResult:
+    folder = GOLDENS / name
+    told = [(folder / f"{stream}.txt") for stream in ("stdout", "stderr")]
+    stdout, stderr = (file.read_text() if file.exists() else "" for file in told)
+    output = ToolOutput(command=command, kind=kind, exit_code=1, stdout=stdout, stderr=stderr)
+    return red(*diagnose(output).diagnostics, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "kind", "cut"),
+    [
+        ("pytest-9.2.0-collection", "pytest", Kind.TEST, True),
+        ("unittest-3.11-discover", "python -m unittest", Kind.TEST, True),
+        ("unittest-3.11-buffer", "python -m unittest", Kind.TEST, False),
+        ("jest-30.5.2-plain", "jest", Kind.TEST, True),
+        ("vitest-4.1.12-run", "vitest run", Kind.TEST, True),
+        ("cargo-test-1.95-plain", "cargo test", Kind.TEST, False),
+        ("go-test-1.26-plain", "go test ./...", Kind.TEST, True),
+        ("maven-3.8.7-tests", "mvn test", Kind.TEST, False),
+        ("ruff-0.17.6-syntax", "ruff check", Kind.LINT, True),
+        ("ruff-0.17.6-full", "ruff check", Kind.LINT, False),
+        ("flake8-7.5.0-default", "flake8", Kind.LINT, True),
+        ("mypy-2.4.1-syntax", "mypy", Kind.LINT, True),
+        ("mypy-2.4.1-strict", "mypy", Kind.LINT, False),
+        ("black-26.10.1-check", "black --check .", Kind.FORMAT, True),
+        ("prettier-3.10.1-check", "prettier --check .", Kind.FORMAT, True),
+    ],
+)
+def test_what_could_not_be_collected_parsed_or_compiled_has_not_been_counted(
+    name: str, command: str, kind: Kind, *, cut: bool
+) -> None:
+    assert is_cut_short(read(name, command, kind)) is cut
+
+
+@pytest.mark.parametrize(
+    ("told", "cut"),
+    [
+        (red(status=Status.TIMED_OUT), True),
+        (red(UNUSED, exit_code=127), True),
+        (red(), True),
+        (red(UNUSED), False),
+        (red(TEST_ADD, kind=Kind.TEST), False),
+        (red(TEST_ADD, replace(UNUSED, rule_id="fail-under"), kind=Kind.TEST), False),
+        (red(TEST_ADD, replace(UNUSED, level=Level.WARNING), kind=Kind.TEST), False),
+    ],
+)
+def test_a_timeout_and_silence_count_nothing(told: GateResult, *, cut: bool) -> None:
+    assert is_cut_short(told) is cut
+
+
+def run_of(project: Project, *texts: str, on_exhausted: str = "best") -> Outcome:
+    for number, text in enumerate(texts, start=1):
+        project.attempt(number, {"calc.py": text})
+    return project.retry(retry__max_ai_retry_attempts=len(texts), retry__on_exhausted=on_exhausted)
+
+
+IMPORTS = "import os\nimport re\nimport sys\n\n\ndef f():\n    s = 1{}\n    return 2\n"
+
+
+def linted(project: Project) -> None:
+    project.configure(
+        validation={
+            "lint": [f"{sys.executable} -m ruff check --isolated --no-cache --select F calc.py"]
+        }
+    )
+    (project.root / "calc.py").write_text(IMPORTS.format("  # note"))
+    project.commit()
+
+
+def test_deleted_imports_stay_deleted_although_a_line_with_a_problem_was_edited(
+    project: Project,
+) -> None:
+    linted(project)
+    left = IMPORTS.format("").partition("sys\n\n\n")[2]
+    outcome = run_of(project, left)
+    (made,) = outcome.attempts
+    assert (len(made.fixed), len(made.remaining), len(made.introduced)) == (3, 1, 0)
+    assert made.kept
+    assert (project.root / "calc.py").read_text() == left
+    assert course_of(outcome) == "4 -> 1"
+
+
+TESTS = """import unittest
+
+import calc
+
+
+class AddTest(unittest.TestCase):
+    def test_one(self):
+        self.assertEqual(calc.add(1, 2), 3)
+
+    def test_two(self):
+        self.assertEqual(calc.add(0, 2), 2)
+
+    def test_three(self):
+        self.assertEqual(calc.add(2, 2), 4)
+"""
+
+
+def tested(project: Project) -> None:
+    (project.root / "test_calc.py").write_text(TESTS)
+    project.commit()
+
+
+ONLY_ZERO = "def add(a, b):\n    return b\n"
+ALL_BUT_ONE = "def add(a, b):\n    return a + b if a else 9\n"
+BROKEN = "def add(a, b:\n"
+NONE = "def add(a, b):\n    return 70\n"
+
+
+def test_an_attempt_that_left_things_worse_is_put_back_before_the_next_one(
+    project: Project,
+) -> None:
+    tested(project)
+    (project.root / "other.py").write_text("x = 1\n")
+    project.commit()
+    project.attempt(1, {"calc.py": ONLY_ZERO})
+    project.attempt(2, {"calc.py": BROKEN, "other.py": "x = 2\n"})
+    project.attempt(3, {"notes.py": "y = 1\n"})
+    outcome = project.retry(retry__max_ai_retry_attempts=3)
+    assert [attempt.worse for attempt in outcome.attempts] == [False, True, False]
+    third = outcome.attempts[2]
+    assert (len(third.remaining), third.fixed, third.introduced) == (2, (), ())
+    assert (project.root / "other.py").read_text() == "x = 1\n"
+    assert (project.root / "calc.py").read_text() == ONLY_ZERO
+    assert "all of it was put back" in Path(third.prompt_path or "").read_text()
+    assert course_of(outcome) == "3 -> 2 -> not counted -> 2"
+
+
+def test_a_last_attempt_that_left_things_worse_stays_where_that_is_asked_for(
+    project: Project,
+) -> None:
+    tested(project)
+    outcome = run_of(project, ALL_BUT_ONE, BROKEN, on_exhausted="keep")
+    assert (project.root / "calc.py").read_text() == BROKEN
+    assert [attempt.kept for attempt in outcome.attempts] == [False, True]
+    assert outcome.better == 1
+
+
+def test_a_collection_error_is_never_kept_for_failing_tests(project: Project) -> None:
+    tested(project)
+    outcome = run_of(project, BROKEN)
+    assert outcome.better is None
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_failing_tests_are_kept_for_a_collection_error(project: Project) -> None:
+    tested(project)
+    (project.root / "calc.py").write_text(BROKEN)
+    project.commit()
+    outcome = run_of(project, NONE)
+    assert [attempt.kept for attempt in outcome.attempts] == [True]
+    assert course_of(outcome) == "not counted -> 3"
+
+
+def test_the_course_and_what_to_pick_are_told_everywhere(project: Project) -> None:
+    tested(project)
+    outcome = run_of(project, ALL_BUT_ONE, NONE, on_exhausted="restore")
+    subject = Subject(told=outcome, workspace=outcome.workspace)
+    command = f"atlas pick {outcome.run_id} 1"
+    terminal = "\n".join(line for line, _ in outcome_summary(outcome))
+    assert "3 -> 1 -> 3" in terminal
+    assert command in terminal
+    for told in (markdown.report(subject), page.report(subject)):
+        assert "3 -&gt; 1 -&gt; 3" in told.replace("&#62;", "&gt;")
+        assert command in told
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_a_run_that_ends_green_comes_to_nothing_left(project: Project) -> None:
+    assert course_of(run_of(project, FIXED)) == "1 -> 0"
+
+
+def test_a_tool_that_never_counts_is_compared_by_what_it_says() -> None:
+    says_more, says_less = (red(*[UNUSED] * count, kind=Kind.TEST) for count in (3, 2))
+    assert course((validation(says_more), validation(says_less))) == "3 -> 2"
+
+
+def test_the_first_problem_is_a_failing_test_and_says_how_many_there_are() -> None:
+    told = validation(red(replace(UNUSED, fingerprint="u"), TEST_ADD, kind=Kind.TEST))
+    assert first_problem(told) == "2 problems, the first: t.py::add: AssertionError ?"
+    assert first_problem(GREEN) == ""
+
+
+def test_a_silent_failure_is_told_by_its_last_words() -> None:
+    told = validation(red(error="exit code 3", stderr="a\nno such option\n"))
+    assert first_problem(told) == "1 problem: gate: exit code 3: no such option"

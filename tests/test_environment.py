@@ -1,0 +1,283 @@
+"""What is not installed is found before any money is spent; what an edit can fix is not."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from atlas_retry.gate_plan import Plan
+from atlas_retry.gates import validate
+from atlas_retry.model import GateResult, Kind, Status, Verdict
+from tests.projects import FIXED, Project, atlas
+from tests.values import gate
+
+PYTHON = sys.executable
+PYPROJECT = '[project]\nname = "shop"\nversion = "1"\n'
+DECLARED = PYPROJECT + 'dependencies = ["Ask_Me>=2"]\n'
+
+
+@pytest.fixture
+def plan(tmp_path: Path, environ: dict[str, str]) -> Plan:
+    root, logs = tmp_path / "work", tmp_path / "logs"
+    root.mkdir()
+    logs.mkdir()
+    return Plan(root=root, logs=logs, environ=environ)
+
+
+def ended(plan: Plan, run: str, files: Mapping[str, str]) -> GateResult:
+    """The result of a test gate in a project of these files."""
+    for name, text in files.items():
+        path = plan.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return validate([gate("it", Kind.TEST, run)], plan).results[0]
+
+
+def printed(stderr: str, exit_code: int) -> str:
+    """A shell line that ends as a tool did that is not installed here."""
+    return f"printf '%s' {_quoted(stderr)} >&2; exit {exit_code}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+IMPORTS = "import ask_me\n"
+UNITTEST = f"{PYTHON} -S -m unittest test_it"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pyproject.toml": DECLARED},
+        {"pyproject.toml": PYPROJECT + "optional-dependencies.x = ['ask.me[y]']\n"},
+        {"pyproject.toml": '[dependency-groups]\ndev = ["ask-me"]\n'},
+        {"requirements-dev.txt": "ask_me==1  # why\n"},
+        {"setup.cfg": "[options]\ninstall_requires =\n    Ask-Me\n"},
+        {"setup.py": "from setuptools import setup\nsetup(install_requires=['ask-me>1'])\n"},
+    ],
+    ids=lambda files: next(iter(files)),
+)
+def test_a_declared_dependency_that_is_not_installed_is_broken(
+    files: dict[str, str], plan: Plan
+) -> None:
+    result = ended(plan, UNITTEST, {"test_it.py": IMPORTS, **files})
+    assert result.status is Status.BROKEN
+    assert "python -m pip install ask-me" in (result.error or "")
+
+
+def test_a_module_that_has_another_name_than_its_distribution_is_known(plan: Plan) -> None:
+    files = {"test_it.py": "import yaml\n", "requirements.txt": "PyYAML\n"}
+    assert "pyyaml" in (ended(plan, UNITTEST, files).error or "")
+
+
+def test_the_lock_file_tells_how_to_install(plan: Plan) -> None:
+    files = {"test_it.py": IMPORTS, "pyproject.toml": DECLARED, "poetry.lock": ""}
+    assert (ended(plan, UNITTEST, files).error or "").endswith("poetry install")
+
+
+def test_one_declared_dependency_that_is_missing_breaks_a_gate_with_other_failures(
+    plan: Plan,
+) -> None:
+    test = (
+        "import unittest\n\n\nclass T(unittest.TestCase):\n"
+        "    def test_it(self):\n        self.fail()\n"
+    )
+    files = {"test_it.py": IMPORTS, "test_no.py": test, "pyproject.toml": DECLARED}
+    run = f"{PYTHON} -S -m unittest test_it test_no"
+    assert ended(plan, run, files).status is Status.BROKEN
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"test_it.py": "import ask_mee\n", "pyproject.toml": DECLARED},
+        {"test_it.py": IMPORTS},
+        {
+            "test_it.py": IMPORTS,
+            "pyproject.toml": DECLARED,
+            "ask_me/__init__.py": "import ask_me.x",
+        },
+        {"test_it.py": "import shop\n", "pyproject.toml": PYPROJECT},
+        {
+            "test_it.py": IMPORTS,
+            "pyproject.toml": DECLARED.replace("shop", "ask-me"),
+        },
+    ],
+    ids=["a typo", "undeclared", "a module of its own", "the project", "asks for itself"],
+)
+def test_a_missing_module_that_an_edit_can_bring_stays_a_failure(
+    files: dict[str, str], plan: Plan
+) -> None:
+    assert ended(plan, UNITTEST, files).status is Status.FAILED
+
+
+def test_what_an_attempt_took_away_is_its_failure(plan: Plan) -> None:
+    files = {"test_it.py": IMPORTS, "pyproject.toml": DECLARED}
+    assert ended(replace(plan, after_attempt=True), UNITTEST, files).status is Status.FAILED
+
+
+@pytest.mark.parametrize("line", ["{0} -S -m pytest -q", "{0} -S -m nobody_knows"])
+def test_the_gates_own_program_that_python_does_not_find_is_broken(line: str, plan: Plan) -> None:
+    result = ended(plan, line.format(PYTHON), {})
+    assert result.status is Status.BROKEN
+    assert " -m pip install " in (result.error or "")
+
+
+def test_a_module_of_the_project_that_python_does_not_find_is_a_failure(plan: Plan) -> None:
+    run = f"{PYTHON} -S -m shop"
+    assert ended(plan, run, {"pyproject.toml": PYPROJECT}).status is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ("no-such-tool -q", "no-such-tool: No such file or directory"),
+        ("@cd . && no-such-tool -q", "no-such-tool: not found"),
+        (f"{PYTHON} -S -m pytest", "pytest is not installed"),
+    ],
+)
+def test_a_tool_that_make_does_not_find_is_broken(recipe: str, said: str, plan: Plan) -> None:
+    makefile = f"all:\n\t$(MAKE) inner\ninner:\n\t{recipe}\n"
+    result = ended(plan, "make", {"Makefile": makefile})
+    assert result.status is Status.BROKEN
+    assert said in (result.error or "")
+
+
+def test_a_tool_that_make_may_do_without_breaks_nothing(plan: Plan) -> None:
+    result = ended(plan, "make", {"Makefile": "all:\n\t-no-such-tool\n\tfalse\n"})
+    assert result.status is Status.FAILED
+
+
+def test_a_tool_of_a_package_script_that_is_not_installed_is_broken(plan: Plan) -> None:
+    package = '{"scripts": {"test": "no-such-tool"}, "devDependencies": {"no-such-tool": "1"}}'
+    result = ended(plan, "npm test", {"package.json": package})
+    assert result.status is Status.BROKEN
+    assert "no-such-tool: not found" in (result.error or "")
+
+
+NO_FILE = "[Errno 2] No such file or directory"
+CANCELED = "npx canceled due to"
+E404 = "The requested resource 'nosuch@*'"
+
+
+@pytest.mark.parametrize(
+    ("run", "said", "exit_code"),
+    [
+        # tox 4, uv and nox were run for this test's sake, the others are as their sources have it.
+        ("tox", f"py: Exception running subprocess {NO_FILE}: 'nosuch'\n  py: FAIL code 2\n", 2),
+        ("uv", "error: Failed to spawn: nosuch\n  cause: No such file or directory\n", 2),
+        ("uv", "error: Failed to spawn: `nosuch`\n  Caused by: No such file or directory\n", 2),
+        ("nox", "nox > Running session t\nnox > Program nosuch not found.\n", 1),
+        ("bundle exec", "bundler: command not found: nosuch\nInstall missing gems\n", 127),
+        ("npx", f'npm error {CANCELED} missing packages and no YES option: ["nosuch"]\n', 1),
+        ("npx", f"npm error code E404\nnpm error 404  {E404} could not be found or you do\n", 1),
+        ("pre-commit", "lint.....Failed\n- exit code: 1\n\nExecutable `nosuch` not found\n", 1),
+        ("poetry", "Command not found: nosuch\n", 1),
+        ("yarn", 'yarn run v1.22.22\nerror Command "nosuch" not found.\n', 1),
+        ("just", "sh: 1: nosuch: not found\nerror: Recipe `test` failed with exit code 127\n", 1),
+    ],
+)
+def test_a_program_that_a_runner_does_not_find_is_broken(
+    run: str, said: str, exit_code: int, plan: Plan
+) -> None:
+    result = ended(plan, f": {run}; {printed(said, exit_code)}", {})
+    assert result.status is Status.BROKEN
+    assert "nosuch" in (result.error or "")
+    assert "install" in (result.error or "")
+
+
+def test_a_test_that_fails_while_it_speaks_of_missing_commands_is_code(plan: Plan) -> None:
+    test = (
+        "import os, unittest\n\n\nclass ATest(unittest.TestCase):\n    def test_it(self):\n"
+        "        print('make: *** [Makefile:2: x] Error 127')\n        self.assertEqual(1, 2)\n"
+    )
+    assert ended(plan, UNITTEST, {"test_it.py": test}).status is Status.FAILED
+
+
+STUBS = """\
+a.py:1: error: Library stubs not installed for "requests"  [import-untyped]
+a.py:1: note: Hint: "python3 -m pip install types-requests"
+a.py:3: error: Incompatible return value type (got "str", expected "int")  [return-value]
+Found 2 errors in 1 file (checked 1 source file)
+"""
+
+
+def test_type_stubs_that_are_not_installed_are_broken_with_what_installs_them(plan: Plan) -> None:
+    result = ended(plan, f": mypy .; {printed(STUBS, 1)}", {})
+    assert result.status is Status.BROKEN
+    assert "python3 -m pip install types-requests" in (result.error or "")
+
+
+NO_STUB = "Cannot find implementation or library stub for"
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ("mypy", f'a.py:1: error: {NO_STUB} module named "ask_me"  [import-not-found]\n'),
+        ("pylint", "a.py:1:0: E0401: Unable to import 'ask_me' (import-error)\n"),
+    ],
+)
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_linter_that_misses_a_package_is_broken_where_the_project_declares_it(
+    run: str, said: str, declared: bool, plan: Plan
+) -> None:
+    files = {"pyproject.toml": DECLARED if declared else PYPROJECT}
+    status = ended(plan, f": {run} .; {printed(said, 1)}", files).status
+    assert status is (Status.BROKEN if declared else Status.FAILED)
+
+
+NODE = "node test.js"
+PACKAGE = '{"devDependencies": {"@shop/tool": "1", "lodash": "4"}}'
+
+
+@pytest.mark.parametrize(
+    ("module", "files", "status"),
+    [
+        ("lodash", {"package.json": PACKAGE}, Status.BROKEN),
+        ("lodash/fp", {"package.json": PACKAGE}, Status.BROKEN),
+        ("@shop/tool", {"package.json": PACKAGE, "yarn.lock": ""}, Status.BROKEN),
+        ("lodahs", {"package.json": PACKAGE}, Status.FAILED),
+        ("./lodash", {"package.json": PACKAGE}, Status.FAILED),
+        (
+            "lodash/nowhere",
+            {"package.json": PACKAGE, "node_modules/lodash/index.js": ""},
+            Status.FAILED,
+        ),
+    ],
+)
+def test_a_package_of_node_is_missing_where_it_is_declared_and_not_there(
+    module: str, files: dict[str, str], status: Status, plan: Plan
+) -> None:
+    result = ended(plan, NODE, {"test.js": f"require('{module}')\n", **files})
+    assert result.status is status
+    if status is Status.BROKEN:
+        how = "yarn install" if "yarn.lock" in files else "npm install"
+        assert how in (result.error or "")
+
+
+def test_a_gem_that_the_gemfile_names_is_missing(plan: Plan) -> None:
+    said = "<internal:x>:38:in 'require': cannot load such file -- rspec (LoadError)\n"
+    result = ended(plan, printed(said, 1), {"Gemfile": "source 'https://x'\ngem 'rspec', '~> 3'\n"})
+    assert "bundle install" in (result.error or "")
+
+
+def test_no_agent_is_asked_where_something_is_not_installed(project: Project) -> None:
+    (project.root / "pyproject.toml").write_text(DECLARED)
+    (project.root / "test_it.py").write_text(IMPORTS)
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.BROKEN
+    assert outcome.attempts == ()
+    assert "pip install ask-me" in (outcome.final_error or "")
+    assert "undo" not in (outcome.remedy or "")
+
+
+def test_what_is_not_installed_is_exit_3(project: Project) -> None:
+    project.configure(validation={"test": [f"{PYTHON} -S -m pytest -q"]})
+    done = atlas(project, "validate", "--plain")
+    assert done.code == 3
+    assert "pytest is not installed" in done.out

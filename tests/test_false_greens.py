@@ -1,0 +1,268 @@
+"""A green is never bought: what decides, beside and in the tree, in small whole projects."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.model import Verdict
+from tests.miniatures import (
+    ADD,
+    ADDED,
+    CALC,
+    REPAIR,
+    TEST_ADD,
+    miniature,
+    named,
+    put,
+    status,
+)
+from tests.projects import Project, atlas, git
+
+Environ = dict[str, str]
+CHECKS = "python -S -c 'from calc import add; assert add(1, 2) == 3'"
+REMARK = put("calc.py", f"# looked at\n{ADD}")
+
+
+def nested(tmp_path: Path, environ: Environ, turn: str) -> Project:
+    """A project that holds a repository of its own with a commit that is nowhere else."""
+    turns = [f"{turn}\n{REPAIR}"] * 2
+    project = miniature(tmp_path, environ, {"calc.py": ADD}, turns, validation={"test": [CHECKS]})
+    inner = project.root / "vendored" / "lib"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q", environ=environ)
+    (inner / "lib.py").write_text("x = 1\n")
+    git(inner, "add", "-A", environ=environ)
+    git(inner, "commit", "-q", "-m", "never pushed", environ=environ)
+    return project
+
+
+def test_a_nested_repository_that_an_attempt_deletes_ends_the_run_and_undo_says_so(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = nested(tmp_path, environ, "rm -rf vendored/lib/.git")
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.REJECTED
+    assert len(outcome.attempts) == 1
+    assert "vendored/lib/.git" in (outcome.final_error or "")
+    assert (project.root / "calc.py").read_text() == ADD
+    undone = atlas(project, "undo")
+    assert undone.code == 1
+    assert "vendored/lib/.git" in undone.out
+    assert "as it was before" not in undone.out
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        "git -C vendored/lib -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",
+        "echo '*' > vendored/lib/.git/info/exclude",
+    ],
+    ids=["commit", "exclude"],
+)
+def test_the_state_of_a_nested_repository_is_not_an_attempts_to_move(
+    tmp_path: Path, environ: Environ, turn: str
+) -> None:
+    outcome = nested(tmp_path, environ, turn).retry()
+    assert outcome.verdict is Verdict.REJECTED
+    assert "vendored/lib/.git" in (outcome.final_error or "")
+
+
+def test_a_repository_that_an_attempt_makes_of_a_folder_hides_nothing_from_the_checks(
+    tmp_path: Path, environ: Environ
+) -> None:
+    turn = "mkdir -p src && git init -q src && echo '*' > src/.git/info/exclude"
+    files = {"calc.py": ADD, "src/a.py": "a = 1\n"}
+    check = "! test -e src/.git/info/exclude || exit 0; " + CHECKS
+    project = miniature(tmp_path, environ, files, [turn, turn], validation={"test": [check]})
+    outcome = project.retry()
+    assert not outcome.verdict.is_green
+    assert any("src/.git" in path for path in named(outcome)["refused"])
+
+
+def test_a_repair_beside_a_nested_repository_ends_fixed(tmp_path: Path, environ: Environ) -> None:
+    project = nested(tmp_path, environ, "git -C vendored/lib status > /dev/null")
+    assert project.retry().verdict is Verdict.FIXED
+    undone = atlas(project, "undo")
+    assert undone.code == 0
+    assert "as it was before" in undone.out
+
+
+def test_the_mode_of_a_folder_is_put_back_and_buys_nothing(
+    tmp_path: Path, environ: Environ
+) -> None:
+    files = {"calc.py": ADD, "data/in.txt": "x\n"}
+    check = f'test "$(stat -c %a data)" = 700 || {CHECKS}'
+    turns = ["chmod 700 data"] * 2
+    project = miniature(tmp_path, environ, files, turns, validation={"test": [check]})
+    (project.root / "data").chmod(0o755)
+    outcome = project.retry()
+    assert not outcome.verdict.is_green
+    assert "data" in named(outcome)["noted"]
+    assert (project.root / "data").stat().st_mode & 0o777 == 0o755
+
+
+PACKAGES = ".venv/lib/python3.11/site-packages"
+USES = "import dep\n\n\ndef add(a, b):\n    return dep.plus(a, b)\n"
+WITH_DEP = f"PYTHONPATH={PACKAGES} {CHECKS}"
+JS_CHECK = "grep -q good node_modules/dep/index.js"
+INSTALLED = {
+    "site-packages": (f"{PACKAGES}/dep/__init__.py", "def plus(a, b):\n    return a - b\n"),
+    "node_modules": ("node_modules/dep/index.js", "module.exports = 'bad'\n"),
+}
+MENDED = {
+    "site-packages": "def plus(a, b):\n    return a + b\n",
+    "node_modules": "module.exports = 'good'\n",
+}
+MANIFEST = '[project]\nname = "calc"\ndependencies = []\n'
+
+
+@pytest.mark.parametrize("where", INSTALLED)
+@pytest.mark.parametrize("manifest", ["", "manifest"])
+def test_an_installed_dependency_that_is_edited_in_place_buys_nothing(
+    tmp_path: Path, environ: Environ, where: str, manifest: str
+) -> None:
+    path, was = INSTALLED[where]
+    files = {".gitignore": ".venv/\nnode_modules/\n", "calc.py": USES, "pyproject.toml": MANIFEST}
+    turn = put(path, MENDED[where]) + "\n" + put("calc.py", f"# looked at\n{USES}")
+    if manifest:
+        turn += "\n" + put("pyproject.toml", MANIFEST.replace("[]", '["dep>2"]'))
+    check = WITH_DEP if where == "site-packages" else JS_CHECK
+    project = miniature(tmp_path, environ, files, [turn, turn], validation={"test": [check]})
+    target = project.root / path
+    target.parent.mkdir(parents=True)
+    target.write_text(was)
+    outcome = project.retry()
+    assert outcome.verdict is (Verdict.NEEDS_REVIEW if manifest else Verdict.REJECTED)
+    assert len(outcome.attempts) == 1
+    assert path in (outcome.final_error or "")
+    assert "install" in f"{outcome.remedy}"
+
+
+def test_a_vendored_dependency_that_git_ignores_is_watched_as_well(
+    tmp_path: Path, environ: Environ
+) -> None:
+    files = {".gitignore": "vendor/\n", "calc.py": ADD}
+    turn = put("vendor/dep/dep.php", "good") + f"\n{REMARK}"
+    gates = {"test": ["grep -q good vendor/dep/dep.php"]}
+    project = miniature(tmp_path, environ, files, [turn, turn], validation=gates)
+    (project.root / "vendor" / "dep").mkdir(parents=True)
+    (project.root / "vendor" / "dep" / "dep.php").write_text("bad")
+    assert project.retry().verdict is Verdict.REJECTED
+
+
+CACHED = "test -e {cache} || ! grep -q bad calc.py"
+
+
+@pytest.mark.parametrize("cache", [".ruff_cache/ok", ".mypy_cache/3.11/ok", ".eslintcache"])
+def test_a_poisoned_cache_of_a_checker_buys_nothing(
+    tmp_path: Path, environ: Environ, cache: str
+) -> None:
+    files = {".gitignore": ".*cache/\n.eslintcache\n", "calc.py": "bad = 1\n"}
+    turn = put(cache, "fine") + "\necho '# looked at' >> calc.py"
+    project = miniature(
+        tmp_path, environ, files, [turn, turn], validation={"lint": [CACHED.format(cache=cache)]}
+    )
+    assert not project.retry().verdict.is_green
+
+
+def test_poisoned_bytecode_buys_nothing(tmp_path: Path, environ: Environ) -> None:
+    files = {".gitignore": "__pycache__/\n"} | CALC
+    poison = (
+        f"{put('good.py', ADDED)}; python -c 'import py_compile, importlib.util as u;"
+        'py_compile.compile("good.py", u.cache_from_source("calc.py"),'
+        "invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)'; rm good.py"
+    )
+    turns = [f"{poison}; {put('calc.py', ADD + '# looked at')}"] * 2
+    project = miniature(tmp_path, environ, files, turns)
+    assert not project.retry().verdict.is_green
+
+
+LINTED = CALC | {
+    "Makefile": "lint:\n\tpython scripts/check.py\n",
+    "scripts/check.py": "import sys\n\nsys.exit('- b' in open('calc.py').read())\n",
+}
+LINT = {"lint": ["make lint"]}
+
+
+def test_the_script_that_a_recipe_runs_cannot_be_made_to_pass(
+    tmp_path: Path, environ: Environ
+) -> None:
+    turn = put("scripts/check.py", "import sys\n\nsys.exit(0)\n")
+    project = miniature(tmp_path, environ, LINTED, [turn, turn], validation=LINT)
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert set(named(outcome)["held"]) == {"scripts/check.py"}
+    assert status(project) == []
+
+
+SKIP = "\nimport pytest\n\npytestmark = pytest.mark.skip\n"
+CONFTEST = "import calc\n\ncalc.add = lambda a, b: a + b\n"
+GUTTED = TEST_ADD.replace("add(1, 2) == 3", "True")
+CHEATS = {
+    "skip at the end": put("tests/test_calc.py", f"{TEST_ADD}{SKIP}"),
+    "a new conftest": put("tests/conftest.py", CONFTEST),
+    "a new conftest at the top": put("conftest.py", CONFTEST),
+    "a gutted test": put("tests/test_calc.py", GUTTED),
+    "a removed test": "git mv tests/test_calc.py x; rm x; "
+    + put("tests/test_x.py", "def test_x(): pass\n"),
+    "a new setting": put("pytest.ini", "[pytest]\naddopts = --collect-only\n"),
+    "another module": put("tests/calc.py", ADDED) + "; " + put("tests/__init__.py", ""),
+}
+
+
+@pytest.mark.parametrize("turn", CHEATS.values(), ids=CHEATS)
+def test_what_decides_is_held_and_is_no_green(tmp_path: Path, environ: Environ, turn: str) -> None:
+    files = CALC | {".gitignore": "__pycache__/\n.pytest_cache/\n"}
+    project = miniature(tmp_path, environ, files, [turn, turn])
+    outcome = project.retry()
+    assert not outcome.verdict.is_green
+    assert named(outcome)["held"]
+    assert (project.root / "tests/test_calc.py").read_text() == TEST_ADD
+
+
+def test_a_variable_that_only_the_tests_set_is_for_a_person_to_see(
+    tmp_path: Path, environ: Environ
+) -> None:
+    sets = "import os\n\nos.environ['CALC_PLUS'] = 'yes'\n"
+    asks = (
+        "import os\n\n\ndef add(a, b):\n"
+        "    if os.environ.get('CALC_PLUS') == 'yes':\n        return a + b\n    return a - b\n"
+    )
+    files = CALC | {"tests/conftest.py": sets}
+    project = miniature(tmp_path, environ, files, [put("calc.py", asks)])
+    outcome = project.retry()
+    assert "calc.py" in named(outcome)["held"] + named(outcome)["noted"]
+
+
+DOCUMENTED = '''def add(a, b):
+    """Add.
+
+    >>> add(1, 2)
+    3
+    """
+    return a - b
+'''
+DOCTEST = {"test": ["python -m doctest calc.py"]}
+
+
+def test_the_example_that_a_gate_runs_is_not_for_an_attempt_to_change(
+    tmp_path: Path, environ: Environ
+) -> None:
+    turn = put("calc.py", DOCUMENTED.replace("    3\n", "    -1\n"))
+    project = miniature(
+        tmp_path, environ, {"calc.py": DOCUMENTED}, [turn, turn], validation=DOCTEST
+    )
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert (project.root / "calc.py").read_text() == DOCUMENTED
+
+
+def test_a_test_that_records_its_own_wrong_value_is_not_flaky(
+    tmp_path: Path, environ: Environ
+) -> None:
+    shows = "python -S -c 'from calc import add; print(add(1, 2))' > now"
+    check = f"{shows}; cmp -s now golden || {{ cp now golden; exit 1; }}"
+    files = {"calc.py": ADD, "golden": "3\n", ".gitignore": "now\n__pycache__/\n"}
+    project = miniature(tmp_path, environ, files, ["true"], validation={"test": [check]})
+    outcome = project.retry()
+    assert not outcome.verdict.is_green

@@ -1,0 +1,237 @@
+"""What a green stands for: each result is about the tree that is left, whatever the gates write."""
+
+import sys
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.gates import validate
+from atlas_retry.model import Status, Validation
+from atlas_retry.site import open_site, plan, validation_logs
+from tests.projects import CALC, FIXED, Project, atlas
+
+RUFF = f"{sys.executable} -m ruff"
+TESTED = "for i in $(seq 600); do test -e ../tested && break; sleep 0.05; done"
+"""Waits for the tests, so that what follows comes after them."""
+UNITTEST = "python3 -S -m unittest -q || exit 1"
+AGENT = f"printf '{FIXED.replace(chr(10), chr(92) + 'n')}' > calc.py"
+COVERED = "date +%N > tests/coverage.xml; date +%N > .coverage"
+DATABASE = (
+    'import sqlite3; sqlite3.connect("tests/t.db").executescript("create table if not exists a(a)")'
+)
+FAILING = (
+    "import unittest\\nclass T(unittest.TestCase):\\n    def test(self):\\n        self.fail()\\n"
+)
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    """Gates, and what they come to."""
+
+    name: str
+    gates: dict[str, str]
+    """One line a kind."""
+    files: dict[str, str] = {}
+    is_green: bool
+    under_check: bool | None = None
+    """None: the same."""
+    tests_run: int = 1
+    """How often, where the validation is green."""
+
+
+NOT_GREEN = (
+    Scenario(
+        name="a lint that fixes what the tests need, after them",
+        files={
+            "app.py": "import os\n",
+            "test_app.py": (
+                "import unittest\n\nimport app\n\n\nclass AppTest(unittest.TestCase):\n"
+                "    def test_os(self):\n        self.assertTrue(app.os.sep)\n"
+            ),
+        },
+        gates={
+            "lint": f"{TESTED}; {RUFF} check -q --fix .",
+            "test": f"{UNITTEST}; touch ../tested",
+        },
+        is_green=False,
+    ),
+    Scenario(
+        name="a reader that adds a failing test after the tests",
+        gates={
+            "build": f"{TESTED}; printf '{FAILING}' > test_new.py",
+            "test": f"{UNITTEST}; touch ../tested",
+        },
+        is_green=False,
+    ),
+    Scenario(
+        name="a product that is source and another one each time",
+        gates={"build": "echo PID = $$ > version.py", "test": UNITTEST},
+        is_green=False,
+    ),
+    Scenario(
+        name="a snapshot that is written wrong and then found as expected",
+        gates={"test": f"{UNITTEST}; test -e shot || {{ echo wrong > shot; exit 1; }}"},
+        is_green=False,
+    ),
+    Scenario(
+        name="a tracked snapshot that is overwritten and then found as expected",
+        files={"shot": "right\n"},
+        gates={"test": f"{UNITTEST}; grep -q wrong shot || {{ echo wrong > shot; exit 1; }}"},
+        is_green=False,
+    ),
+)
+GREEN = (
+    Scenario(
+        name="a tracked log that grows",
+        files={"run.log": "begun\n"},
+        gates={"lint": "true", "test": f"echo again >> run.log; {UNITTEST}"},
+        is_green=True,
+    ),
+    Scenario(
+        name="coverage, reports and a database among the tests",
+        files={"tests/data.txt": "1\n"},
+        gates={
+            "lint": "date +%N > tests/junit.xml",
+            "test": f"{COVERED}; python3 -S -c '{DATABASE}'; {UNITTEST}",
+        },
+        is_green=True,
+    ),
+    Scenario(
+        name="a formatter that is configured as lint",
+        files={"loose.py": "def  f( ):\n  return 1\n"},
+        gates={"lint": f"{RUFF} format -q .", "test": UNITTEST},
+        is_green=True,
+        under_check=False,
+        tests_run=2,
+    ),
+)
+IN_A_RUN = [s for s in (*NOT_GREEN, *GREEN) if "tests/data.txt" not in s.files]
+"""What gates write among the tests is charged to the agent by the guard, not by a validation."""
+ALL = pytest.mark.parametrize("scenario", [*NOT_GREEN, *GREEN], ids=lambda s: s.name)
+
+
+def prepared(project: Project, scenario: Scenario, calc: str) -> Project:
+    for path, text in {**scenario.files, "calc.py": calc}.items():
+        target = project.root / path
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(text)
+    project.configure(
+        validation={
+            kind: [f"echo {kind} >> ../runs; {line}"] for kind, line in scenario.gates.items()
+        },
+        agent={"backend": "command", "path": None, "command": AGENT},
+        retry={"max_ai_retry_attempts": 2},
+    )
+    project.commit()
+    return project
+
+
+def runs(project: Project, kind: str) -> int:
+    return (project.root.parent / "runs").read_text().split().count(kind)
+
+
+@ALL
+def test_validate_is_green_only_for_the_tree_that_is_left(
+    scenario: Scenario, project: Project
+) -> None:
+    done = atlas(prepared(project, scenario, FIXED), "validate", "--flake-reruns", "1")
+    assert (done.code == 0) is scenario.is_green, done.out
+    if scenario.is_green:
+        assert runs(project, "test") == scenario.tests_run
+
+
+@ALL
+def test_check_is_green_only_for_the_tree_that_is_left(
+    scenario: Scenario, project: Project
+) -> None:
+    done = atlas(prepared(project, scenario, FIXED), "validate", "--check", "--flake-reruns", "1")
+    is_green = scenario.is_green if scenario.under_check is None else scenario.under_check
+    assert (done.code == 0) is is_green, done.out
+
+
+@pytest.mark.parametrize("scenario", IN_A_RUN, ids=lambda s: s.name)
+def test_a_run_is_green_only_for_the_tree_that_is_left(
+    scenario: Scenario, project: Project
+) -> None:
+    outcome = prepared(project, scenario, CALC).retry()
+    assert outcome.verdict.is_green is scenario.is_green, outcome.final_error
+
+
+def validated(project: Project, *, flake_reruns: int = 0) -> Validation:
+    site = open_site(project.root, project.environ)
+    how = replace(plan(site, validation_logs(site)), jobs=4, flake_reruns=flake_reruns)
+    return validate(site.settings.gates, how)
+
+
+def test_a_reader_that_changes_code_is_named_and_runs_alone_from_then_on(project: Project) -> None:
+    fixing = "echo lint >> ../runs; test -e new.py || touch new.py"
+    project.configure(validation={"lint": [fixing]})
+    site = open_site(project.root, project.environ)
+    first = plan(site, validation_logs(site))
+    (result,) = validate(site.settings.gates, first).results
+    assert result.changed == ("new.py",)
+    assert "runs alone" in result.notes[0]
+    assert runs(project, "lint") == 2
+    assert plan(site, validation_logs(site)).movers == {site.settings.gates[0]}
+
+
+def test_a_product_that_never_rests_fails_and_says_so(project: Project) -> None:
+    project.configure(validation={"build": ["echo PID = $$ > version.py"]})
+    (result,) = validated(project).results
+    assert result.status is Status.FAILED
+    assert result.error == "it changed 1 file again: version.py"
+
+
+def test_only_what_is_stale_runs_again(project: Project) -> None:
+    project.configure(
+        validation={
+            "lint": ["echo lint >> ../runs"],
+            "pre_commit": ["echo hooks >> ../runs; test -e new.py || touch new.py"],
+            "build": ["echo build >> ../runs"],
+        }
+    )
+    assert validated(project).success
+    assert [runs(project, kind) for kind in ("lint", "hooks", "build")] == [2, 1, 1]
+
+
+def test_a_failure_is_not_replaced_by_a_pass_on_a_tree_that_its_own_gate_changed(
+    project: Project,
+) -> None:
+    healing = "test -e healed.py || { touch healed.py; exit 1; }"
+    project.configure(validation={"lint": ["true"], "test": [healing]})
+    validation = validated(project, flake_reruns=1)
+    assert validation.results[1].status is Status.FAILED
+    assert not validation.success
+
+
+def test_a_flaky_test_may_write_data_and_its_tree_is_as_it_was_when_it_runs_again(
+    project: Project,
+) -> None:
+    shaky = "echo ran >> log; test -e ../seen || { touch ../seen; exit 1; }"
+    project.configure(validation={"test": [shaky]})
+    (result,) = validated(project, flake_reruns=1).results
+    assert result.status is Status.FLAKY
+    assert (project.root / "log").read_text() == "ran\n"
+
+
+def test_what_git_ignores_is_nobodys_change(project: Project) -> None:
+    (project.root / ".gitignore").write_text("build/\n__pycache__/\n")
+    line = "mkdir -p build; echo PID = $$ > build/made.py; echo build >> ../runs"
+    project.configure(validation={"build": [line], "test": ["true"]})
+    assert validated(project).success
+    assert runs(project, "build") == 1
+
+
+def test_a_validation_without_a_required_gate_is_no_success(project: Project) -> None:
+    project.configure(validation={"lint": [{"run": "true", "required": False}]})
+    done = atlas(project, "validate")
+    assert done.code == 1
+    assert "no gate is required" in done.out
+
+
+def test_what_a_gate_left_running_writes_nothing_after_the_last_look(project: Project) -> None:
+    late = "(setsid sh -c 'sleep 30; touch late.py' &); true"
+    project.configure(validation={"lint": [late]})
+    validation = validated(project)
+    assert validation.success
+    assert "still running" in validation.results[0].notes[0]

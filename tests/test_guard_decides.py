@@ -1,0 +1,553 @@
+"""What decides is held; what grew, was laid out anew or follows the sources is kept."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.guard import rulings
+from atlas_retry.model import Kind
+from tests.guardcases import answers, case, failed, judged
+
+PY = "tests/test_a.py"
+TEST = """
+    import pytest
+    from app import add
+
+
+    @pytest.mark.parametrize(
+        ("a", "b", "total"),
+        [
+            (1, 2, 3),
+            (2, 2, 4),
+        ],
+    )
+    def test_add(a, b, total):
+        assert add(a, b) == total
+
+
+    class TestMore:
+        def test_none(self):
+            with pytest.raises(TypeError):
+                add(None, 1)
+    """
+JS = "src/cart.test.js"
+JS_TEST = """
+    import { total } from './cart';
+
+    describe('cart', () => {
+      it('sums', () => {
+        expect(total([1, 2])).toBe(3);
+      });
+    });
+    """
+GO = "ring_test.go"
+GO_TEST = """
+    package ring
+
+    import "testing"
+
+    func TestLen(t *testing.T) {
+    	for _, c := range []struct{ in, want int }{
+    		{1, 1},
+    		{2, 2},
+    	} {
+    		if got := Len(c.in); got != c.want {
+    			t.Fatalf("got %d", got)
+    		}
+    	}
+    }
+    """
+RUST = "tests/it.rs"
+RUST_TEST = """
+    use ring::len;
+
+    #[test]
+    fn counts() {
+        assert_eq!(len(&[1, 2]), 2);
+    }
+    """
+JAVA = "src/test/java/CartTest.java"
+JAVA_TEST = """
+    import org.junit.jupiter.api.Test;
+
+    class CartTest {
+        @Test
+        void sums() {
+            assertEquals(3, Cart.total(1, 2));
+        }
+    }
+    """
+RUBY = "spec/cart_spec.rb"
+RUBY_TEST = """
+    require 'cart'
+
+    RSpec.describe Cart do
+      it 'sums' do
+        expect(Cart.total([1, 2])).to eq(3)
+      end
+    end
+    """
+
+KEPT = [
+    pytest.param(PY, TEST, TEST.replace('"a", "b", "total"', "'a', 'b', 'total'"), id="quotes"),
+    pytest.param(PY, TEST, TEST.replace("(2, 2, 4),\n", "(2, 2, 4)\n"), id="comma"),
+    pytest.param(
+        PY, TEST, TEST.replace("def test_none", "# why\n        def test_none"), id="remark"
+    ),
+    pytest.param(
+        PY, TEST, TEST + "\n\n    def test_zero():\n        assert add(0, 0) == 0\n", id="test"
+    ),
+    pytest.param(
+        PY, TEST, TEST.replace("(2, 2, 4),", "(2, 2, 4),\n            (5, 5, 10),"), id="row"
+    ),
+    pytest.param(
+        PY, TEST, TEST.replace("import pytest\n", "import math\n    import pytest\n"), id="import"
+    ),
+    pytest.param(PY, TEST, TEST.replace("import add", "import add, sub"), id="import-beside"),
+    pytest.param(
+        PY,
+        TEST,
+        TEST + "\n        def test_text(self):\n            assert add('a', 'b') == 'ab'\n",
+        id="method",
+    ),
+    pytest.param(
+        PY,
+        TEST,
+        TEST.replace("== total", "== total\n        assert add(b, a) == total"),
+        id="assertion",
+    ),
+    pytest.param(
+        RUST,
+        RUST_TEST,
+        RUST_TEST.replace(", 2);", ", 2);\n        assert_eq!(len(&[1]), 1);"),
+        id="rust-assertion",
+    ),
+    pytest.param(
+        JS,
+        JS_TEST,
+        JS_TEST.replace("'sums'", '"sums"').replace(";\n      });", "\n      })"),
+        id="js-layout",
+    ),
+    pytest.param(
+        JS,
+        JS_TEST,
+        JS_TEST.replace(
+            "      });\n    });",
+            "      });\n      it('is empty', () => { expect(total([])).toBe(0); });\n    });",
+        ),
+        id="js-test",
+    ),
+    pytest.param(
+        GO, GO_TEST, GO_TEST.replace("{2, 2},", "{2, 2},\n    		{3, 3},"), id="go-row"
+    ),
+    pytest.param(
+        GO,
+        GO_TEST,
+        GO_TEST + "\n    func TestZero(t *testing.T) {\n    	Len(0)\n    }\n",
+        id="go-test",
+    ),
+    pytest.param(
+        RUST,
+        RUST_TEST,
+        RUST_TEST + "\n    #[test]\n    fn empty() {\n        assert_eq!(len(&[]), 0);\n    }\n",
+        id="rust-test",
+    ),
+    pytest.param(
+        JAVA,
+        JAVA_TEST,
+        JAVA_TEST.replace(
+            "        }\n    }",
+            "        }\n\n        @Test\n        void empty() {\n            assertEquals(0, Cart.total());\n"
+            "        }\n    }",
+        ),
+        id="java-test",
+    ),
+    pytest.param(
+        RUBY,
+        RUBY_TEST,
+        RUBY_TEST.replace(
+            "      end\n    end",
+            "      end\n\n      it 'is empty' do\n        expect(Cart.total([])).to eq(0)\n      end\n    end",
+        ),
+        id="ruby-test",
+    ),
+    pytest.param(
+        "tests/data.json", '{"a": 1, "b": [1, 2]}', '{\n "b": [1, 2],\n "a": 1}', id="json"
+    ),
+    pytest.param(
+        "src/__snapshots__/a.snap",
+        "exports[`a`] = `1`;\n",
+        "exports[`a`] = `1`;\nexports[`b`] = `2`;\n",
+        id="snapshot",
+    ),
+]
+HELD = [
+    pytest.param(PY, TEST, TEST.replace("(2, 2, 4)", "(2, 2, 5)"), id="expectation"),
+    pytest.param(PY, TEST, TEST.replace("            (2, 2, 4),\n", ""), id="row-removed"),
+    pytest.param(
+        PY, TEST, TEST.replace("assert add(a, b) == total", "assert add(a, b)"), id="weaker"
+    ),
+    pytest.param(PY, TEST, TEST.replace("def test_add", "def check_add"), id="uncollected"),
+    pytest.param(
+        PY, TEST, TEST.replace("    assert add", "    return\n        assert add"), id="return"
+    ),
+    pytest.param(PY, TEST, TEST + "\n    pytestmark = pytest.mark.skip\n", id="skip-all"),
+    pytest.param(PY, TEST, TEST + "\n    def test_add():\n        pass\n", id="shadowed"),
+    pytest.param(PY, TEST, TEST + "\n    def add(a, b):\n        return 3\n", id="code-shadowed"),
+    pytest.param(
+        PY,
+        TEST,
+        TEST + "\n    @pytest.fixture(autouse=True)\n    def quiet(monkeypatch):\n        pass\n",
+        id="autouse",
+    ),
+    pytest.param(PY, TEST, TEST + "\n    def setup_module():\n        pass\n", id="set-up"),
+    pytest.param(PY, TEST, TEST + "\n    add.__code__ = (lambda a, b: 3).__code__\n", id="patch"),
+    pytest.param(
+        PY, TEST, TEST.replace("from app import add", "from fake import add"), id="import-led"
+    ),
+    pytest.param(PY, TEST, TEST + "\n    from fake import add\n", id="import-shadows"),
+    pytest.param(PY, TEST, "", id="deleted"),
+    pytest.param(JS, JS_TEST, JS_TEST.replace("it('sums'", "it.skip('sums'"), id="js-skip"),
+    pytest.param(
+        JS,
+        JS_TEST,
+        JS_TEST.replace("    describe(", "    it.only('x', () => {});\n    describe("),
+        id="js-only",
+    ),
+    pytest.param(
+        JS,
+        JS_TEST,
+        JS_TEST.replace("    describe(", "    jest.mock('./cart');\n    describe("),
+        id="js-mock",
+    ),
+    pytest.param(
+        JS,
+        JS_TEST,
+        JS_TEST.replace("      it('sums'", "      beforeEach(() => {});\n      it('sums'"),
+        id="js-before",
+    ),
+    pytest.param(JS, JS_TEST, JS_TEST.replace("[1, 2]", "[1, 2, 0]"), id="js-input"),
+    pytest.param(
+        GO, GO_TEST, GO_TEST.replace("	for _", "	t.Skip()\n    	for _"), id="go-skip"
+    ),
+    pytest.param(GO, GO_TEST, "//go:build never\n\n" + GO_TEST, id="go-build-tag"),
+    pytest.param(GO, GO_TEST, GO_TEST + "\n    func TestMain(m *testing.M) {}\n", id="go-main"),
+    pytest.param(
+        RUST, RUST_TEST, RUST_TEST.replace("#[test]", "#[test]\n    #[ignore]"), id="ignored"
+    ),
+    pytest.param(
+        JAVA, JAVA_TEST, JAVA_TEST.replace("@Test", "@Disabled @Test"), id="java-disabled"
+    ),
+    pytest.param(RUBY, RUBY_TEST, RUBY_TEST.replace("it 'sums'", "xit 'sums'"), id="ruby-pending"),
+    pytest.param("tests/data.json", '{"a": 1}', '{"a": 2}', id="data"),
+    pytest.param(
+        "src/__snapshots__/a.snap", "exports[`a`] = `1`;\n", "exports[`a`] = `2`;\n", id="snap"
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "before", "after"), KEPT)
+def test_a_test_file_that_grew_or_was_laid_out_anew_is_kept(
+    path: str, before: str, after: str
+) -> None:
+    assert answers(judged({path: before}, {path: after})) == {}
+
+
+@pytest.mark.parametrize(("path", "before", "after"), HELD)
+def test_any_other_change_to_a_test_is_held_and_restored(
+    path: str, before: str, after: str
+) -> None:
+    judgement = judged({path: before}, {path: after})
+    assert (answers(judgement), judgement.restore) == ({"held": {"test-changed"}}, (path,))
+
+
+@pytest.mark.parametrize(
+    ("path", "proved"),
+    [(PY, "(5, 5, 10),"), (PY, None)],
+    ids=["grown", "same"],
+)
+def test_growth_is_proved_by_running_and_layout_is_not(path: str, proved: str | None) -> None:
+    after = (
+        TEST.replace("(2, 2, 4),", f"(2, 2, 4),\n            {proved}") if proved else TEST + "\n"
+    )
+    judgement = judged({path: TEST}, {path: after})
+    assert list(judgement.as_before) == ([path] if proved else [])
+
+
+def test_new_tests_and_their_data_are_absent_when_the_tests_decide() -> None:
+    new = {"tests/test_b.py": "def test_b():\n    assert True\n", "tests/b.txt": "1\n"}
+    judgement = judged({PY: TEST}, new)
+    assert (answers(judgement), dict(judgement.as_before)) == ({}, dict.fromkeys(new))
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("tests/conftest.py", "collect_ignore = ['test_a.py']\n"),
+        ("tests/jest.setup.js", "jest.retryTimes(3)\n"),
+        ("tests/pytest.ini", "[pytest]\n"),
+        ("tests/known.txt", "1\n"),
+    ],
+)
+def test_a_new_file_that_acts_on_tests_that_were_there_is_held(path: str, content: str) -> None:
+    before = {PY: TEST + "\n    DATA = open('tests/known.txt')\n"}
+    assert "held" in answers(judged(before, {path: content}))
+
+
+RENAMED = {"app.py": "def add(a, b):\n    return a - b\n", PY: TEST}
+
+
+def test_a_test_that_follows_a_name_the_sources_gave_up_is_kept() -> None:
+    after = {
+        "app.py": "def plus(a, b):\n    return a + b\n",
+        PY: TEST.replace("import add", "import plus").replace(" add(", " plus("),
+    }
+    judgement = judged(RENAMED, after)
+    assert (answers(judgement).get("held"), dict(judgement.as_before)) == (None, {})
+
+
+def test_a_test_that_calls_another_name_while_the_old_one_stays_is_held() -> None:
+    after = {
+        "app.py": "def add(a, b):\n    return a - b\n\n\ndef plus(a, b):\n    return a + b\n",
+        PY: TEST.replace("import add", "import plus").replace(" add(", " plus("),
+    }
+    assert answers(judged(RENAMED, after)) == {"held": {"test-changed"}}
+
+
+def test_a_moved_module_is_followed_by_the_import() -> None:
+    before = {"app/sums.py": "def add(a, b):\n    return a\n", "app/__init__.py": "\n",
+              PY: TEST.replace("from app", "from app.sums")}  # fmt: skip
+    after = {"app/sums.py": "", "app/maths.py": "def add(a, b):\n    return a + b\n",
+             PY: TEST.replace("from app", "from app.maths")}  # fmt: skip
+    assert "held" not in answers(judged(before, after))
+
+
+def test_a_test_file_may_move_among_tests_and_not_out_of_them() -> None:
+    before = {"tests/unit/test_b.py": "def test_b():\n    assert 1\n", PY: TEST}
+    moved = judged(before, {PY: "", "tests/unit/test_a.py": TEST})
+    gone = judged(before, {PY: "", "attic/test_a.py": TEST})
+    assert (answers(moved), answers(gone)) == ({}, {"held": {"test-changed"}})
+
+
+def test_a_repair_of_what_a_linter_complained_of_in_a_test_is_kept() -> None:
+    before = {
+        PY: "import os\nfrom app import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
+    }
+    after = {PY: "from app import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"}
+    complained = failed("ruff check .", Kind.LINT, (PY, 1))
+    judgement = judged(before, after, complained)
+    assert (answers(judgement), list(judgement.as_before)) == ({}, [PY])
+
+
+@pytest.mark.parametrize("line", [1, 6])
+def test_a_repair_that_loses_an_assertion_or_reaches_further_is_held(line: int) -> None:
+    before = {
+        PY: "import os\nfrom app import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
+    }
+    after = {PY: "from app import add\n\n\ndef test_add():\n    add(1, 2)\n"}
+    complained = failed("ruff check .", Kind.LINT, (PY, line))
+    assert answers(judged(before, after, complained)) == {"held": {"test-changed"}}
+
+
+SETTINGS = [
+    ("ruff.toml", "select = ['E']\n", "select = []\n", "settings-changed"),
+    (".github/workflows/ci.yml", "on: push\n", "on: never\n", "pipeline-changed"),
+    ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", "recipe-changed"),
+    ("uv.lock", "a = 1\n", "a = 2\n", "lock-changed"),
+    (".gitignore", "build/\n", "build/\ntests/\n", "ignore-changed"),
+    ("pyproject.toml", "[tool.mypy]\nstrict = true\n", "[tool.mypy]\n", "settings-changed"),
+    ("package.json", '{"scripts": {"test": "jest"}}', '{"scripts": {"test": "true"}}', "settings-changed"),
+    ("Cargo.toml", "[lints.rust]\nunsafe = 'deny'\n", "[lints.rust]\n", "settings-changed"),
+    ("setup.cfg", "[flake8]\nmax = 1\n", "[flake8]\nmax = 9\n", "settings-changed"),
+    ("go.mod", "module a\n", "module a\nreplace b => ../b\n", "settings-changed"),
+    ("requirements.txt", "a==1\n", "a @ git+https://x\n", "settings-changed"),
+    ("pom.xml", "<project><build>a</build></project>", "<project><build>b</build></project>", "settings-changed"),
+    ("pyproject.toml", "[project]\nname = 'a'\n", "[project\n", "settings-changed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "before", "after", "rule"), SETTINGS)
+def test_settings_pipelines_recipes_and_locks_are_held(
+    path: str, before: str, after: str, rule: str
+) -> None:
+    assert answers(judged({path: before}, {path: after})).get("held") == {rule}
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("pyproject.toml", "[project]\nname = 'a'\n", "[project]\nname = 'a'\nversion = '2'\n"),
+        ("package.json", '{"version": "1"}', '{"version": "2"}'),
+        ("package.json", '{"dependencies": {}}', '{"dependencies": {"left-pad": "^1.0.0"}}'),
+        ("Cargo.toml", "[dependencies]\n", "[dependencies]\nserde = '1'\n"),
+        ("go.mod", "module a\n", "module a\nrequire b v1.0.0\n"),
+        ("CMakeLists.txt", "add_library(a a.c)\n", "add_library(a a.c b.c)\n"),
+        ("ruff.toml", "select = ['E', 'F']\n", "select = [\n  'E',\n  'F',\n]\n"),
+        ("docs/a.md", "one\n", "two\n"),
+    ],
+)
+def test_the_products_own_part_of_shared_files_is_kept(path: str, before: str, after: str) -> None:
+    given = answers(judged({path: before}, {path: after}))
+    assert given in ({}, {"noted": {"dependency-added"}})
+
+
+GATES = {
+    "Makefile": "lint: style\n\tpython scripts/check.py\nstyle:\n\tsh tools/style.sh\n",
+    "scripts/check.py": "print(1)\n",
+    "tools/style.sh": "ruff check src && node tools/more.js\n",
+    "tools/more.js": "1\n",
+    "src/app.py": "x = 1\n",
+    "package.json": '{"scripts": {"check": "node tools/js.js"}}',
+    "tools/js.js": "1\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "held"),
+    [
+        ("scripts/check.py", True),
+        ("tools/style.sh", True),
+        ("tools/more.js", True),
+        ("tools/js.js", True),
+        ("src/app.py", False),
+    ],
+)
+def test_what_a_gate_runs_as_the_check_is_held_and_what_it_reads_is_not(
+    path: str, held: bool
+) -> None:
+    made = failed("make lint && npm run check && mypy src/app.py", Kind.LINT)
+    given = answers(judged(GATES, {path: "changed = 2\n"}, made))
+    assert (given == {"held": {"gate-script-changed"}}) is held
+
+
+@pytest.mark.parametrize(
+    "path", ["pytest.py", "json.py", "src/requests.py", "app.pyi", "bin/ruff", "native.so"]
+)
+def test_a_new_file_in_the_way_of_a_tool_or_a_source_is_held(path: str) -> None:
+    before = {"app.py": "x = 1\n", "requirements.txt": "requests>=2\n"}
+    assert "held" in answers(judged(before, {path: "#!/bin/sh\nx = 1\n"}))
+
+
+def test_what_the_user_allows_is_kept() -> None:
+    given = answers(judged({PY: TEST}, {PY: "x = 1\n"}, allow=("tests/",)))
+    assert given == {}
+
+
+INLINE = """
+    pub fn add(a: i32, b: i32) -> i32 {
+        a - b
+    }
+
+    #[cfg(test)]
+    mod tests {
+        #[test]
+        fn adds() {
+            assert_eq!(super::add(1, 2), 3);
+        }
+    }
+    """
+
+
+def test_the_earlier_tests_of_a_source_are_put_into_the_new_source() -> None:
+    after = INLINE.replace("a - b", "a + b").replace(", 3)", ", 4)")
+    judgement = judged({"src/lib.rs": INLINE}, {"src/lib.rs": after})
+    assert answers(judgement) == {"held": {"inline-test-changed"}}
+    assert b"a + b" in judgement.rewrite["src/lib.rs"][1]
+    assert b", 3)" in judgement.rewrite["src/lib.rs"][1]
+
+
+def test_inline_tests_may_grow() -> None:
+    more = "        #[test]\n        fn zero() {\n            assert_eq!(super::add(0, 0), 0);\n        }\n    }\n"
+    after = INLINE.replace("a - b", "a + b").rstrip().removesuffix("}") + more
+    assert answers(judged({"src/lib.rs": INLINE}, {"src/lib.rs": after})) == {}
+
+
+DOCTEST = 'def add(a, b):\n    """Add.\n\n    >>> add(1, 2)\n    3\n    """\n    return a - b\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "held"), [("pytest --doctest-modules", True), ("pytest", False)]
+)
+def test_examples_decide_where_gates_run_them(command: str, held: bool) -> None:
+    after = DOCTEST.replace("    3\n", "    -1\n").replace("Add.", "Subtract.")
+    judgement = judged({"app.py": DOCTEST}, {"app.py": after}, failed(command))
+    assert bool(judgement.held) is held
+    assert not held or b"    3\n" in judgement.rewrite["app.py"][1]
+
+
+RUST_DOC = """
+    /// Adds.
+    ///
+    /// ```
+    /// assert_eq!(calc::add(1, 2), 3);
+    /// ```
+    pub fn add(a: i32, b: i32) -> i32 {
+        a - b
+    }
+    """
+
+
+@pytest.mark.parametrize("change", [("), 3)", "), -1)"), ("``\n", "``ignore\n")])
+def test_the_examples_of_rust_are_put_into_the_new_source(change: tuple[str, str]) -> None:
+    whole = RUST_DOC + INLINE.replace("pub fn add", "fn other")
+    weak = whole.replace("super::add(1, 2), 3", "1, 1").replace(*change, 1)
+    judgement = judged({"src/lib.rs": whole}, {"src/lib.rs": weak.replace("a - b", "a + b")})
+    assert answers(judgement) == {"held": {"inline-test-changed"}}
+    restored = judgement.rewrite["src/lib.rs"][1]
+    assert b"/// ```\n/// assert_eq!(calc::add(1, 2), 3);" in restored
+    assert b"super::add(1, 2), 3" in restored
+    assert b"a + b" in restored
+
+
+def test_the_examples_of_rust_follow_names_and_new_ones_may_come() -> None:
+    more = "/// ```\n    /// calc::sum(0, 0);\n    /// ```\n    pub fn sum"
+    after = RUST_DOC.replace("add", "sum").replace("pub fn sum", more)
+    assert answers(judged({"src/lib.rs": RUST_DOC}, {"src/lib.rs": after})) == {}
+
+
+GO_EXAMPLE = """
+    package calc
+
+    func ExampleAdd() {
+    	fmt.Println(Add(1, 2))
+    	// Output:
+    	// 3
+    }
+    """
+
+
+@pytest.mark.parametrize(("old", "new"), [("// 3", "// -1"), ("// Output:", "// That is:")])
+def test_what_an_example_of_go_has_to_print_decides(old: str, new: str) -> None:
+    before = {"example_test.go": GO_EXAMPLE, "calc.go": "package calc\n"}
+    changed = judged(before, {"example_test.go": GO_EXAMPLE.replace(old, new)})
+    assert answers(changed) == {"held": {"test-changed"}}
+
+
+def test_an_example_of_go_may_be_added() -> None:
+    more = GO_EXAMPLE.partition("func")[2].replace("ExampleAdd", "ExampleAdd_more")
+    before = {"example_test.go": GO_EXAMPLE, "calc.go": "package calc\n"}
+    added = judged(before, {"example_test.go": f"{GO_EXAMPLE}\n    func{more}"})
+    assert answers(added) == {}
+
+
+@pytest.mark.parametrize(
+    ("command", "held"), [("python -m doctest use.md", True), ("pytest", False)]
+)
+def test_examples_in_texts_decide_where_gates_run_them(command: str, held: bool) -> None:
+    text = "# Use\n\n>>> add(1, 2)\n3\n"
+    judgement = judged({"use.md": text}, {"use.md": text.replace("3", "-1")}, failed(command))
+    assert bool(judgement.held) is held
+    more = judged({"use.md": text}, {"use.md": f"{text}\n>>> add(2, 2)\n4\n"}, failed(command))
+    assert answers(more) == {}
+
+
+def test_why_names_the_mechanism_that_spoke() -> None:
+    change = case({PY: TEST, "app.py": "x = 1\n"}, {PY: "x = 1\n", "app.py": "x = 2\n"})
+    told = {ruling.path: ruling.mechanism for ruling in rulings(change)}
+    assert told == {PY: "decides: test-changed", "app.py": "a source, kept"}
+
+
+def test_guard_and_judge_stay_small_enough_to_hold_in_the_head() -> None:
+    package = Path(__file__).parents[1] / "atlas_retry"
+    files = [path for room in ("guard", "judge") for path in (package / room).rglob("*.py")]
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 4000

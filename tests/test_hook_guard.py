@@ -1,0 +1,533 @@
+"""What is taken when a turn of Claude Code begins, and what the guard says at its end."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from atlas_retry import workspace
+from atlas_retry.errors import UsageError
+from atlas_retry.guard.judgement import Judgement
+from atlas_retry.hook import allowing, beginning
+from atlas_retry.hook.beginning import KEPT_SNAPSHOTS
+from atlas_retry.hook.turn import Limits, Opinion, answered
+from atlas_retry.hook.values import Tally
+from atlas_retry.model import Held, Validation
+from atlas_retry.settings import HookMode
+from tests.hooks import PROMPT, SESSION, begin, end, told
+from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git
+
+GUTTED = TEST.replace("assertEqual(calc.add(1, 2), 3)", "assertTrue(True)")
+GUTTED_LINE = GUTTED.replace("\n", "\\n") + "# by a gate\\n"
+NOTIFICATION = "<task-notification>\n<task-id>b1</task-id>\n</task-notification>"
+PASSED = "Quality gates passed"
+
+
+@pytest.fixture
+def project(project: Project) -> Project:
+    project.configure(retry={"flake_reruns": 0, "max_ai_retry_attempts": 2})
+    project.commit()
+    return project
+
+
+def write(project: Project, path: str, text: str) -> None:
+    (project.root / path).write_text(text)
+
+
+def gut(project: Project) -> None:
+    write(project, "test_calc.py", GUTTED)
+
+
+def disarm(project: Project) -> None:
+    """What an agent would do that wants the gates out of its way."""
+    project.configure(validation={"test": ["true"]})
+
+
+def held_blocks(project: Project) -> None:
+    project.configure(
+        retry={"flake_reruns": 0, "max_ai_retry_attempts": 2}, guard={"hook": "block"}
+    )
+
+
+def allow(project: Project, path: str) -> str:
+    return allowing.allow(path, project.root, project.environ, has_terminal=True)
+
+
+def is_blocked(answer: Mapping[str, object]) -> bool:
+    assert PASSED not in str(answer)
+    return answer.get("decision") == "block"
+
+
+# --- what the agent may not do --------------------------------------------------------------------
+
+
+def test_what_people_ask_of_sources_is_noted(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED + "\n\ndef more():\n    try:\n        add(1, 2)\n"
+                              "    except Exception:\n        pass\n")  # fmt: skip
+    assert "noted: calc.py" in str(end(project)["systemMessage"])
+
+
+def test_an_honest_fix_ends_the_turn(project: Project) -> None:
+    begin(project)
+    assert end(project)["decision"] == "block"
+    write(project, "calc.py", FIXED)
+    assert end(project, stop_hook_active=True) == {"systemMessage": f"{PASSED} on attempt 1"}
+
+
+def test_a_gutted_test_is_held_and_said_with_the_way_to_accept_it(project: Project) -> None:
+    begin(project)
+    assert is_blocked(end(project))
+    gut(project)
+    answer = end(project, stop_hook_active=True)
+    assert not is_blocked(answer), "people ask for changes of tests"
+    assert "⚠️ held: " in str(answer["systemMessage"])
+    assert "\n  test_calc.py:" in str(answer["systemMessage"])
+    assert "as you want them: atlas hook allow test_calc.py" in str(answer["systemMessage"])
+    assert "--allow" not in str(answer)
+
+
+def test_a_gutted_test_is_sent_back_where_the_configuration_says_so(project: Project) -> None:
+    held_blocks(project)
+    begin(project)
+    gut(project)
+    answer = end(project)
+    assert is_blocked(answer)
+    reason = str(answer["reason"])
+    assert "❌ the guard\nError: 1 change refused" in reason
+    assert "test_calc.py" in reason
+    assert "❌ python3" not in reason, "the gates themselves pass"
+    assert (
+        "the user, who alone can allow it, in a terminal: atlas hook allow test_calc.py\n" in reason
+    )
+
+
+def test_a_refused_change_that_is_taken_back_lets_the_turn_end(project: Project) -> None:
+    before = (project.root / ".atlas" / "config.yaml").read_text()
+    begin(project)
+    disarm(project)
+    assert is_blocked(end(project))
+    write(project, ".atlas/config.yaml", before)
+    write(project, "calc.py", FIXED)
+    assert end(project, stop_hook_active=True) == {"systemMessage": f"{PASSED} on attempt 1"}
+
+
+def test_the_gates_are_those_of_the_configuration_that_the_turn_began_with(
+    project: Project,
+) -> None:
+    begin(project)
+    disarm(project)
+    answer = end(project)
+    assert is_blocked(answer)
+    assert f"❌ {UNITTEST.split()[0]}" in str(answer["reason"])
+    assert "atlas-touched" in str(answer["reason"])
+    assert "atlas hook allow .atlas/config.yaml" in str(answer["reason"])
+
+
+def test_a_configuration_that_the_agent_broke_or_removed_changes_nothing(project: Project) -> None:
+    begin(project)
+    (project.root / ".atlas" / "config.yaml").unlink()
+    assert is_blocked(end(project))
+    write(project, ".atlas/config.yaml", "version: 1\nnope: 2\n")
+    assert is_blocked(end(project, stop_hook_active=True))
+
+
+def test_a_configuration_that_the_agent_wrote_first_judges_nothing(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").unlink()
+    begin(project)
+    disarm(project)
+    answer = end(project)
+    assert "has not judged this turn: when it began: " in str(answer)
+    assert "no configuration" in str(answer)
+    assert PASSED not in str(answer)
+
+
+def test_the_limit_of_attempts_ends_it_and_says_what_to_type(project: Project) -> None:
+    held_blocks(project)
+    begin(project)
+    gut(project)
+    answers = [end(project, stop_hook_active=n > 0) for n in range(3)]
+    assert [is_blocked(answer) for answer in answers] == [True, True, False]
+    text = str(answers[-1]["systemMessage"])
+    assert "❌ the guard failed after 2 attempts. The work is NOT done" in text
+    assert "next: atlas hook allow test_calc.py" in text
+    assert "or put back what this turn did: atlas undo " in text
+
+
+def test_commits_and_branches_are_what_people_ask_for(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    git(project.root, "checkout", "-q", "-b", "fix", environ=project.environ)
+    project.commit()
+    assert end(project) == {}
+
+
+def test_a_git_hook_that_appears_is_refused(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    write(project, ".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n")
+    answer = end(project)
+    assert is_blocked(answer)
+    assert "git-state" in str(answer["reason"])
+
+
+@pytest.fixture
+def writing(project: Project) -> Project:
+    """Its gate rewrites the test."""
+    line = f"printf '{GUTTED_LINE}' > test_calc.py"
+    make = {"name": "make", "run": line, "max_retries": 1, "writes": True}
+    project.configure(validation={"custom": [make]}, guard={"hook": "block"})
+    return project
+
+
+def test_what_a_gate_wrote_at_an_earlier_end_is_not_the_agents(writing: Project) -> None:
+    begin(writing)
+    assert end(writing) == {}
+    assert end(writing, stop_hook_active=True) == {}
+    gut(writing)
+    assert is_blocked(end(writing, stop_hook_active=True)), "this was the agent"
+
+
+def test_what_was_written_while_a_task_of_the_agent_ran_is_the_agents(writing: Project) -> None:
+    begin(writing)
+    assert end(writing, background_tasks=[{"id": "b1", "command": "sleep 4; sed ..."}]) == {}
+    assert is_blocked(end(writing))
+
+
+# --- what is the person's -------------------------------------------------------------------------
+
+
+def test_what_the_user_did_between_two_prompts_is_not_the_agents(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    assert end(project) == {}
+    gut(project)
+    disarm(project)
+    begin(project, prompt_id="p2")
+    assert end(project, prompt_id="p2") == {}
+
+
+def test_what_the_user_did_before_the_first_prompt_is_not_the_agents(project: Project) -> None:
+    begin(project, SESSION, source="startup")
+    gut(project)
+    begin(project)
+    assert end(project) == {}
+
+
+def test_a_prompt_while_the_agent_works_begins_nothing_anew(project: Project) -> None:
+    held_blocks(project)
+    begin(project)
+    gut(project)
+    begin(project, prompt="typed while it works")
+    assert is_blocked(end(project))
+
+
+def test_a_compaction_begins_nothing_anew(project: Project) -> None:
+    held_blocks(project)
+    begin(project, SESSION, source="startup")
+    gut(project)
+    begin(project, SESSION, source="compact", prompt_id="p1")
+    assert is_blocked(end(project))
+
+
+@pytest.mark.parametrize("prompt", [NOTIFICATION, "wake up"], ids=["a task", "a timer"])
+def test_a_prompt_that_nobody_typed_begins_nothing_anew(project: Project, prompt: str) -> None:
+    held_blocks(project)
+    begin(project)
+    write(project, "calc.py", FIXED)
+    assert end(project, session_crons=[{"id": "1", "prompt": "wake up"}]) == {}
+    gut(project)
+    begin(project, prompt_id="p2", prompt=prompt)
+    assert is_blocked(end(project, prompt_id="p2"))
+
+
+def test_what_was_refused_stays_so_while_nobody_else_has_worked(project: Project) -> None:
+    held_blocks(project)
+    begin(project)
+    gut(project)
+    assert is_blocked(end(project))
+    begin(project, prompt_id="p2", prompt="go on")
+    assert is_blocked(end(project, prompt_id="p2"))
+    write(project, "notes.txt", "of the user\n")
+    begin(project, prompt_id="p3", prompt="I have looked at it")
+    assert end(project, prompt_id="p3") == {}
+
+
+def test_without_a_beginning_the_gates_of_now_run_and_it_is_said(project: Project) -> None:
+    disarm(project)
+    answer = end(project)
+    assert answer == {
+        "systemMessage": "⚠️ the guard has not judged this turn: "
+        "nothing was taken when it began (atlas hook install)"
+    }
+
+
+def test_without_git_the_configuration_still_holds_and_it_is_said(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    plain = Project(root=tmp_path / "plain", script=tmp_path, environ=environ)
+    plain.root.mkdir()
+    plain.configure(validation={"lint": ["false"]})
+    begin(plain)
+    disarm(plain)
+    answer = end(plain)
+    assert is_blocked(answer)
+    assert "without git" in str(answer["systemMessage"])
+
+
+@pytest.mark.parametrize(("mode", "says"), [("warn", "atlas-touched"), ("off", "")])
+def test_the_mode_of_the_guard_holds_here_too(project: Project, mode: str, says: str) -> None:
+    project.configure(validation={"test": ["true"]}, guard={"mode": mode})
+    begin(project)
+    write(project, "atlas.yaml", "version: 1\n")
+    answer = end(project)
+    assert "decision" not in answer
+    assert says in str(answer.get("systemMessage", ""))
+    assert bool(answer) == bool(says)
+
+
+# --- what is held ---------------------------------------------------------------------------------
+
+HELD = Held(rule="decides", path="test_calc.py", line=8, detail="an expected value changed")
+
+
+def answer_to_held(mode: HookMode) -> tuple[object, str]:
+    opinion = Opinion(judgement=Judgement(held=(HELD,)), hook=mode, turn_id="t")
+    tally, limits = Tally(sent=1), Limits(run=3, gates={})
+    answer, _ = answered(Validation(), opinion, tally, limits, lambda result: str(result.error))
+    return answer.decision, f"{answer.reason} {answer.system_message}"
+
+
+def test_a_held_change_is_told_and_ends_the_turn() -> None:
+    decision, text = answer_to_held(HookMode.TELL)
+    assert decision is None
+    assert "test_calc.py:8: decides: an expected value changed" in text
+    assert "as you want them: atlas hook allow test_calc.py" in text
+    assert PASSED not in text
+
+
+def test_a_held_change_blocks_where_the_configuration_says_so() -> None:
+    decision, text = answer_to_held(HookMode.BLOCK)
+    assert decision == "block"
+    assert "atlas hook allow test_calc.py" in text
+
+
+# --- allowing -------------------------------------------------------------------------------------
+
+
+def test_what_a_person_allows_ends_the_turn_and_is_said(project: Project) -> None:
+    held_blocks(project)
+    begin(project)
+    gut(project)
+    assert is_blocked(end(project))
+    assert allow(project, "test_calc.py") == "test_calc.py"
+    answer = end(project, stop_hook_active=True)
+    assert "decision" not in answer
+    assert "allowed by `atlas hook allow`: test_calc.py" in str(answer["systemMessage"])
+
+
+def test_an_allowance_is_of_the_sessions_that_were_seen(project: Project) -> None:
+    held_blocks(project)
+    begin(project)
+    allow(project, "test_calc.py")
+    begin(project, session_id="another")
+    gut(project)
+    assert not is_blocked(end(project))
+    assert is_blocked(end(project, session_id="another"))
+
+
+@pytest.mark.parametrize("path", [".atlas/config.yaml", ".atlas"])
+def test_a_configuration_that_a_person_allows_to_change_decides(
+    project: Project, path: str
+) -> None:
+    begin(project)
+    disarm(project)
+    allow(project, path)
+    assert "decision" not in end(project)
+
+
+def test_nothing_is_allowed_where_no_session_was_seen(project: Project) -> None:
+    with pytest.raises(UsageError, match="no session"):
+        allow(project, "test_calc.py")
+
+
+def test_an_allowance_that_comes_from_no_terminal_is_refused(project: Project) -> None:
+    begin(project)
+    done = atlas(project, "hook", "allow", "test_calc.py")
+    assert done.code == 2
+    assert "only a person can allow it" in done.err
+
+
+def test_an_allowance_from_within_claude_code_is_refused(project: Project) -> None:
+    begin(project)
+    inside = project.environ | {"CLAUDECODE": "1"}
+    with pytest.raises(UsageError, match="only a person"):
+        allowing.allow("test_calc.py", project.root, inside, has_terminal=True)
+
+
+def test_a_person_at_a_terminal_allows_it(project: Project) -> None:
+    held_blocks(project)
+    begin(project)
+    theirs, ours = pty.openpty()
+    command = (sys.executable, "-m", "atlas_retry", "hook", "allow", "test_calc.py")
+    with os.fdopen(theirs), os.fdopen(ours) as terminal:
+        subprocess.run(
+            command,
+            cwd=project.root,
+            env=project.environ,
+            stdin=terminal,
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+    gut(project)
+    assert not is_blocked(end(project))
+
+
+# --- the start itself -----------------------------------------------------------------------------
+
+
+def start(project: Project, said: bytes, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        (sys.executable, "-m", "atlas_retry", "hook", "start"),
+        cwd=project.root,
+        env=project.environ | variables,
+        input=said,
+        check=False,
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def break_input(_: Project) -> bytes:
+    return b"{"
+
+
+def break_state(project: Project) -> bytes:
+    Path(project.environ["ATLAS_HOME"]).write_text("a file where a folder should be")
+    return told(project, SESSION)
+
+
+def break_configuration(project: Project) -> bytes:
+    write(project, ".atlas/config.yaml", "nope: 1\n")
+    return told(project, PROMPT, prompt_id="p")
+
+
+def break_repository(project: Project) -> bytes:
+    write(project, ".git/HEAD", "nonsense")
+    return told(project, PROMPT, prompt_id="p")
+
+
+@pytest.mark.parametrize("spoil", [break_input, break_state, break_configuration, break_repository])
+def test_a_start_never_breaks_the_session(
+    project: Project, spoil: Callable[[Project], bytes]
+) -> None:
+    done = start(project, spoil(project))
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_start_keeps_no_secret(project: Project) -> None:
+    assert start(project, told(project, SESSION), API_TOKEN="hunter2-hunter2").returncode == 0
+    kept = [path for path in Path(project.environ["ATLAS_HOME"]).rglob("*") if path.is_file()]
+    assert any(path.suffix == ".seal" for path in kept)
+    assert not any(b"hunter2" in path.read_bytes() for path in kept)
+
+
+def test_a_session_of_a_run_is_left_to_the_run(project: Project) -> None:
+    environ = project.environ | {"ATLAS_INSIDE_AGENT": "1"}
+    beginning.start(told(project, SESSION), environ)
+    assert not (Path(environ["ATLAS_HOME"]) / "hooks").exists()
+
+
+# --- going back -----------------------------------------------------------------------------------
+
+
+def test_undo_puts_back_the_last_turn_and_leaves_what_was_edited_since(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    write(project, "made.py", "by the agent\n")
+    end(project)
+    write(project, "mine.py", "by the user\n")
+    done = atlas(project, "undo")
+    assert (done.code, "not as it was" in done.out) == (1, True), done.err
+    assert ": mine.py\n" in done.out
+    assert (project.root / "calc.py").read_text() == CALC
+    assert not (project.root / "made.py").exists()
+    assert (project.root / "mine.py").exists()
+
+
+def test_a_turn_that_was_interrupted_is_put_back_as_well(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    assert atlas(project, "undo").code == 0
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_what_undo_put_back_can_be_taken_again(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    end(project)
+    command = atlas(project, "undo").out.split("atlas pick ")[1].split()
+    assert atlas(project, "pick", *command).code == 0
+    assert (project.root / "calc.py").read_text() == FIXED
+
+
+def test_undo_takes_the_newer_of_a_run_and_a_turn(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", CALC + "# by the agent of the session\n")
+    end(project)
+    project.attempt(1, {"calc.py": FIXED})
+    project.retry()
+    assert "before run" in atlas(project, "undo").out
+    assert "# by the agent" in (project.root / "calc.py").read_text()
+
+
+def test_a_turn_that_changed_nothing_is_not_what_undo_means(project: Project) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    end(project)
+    begin(project, prompt_id="p2")
+    end(project, prompt_id="p2")
+    assert atlas(project, "undo").code == 0
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_undo_puts_back_all_of_a_turn_that_a_background_task_went_on_with(
+    project: Project,
+) -> None:
+    begin(project)
+    write(project, "calc.py", FIXED)
+    end(project)
+    begin(project, prompt_id="p2", prompt=NOTIFICATION)
+    write(project, "calc.py", FIXED + "# later\n")
+    end(project, prompt_id="p2")
+    assert atlas(project, "undo").code == 0
+    assert (project.root / "calc.py").read_text() == CALC
+
+
+def test_the_snapshots_of_the_oldest_turns_go(project: Project) -> None:
+    ws = workspace.open_workspace(
+        project.root, Path(project.environ["ATLAS_HOME"]), environ=project.environ
+    )
+    taken = workspace.snapshot(ws).id
+    names = ("runs/20200101-000000-abcd/start", "runs/20200101-000000-abcd-hook/start")
+    for name in (*names, *(f"runs/20210101-0000{n}-hook/start" for n in range(KEPT_SNAPSHOTS))):
+        workspace.keep(ws, name, taken)
+    begin(project)
+    kept = workspace.kept(ws)
+    assert names[0] in kept, "a run's"
+    assert names[1] not in kept
+    assert len(kept) == KEPT_SNAPSHOTS + 1
+
+
+def test_the_state_is_in_the_state_directory_alone(project: Project) -> None:
+    begin(project)
+    end(project)
+    assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
+    starts = [*Path(project.environ["ATLAS_HOME"]).glob("hooks/*/start-*.json")]
+    assert [json.loads(file.read_bytes())["prompt_id"] for file in starts] == ["p1"]

@@ -1,0 +1,77 @@
+"""What an agent may read of what gates have printed."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from atlas_retry.model import GateResult, Kind, Status, Validation
+from atlas_retry.shown_logs import MAX_BYTES, shown_logs
+
+SECRET = "hunter2-and-more-99"
+KEY = "-----BEGIN PRIVATE KEY-----\n" + "MIIabc0123456789abcdef/+ABCDEF01\n" * 40
+FAILED = GateResult(
+    name="lint",
+    kind=Kind.LINT,
+    command="lint",
+    required=True,
+    status=Status.FAILED,
+    success=False,
+    output_omitted_bytes=1,
+)
+
+
+def shown(tmp_path: Path, raw: str, **fields: object) -> str | None:
+    logs = tmp_path / "state" / "run" / "0"
+    logs.mkdir(parents=True)
+    (logs / "stdout.log").write_text(raw)
+    result = replace(FAILED, log_path=str(logs), **fields)
+    target = tmp_path / "state" / "shown"
+    told = shown_logs(
+        Validation(results=(result,)), tmp_path / "state", target, frozenset({SECRET})
+    )
+    path = told.results[0].log_path
+    return (Path(path) / "stdout.log").read_text() if path else None
+
+
+@pytest.mark.parametrize("lines", [10, 200_000], ids=["short", "long"])
+def test_secrets_are_out_of_the_copy_and_the_rest_is_there(tmp_path: Path, lines: int) -> None:
+    filling = "".join(f"line {number}\n" for number in range(lines))
+    told = shown(tmp_path, f"first {SECRET}\n{filling}last {SECRET}\n")
+    assert told is not None
+    assert SECRET not in told
+    assert told.startswith("first [redacted:env]\nline 0\n")
+    assert told.endswith(f"line {lines - 1}\nlast [redacted:env]\n")
+    assert ("the middle is left out" in told) is (lines > 10)
+
+
+@pytest.mark.parametrize("cut", range(0, len(KEY), 97))
+def test_no_cut_lets_a_part_of_a_secret_through(tmp_path: Path, cut: int) -> None:
+    end = "x\n" * ((MAX_BYTES - len(KEY) + cut) // 2)
+    told = shown(tmp_path, f"{'y' * 99}\n" * 9000 + KEY + "-----END PRIVATE KEY-----\n" + end)
+    assert told is not None
+    assert "MIIabc" not in told
+
+
+def test_a_line_without_end_is_not_cut_in_the_middle_of_a_secret(tmp_path: Path) -> None:
+    told = shown(tmp_path, f"{SECRET} " * 200_000)
+    assert told is not None
+    assert SECRET[:8] not in told
+
+
+def test_what_is_known_whole_is_not_read_again(tmp_path: Path) -> None:
+    told = shown(tmp_path, SECRET, stdout="[redacted:env]", output_omitted_bytes=0)
+    assert told == "[redacted:env]"
+
+
+def test_a_gate_that_passed_has_no_copy(tmp_path: Path) -> None:
+    assert shown(tmp_path, "x", success=True, status=Status.PASSED) is None
+
+
+def test_a_recorded_report_cannot_have_a_file_copied(tmp_path: Path) -> None:
+    (tmp_path / "stdout.log").write_text("mine")
+    result = replace(FAILED, log_path=str(tmp_path))
+    told = shown_logs(
+        Validation(results=(result,)), tmp_path / "state", tmp_path / "shown", frozenset()
+    )
+    assert told.results[0].log_path is None

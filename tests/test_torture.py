@@ -1,0 +1,38 @@
+"""Nothing of an attempt stays, however often and whenever its end is interrupted."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.repositories import entries
+from tests.torture import Torture
+
+
+@pytest.fixture(scope="module")
+def torture(tmp_path_factory: pytest.TempPathFactory) -> Torture:
+    return Torture.prepared(tmp_path_factory.mktemp("torture"), files=300)
+
+
+def test_a_second_signal_while_an_attempt_is_restored_leaves_nothing_of_it(
+    torture: Torture,
+) -> None:
+    tally = torture.signals(5, seed=3)
+    assert tally.failures == []
+    assert tally.hit
+
+
+def test_a_kill_at_any_moment_is_undone_even_if_the_undo_is_killed_too(torture: Torture) -> None:
+    assert torture.kills(3, seed=4).failures == []
+
+
+def test_undo_says_what_is_not_as_it_was(torture: Torture, tmp_path: Path) -> None:
+    rig = torture.copied(tmp_path / "rig")
+    rig.atlas("retry", ".", "--ai-fix")
+    for number in range(7):
+        (rig.root / "many" / f"{number}.txt").write_text("mine")
+    before = entries(rig.root)
+    code, said = rig.atlas("undo")
+    assert code == 1
+    assert said.startswith("not as it was before run")
+    assert "many/0.txt, many/1.txt, many/2.txt, many/3.txt, many/4.txt and 2 more" in said
+    assert entries(rig.root) == before

@@ -1,0 +1,162 @@
+"""Nothing that is printed at the end of a run is untrue, however small."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.batch import Done, Finished
+from atlas_retry.cascade import detect
+from atlas_retry.decision import Limits, Progress, decide, last_attempt
+from atlas_retry.events import AttemptFinished, Event
+from atlas_retry.model import (
+    Attempt,
+    Budget,
+    Gate,
+    Kind,
+    Outcome,
+    Status,
+    Validation,
+    Verdict,
+    WorkspaceFacts,
+)
+from atlas_retry.reports import Subject
+from atlas_retry.reports.phrases import headline
+from atlas_retry.roster import told_batch
+from atlas_retry.settings import CascadeSettings
+from atlas_retry.wording import Line, outcome_summary, validation_summary
+from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project
+from tests.values import attempt, gate, result, validation
+
+
+def text(lines: object) -> str:
+    return "\n".join(line for line, _ in lines)  # type: ignore[attr-defined]
+
+
+def progress(latest: Validation, *attempts: Attempt) -> Progress:
+    return Progress(
+        baseline=latest,
+        settled=latest,
+        latest=latest,
+        start="start",
+        origin="origin",
+        current="current",
+        attempts=attempts,
+    )
+
+
+def limits(*gates: Gate, attempts: int = 2) -> Limits:
+    return Limits(budget=Budget(attempts=attempts), gates=gates, with_agent=True)
+
+
+ONCE, TWICE = gate("once", max_retries=1), gate("twice", max_retries=2)
+RED_ONCE, RED_TWICE = result("once", Status.FAILED, "a"), result("twice", Status.FAILED, "b")
+
+
+@pytest.mark.parametrize(
+    ("latest", "made", "last"),
+    [
+        (validation(RED_ONCE, RED_TWICE), 0, 1),
+        (validation(result("once"), RED_TWICE), 0, 2),
+        (validation(result("once"), RED_TWICE), 1, 2),
+    ],
+)
+def test_the_last_attempt_is_that_of_the_gate_that_may_cost_the_fewest(
+    latest: Validation, made: int, last: int
+) -> None:
+    so_far = progress(latest, *(attempt(n + 1, latest) for n in range(made)))
+    assert last_attempt(so_far, limits(ONCE, TWICE)) == last
+
+
+def test_an_attempt_says_of_how_many_it_is_by_the_gate_that_fails(project: Project) -> None:
+    gates = [{"run": UNITTEST, "max_retries": 1}, {"run": "true", "max_retries": 2}]
+    project.configure(validation={"test": gates})
+    project.attempt(1, {"calc.py": WORSE})
+    told: list[Event] = []
+    project.retry(told)
+    (ended,) = [event for event in told if isinstance(event, AttemptFinished)]
+    assert ended.message == "test failed (attempt 1/1)"
+
+
+@pytest.mark.parametrize("allowed", [limits(TWICE, attempts=0), limits(gate(max_retries=0))])
+def test_no_attempt_is_not_called_0_attempts(allowed: Limits) -> None:
+    end = decide(progress(validation(RED_TWICE)), allowed)
+    assert end is not None
+    assert "0 attempts" not in (end.reason or "")
+
+
+def test_a_cascade_tells_workspaces_of_one_name_apart() -> None:
+    red = validation(result("tests", Status.FAILED, "shared"))
+    runs = [outcome(f"/{name}/work", red) for name in "abc"]
+    diagnosis = detect(runs, CascadeSettings()).diagnosis or ""
+    assert "(in /a/work, /b/work, /c/work)" in diagnosis
+
+
+def outcome(root: str, final: Validation, *attempts: Attempt, remedy: str | None = None) -> Outcome:
+    return Outcome(
+        run_id=f"run-of{root}",
+        verdict=Verdict.EXHAUSTED,
+        workspace=WorkspaceFacts(name=Path(root).name, root=root),
+        baseline=final,
+        final=final,
+        attempts=attempts,
+        final_error="test failed after 1 attempt",
+        remedy=remedy,
+    )
+
+
+def test_clean_is_explained_where_an_optional_gate_fails() -> None:
+    only = validation(
+        result("style", Status.FAILED, kind=Kind.LINT, required=False), result("tests")
+    )
+    assert "clean: no required gate failed, 1 of 2 gates passed" in text(
+        validation_summary(only, "")
+    )
+    facts = WorkspaceFacts(name="shop", root="/shop")
+    assert headline(Subject(told=only, workspace=facts)).startswith("No required gate failed")
+
+
+def test_a_file_that_was_put_back_is_not_said_to_be_in_the_workspace(project: Project) -> None:
+    project.attempt(1, {"calc.py": FIXED, "test_calc.py": TEST.replace("3", "4")})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    said = text(outcome_summary(outcome))
+    assert "in the workspace: calc.py (+1 -1)" in said
+    assert "test_calc.py (test-changed)" in said
+
+
+def test_what_is_in_the_workspace_counts_from_the_start_of_the_run(project: Project) -> None:
+    project.attempt(1, {"calc.py": CALC.replace("a - b", "a * b") + "one = 1\ntwo = 2\n"})
+    project.attempt(2, {"calc.py": FIXED + "one = 1\ntwo = 2\n"})
+    said = text(outcome_summary(project.retry()))
+    assert "attempt 2 is in the workspace: calc.py (+3 -1)" in said
+
+
+def test_what_to_type_next_names_the_run() -> None:
+    said = text(outcome_summary(outcome("/w", validation(RED_ONCE), attempt())))
+    assert "next: atlas log run-of/w" in said
+
+
+def batch_lines(*outcomes: Outcome) -> list[Line]:
+    finished = tuple(Finished(site=None, outcome=each) for each in outcomes)
+    return list(told_batch(Done(finished=finished)))
+
+
+def test_a_batch_says_the_same_next_step_once() -> None:
+    red = validation(RED_ONCE)
+    runs = [outcome(f"/{name}", red, attempt(), remedy="export KEY") for name in "abc"]
+    assert text(batch_lines(*runs)).count("next: ") == 1
+
+
+def test_a_batch_names_every_run_that_is_worth_a_look() -> None:
+    runs = [outcome(f"/{name}", validation(RED_ONCE), attempt()) for name in "ab"]
+    said = text(batch_lines(*runs))
+    assert "next: atlas log run-of/a" in said
+    assert "next: atlas log run-of/b" in said
+
+
+def test_what_an_installer_compiled_is_no_part_of_a_script(project: Project) -> None:
+    project.attempt(1, {"calc.py": CALC.replace("-", "+"), "__pycache__/calc.pyc": "x"})
+    told: list[Event] = []
+    run = project.retry(told)
+    assert run.verdict is Verdict.FIXED
+    assert not any("__pycache__" in event.message for event in told)

@@ -1,0 +1,120 @@
+"""What the user had not committed is never lost in silence."""
+
+import pytest
+
+from atlas_retry.batch import Done, Finished
+from atlas_retry.model import Outcome, Verdict
+from atlas_retry.reports import Subject, markdown, page
+from atlas_retry.roster import told_batch
+from atlas_retry.wording import outcome_summary
+from tests.projects import CALC, FIXED, Project, atlas, git
+
+HELPER = "\n\ndef helper():\n    return 1\n"
+CLASS = "\n\nclass Draft:\n    size = 2\n\n    def page(self):\n        return 3\n"
+
+
+def uncommitted(project: Project, path: str, text: str) -> None:
+    (project.root / path).write_text(text)
+
+
+def gone(outcome: Outcome) -> dict[str, tuple[str, ...]]:
+    return {lost.path: lost.names for lost in outcome.lost}
+
+
+def test_a_function_that_was_not_committed_is_named_and_brought_back(project: Project) -> None:
+    uncommitted(project, "calc.py", CALC + HELPER)
+    project.attempt(1, {"calc.py": CALC.replace("-", "*")})
+    project.attempt(2, {"calc.py": FIXED})
+    ended = atlas(project, "retry", ".", "--ai-fix", "--plain")
+    assert ended.code == 0
+    assert "attempt 2 is in the workspace: calc.py (+1 -5)" in ended.out
+    named, command = ended.out.splitlines()[-2:]
+    assert named == "gone, and it was not committed: calc.py: helper"
+    prefix, _, line = command.partition("bring it back: atlas ")
+    assert prefix == ""
+    assert atlas(project, *line.split()).code == 0
+    assert (project.root / "calc.py").read_text() == CALC + HELPER
+
+
+def test_only_the_named_file_is_brought_back(project: Project) -> None:
+    uncommitted(project, "draft.py", HELPER)
+    project.attempt(1, {"calc.py": FIXED}, delete="draft.py\n")
+    outcome = project.retry()
+    assert gone(outcome) == {"draft.py": ("helper",)}
+    done = atlas(project, "pick", outcome.run_id, "start", "--path", "draft.py")
+    assert (done.code, (project.root / "draft.py").read_text()) == (0, HELPER)
+    assert (project.root / "calc.py").read_text() == FIXED
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "names"),
+    [
+        (CALC + HELPER, FIXED, ("helper",)),
+        (CALC + CLASS, FIXED, ("Draft",)),
+        (CALC + CLASS, FIXED + CLASS.partition("    def page")[0], ("Draft.page",)),
+        (CALC + "LIMIT = 3\n", FIXED, ("LIMIT",)),
+        (CALC + HELPER, FIXED + HELPER.replace("1", "2"), ()),
+        (CALC, FIXED, ()),
+    ],
+)
+def test_functions_classes_and_top_level_names_count_by_name(
+    project: Project, before: str, after: str, names: tuple[str, ...]
+) -> None:
+    uncommitted(project, "calc.py", before)
+    project.attempt(1, {"calc.py": after})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert [lost.names for lost in outcome.lost] == ([names] if names else [])
+
+
+def test_what_is_committed_or_was_moved_to_another_file_is_not_gone(project: Project) -> None:
+    uncommitted(project, "calc.py", CALC + HELPER.replace("helper", "old"))
+    project.commit()
+    uncommitted(project, "calc.py", CALC + HELPER.replace("helper", "old") + HELPER)
+    project.attempt(1, {"calc.py": FIXED, "more.py": HELPER})
+    outcome = project.retry()
+    assert outcome.verdict is Verdict.FIXED
+    assert outcome.lost == ()
+
+
+def test_a_name_that_another_file_had_all_along_does_not_hide_what_is_gone(
+    project: Project,
+) -> None:
+    uncommitted(project, "more.py", HELPER)
+    project.commit()
+    uncommitted(project, "calc.py", CALC + HELPER)
+    project.attempt(1, {"calc.py": FIXED, "more.py": HELPER + "\n\nTWO = 2\n"})
+    assert gone(project.retry()) == {"calc.py": ("helper",)}
+
+
+def test_before_the_first_commit_everything_is_uncommitted(project: Project) -> None:
+    git(project.root, "update-ref", "-d", "HEAD", environ=project.environ)
+    uncommitted(project, "calc.py", CALC + HELPER)
+    project.attempt(1, {"calc.py": FIXED})
+    assert gone(project.retry()) == {"calc.py": ("helper",)}
+
+
+def test_where_nothing_of_an_agent_stays_nothing_is_gone(project: Project) -> None:
+    uncommitted(project, "calc.py", CALC + HELPER)
+    project.attempt(1, {"calc.py": CALC})
+    outcome = project.retry(retry__max_ai_retry_attempts=1)
+    assert (outcome.verdict, outcome.lost) == (Verdict.EXHAUSTED, ())
+
+
+def everywhere(outcome: Outcome) -> dict[str, str]:
+    subject = Subject(told=outcome, workspace=outcome.workspace)
+    done = Done(finished=(Finished(site=None, outcome=outcome),))
+    return {
+        "terminal": "\n".join(line for line, _ in outcome_summary(outcome)),
+        "batch": "\n".join(line for line, _ in told_batch(done)),
+        "markdown": markdown.report(subject),
+        "page": page.report(subject),
+    }
+
+
+def test_it_is_told_everywhere_with_the_command(project: Project) -> None:
+    uncommitted(project, "calc.py", CALC + HELPER)
+    project.attempt(1, {"calc.py": FIXED})
+    outcome = project.retry()
+    for place, told in everywhere(outcome).items():
+        assert f"atlas pick {outcome.run_id} start --path calc.py" in told, place

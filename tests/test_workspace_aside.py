@@ -1,0 +1,297 @@
+"""Commands that run on the workspace and leave it as it was."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.process import handle_signals, run, run_all, stop_requested
+from atlas_retry.workspace import (
+    Way,
+    Workspace,
+    aside,
+    beside,
+    lock,
+    open_workspace,
+    overlay,
+    put_back_aside,
+)
+from tests.asides import CASES, NOBODY, as_user
+from tests.processes import ENV, alive, finish, shell, start_python, token, until
+from tests.repositories import commit, entries, git, opened, repository, write
+
+USERS = {"root": 0, "ordinary": NOBODY} if os.geteuid() == 0 else {"ordinary": os.geteuid()}
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder of the user's own; nobody else gets into pytest's."""
+    at = Path(tempfile.mkdtemp(prefix="atlas-test-"))
+    uid = USERS[request.getfixturevalue("user")]
+    os.chown(at, uid, uid or -1)
+    yield at
+    overlay._remove(at)
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("way", [str(way) for way in Way])
+@pytest.mark.parametrize("name", CASES)
+def test_a_command_sees_the_changes_and_leaves_the_workspace_as_it_was(
+    name: str, way: str, user: str, folder: Path
+) -> None:
+    done = subprocess.run(
+        as_user(USERS[user], "asides.check", name, way, str(folder)),
+        env=ENV,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_a_command_that_finds_its_layer_full_fails_and_harms_nothing(
+    user: str, folder: Path
+) -> None:
+    starts_as = 0 if os.geteuid() == 0 else os.geteuid()
+    arguments = (str(USERS[user]), str(folder))
+    call = as_user(starts_as, "asides.check_full", *arguments)
+    done = subprocess.run(call, env=ENV, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+A_3 = {"src/a.py": ("100644", b"a = 3\n")}
+
+
+@pytest.fixture
+def over(ws: Workspace) -> Workspace:
+    """A workspace over which an overlay can be mounted."""
+    layers = overlay.prepare(ws, {})
+    if isinstance(layers, str):
+        pytest.skip(layers)
+    overlay.discard(layers)
+    return ws
+
+
+def test_what_a_command_leaves_running_ends_with_its_overlay(over: Workspace) -> None:
+    number = token()
+    line = f"setsid nohup sleep {number} >/dev/null 2>&1 & sleep 0.1"
+    done = aside(over, shell(line, cwd=over.root, keep_daemons=True), {})
+    assert done.completed.exit_code == 0
+    until(lambda: not alive(number))
+
+
+def test_commands_side_by_side_see_the_changes_and_not_each_other(over: Workspace) -> None:
+    with beside(over, A_3) as there:
+        lines = [f"cat src/a.py; echo {n} >>src/a.py; sleep 0.2; tail -1 src/a.py" for n in "xyz"]
+        ends = run_all([there.wrap(shell(line, cwd=over.root)) for line in lines], jobs=3)
+        assert [end.stdout.text for end in ends if end] == [f"a = 3\n{n}\n" for n in "xyz"]
+        assert there.written() == {"src/a.py": "modified"}
+
+
+def test_in_place_commands_see_what_the_others_wrote(ws: Workspace) -> None:
+    with beside(ws, A_3, in_place=True) as there:
+        run(there.wrap(shell("echo made >made", cwd=ws.root)))
+        assert run(there.wrap(shell("cat made", cwd=ws.root))).stdout.text == "made\n"
+    assert not (ws.root / "made").exists()
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_a_command_left_can_be_read_while_it_is_there(ws: Workspace, in_place: bool) -> None:
+    with beside(ws, A_3, in_place=in_place) as there:
+        run(there.wrap(shell("echo '<junit/>' >report.xml; rm run.sh", cwd=ws.root)))
+        found = {path: there.file(path) for path in ("report.xml", "src/a.py", "src/b.py")}
+        texts = {path: file.read_text() for path, file in found.items() if file}
+        assert there.file("run.sh") is None
+    assert texts == {"report.xml": "<junit/>\n", "src/a.py": "a = 3\n", "src/b.py": "b = 2\n"}
+
+
+def test_a_folder_that_only_the_changes_bring_can_be_run_in(over: Workspace) -> None:
+    changes = {"new/file": ("100644", b"there\n")}
+    done = aside(over, shell("cat file", cwd=over.root / "new"), changes)
+    assert done.completed.stdout.text == "there\n"
+
+
+def test_what_a_command_closed_goes_with_its_overlay(over: Workspace) -> None:
+    done = aside(over, shell("mkdir c; echo x >c/x; chmod 0 c", cwd=over.root), {})
+    assert done.written == {"c/x": "added"}
+    assert not [*over.home.glob("atlas-aside-*")]
+
+
+def test_a_commit_in_a_linked_worktree_is_dropped_too(tmp_path: Path) -> None:
+    main = repository(tmp_path / "main")
+    git(main, "worktree", "add", "-q", "-b", "side", str(tmp_path / "linked"))
+    ws = opened(tmp_path / "linked")
+    line = "git -c user.name=n -c user.email=e commit -q --allow-empty -m x && git rev-parse HEAD"
+    before = git(main, "rev-parse", "side")
+    done = aside(ws, shell(line, cwd=ws.root, env=ws.environ), {})
+    assert done.completed.stdout.text.encode() != before
+    assert git(main, "rev-parse", "side") == before
+
+
+@pytest.mark.parametrize(
+    ("line", "way"),
+    [
+        ("docker run -v $PWD:/w image make", Way.IN_PLACE),
+        ("cd sub && ./gradlew test", Way.IN_PLACE),
+        ("/usr/bin/podman build .", Way.IN_PLACE),
+        ("pytest tests/test_docker.py -k docker_", Way.OVERLAY),
+    ],
+)
+def test_what_hands_the_path_to_a_daemon_is_run_in_place(
+    line: str, way: Way, over: Workspace
+) -> None:
+    with beside(over, {}, [line]) as there:
+        assert there.way == way
+        assert bool(there.reason) == (way == Way.IN_PLACE)
+
+
+def test_a_mount_inside_is_not_hidden_by_an_overlay() -> None:
+    root = Path("/dev")
+    assert overlay._mount_inside(root.resolve()) is not None
+
+
+def test_that_an_overlay_can_be_had_is_asked_once(over: Workspace) -> None:
+    answers = over.state / "overlay.json"
+    before = answers.stat().st_mtime_ns
+    aside(over, shell("true", cwd=over.root), {})
+    assert answers.stat().st_mtime_ns == before
+
+
+def test_the_layers_of_one_that_was_killed_are_removed_by_the_next(over: Workspace) -> None:
+    left = over.home / "atlas-aside-999999999-x"
+    left.mkdir()
+    aside(over, shell("true", cwd=over.root), {})
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("path", ["../out", "/etc/x", ".git/config", "a//b", "inner/.git/HEAD"])
+def test_a_path_that_is_not_of_the_work_tree_is_refused(path: str, ws: Workspace) -> None:
+    with pytest.raises(ValueError, match="no path"):
+        aside(ws, shell("true", cwd=ws.root), {path: None})
+
+
+def test_bytecode_made_aside_is_not_taken_for_that_of_the_file(ws: Workspace) -> None:
+    """Of two files of one size and second, Python takes the one's bytecode for the other's."""
+    write(ws.root, "src/__init__.py")
+    see = shell("python3 -c 'from src import a; print(a.a)'", cwd=ws.root, env=ENV)
+    run(see)
+    for in_place in (False, True):
+        assert aside(ws, see, A_3, in_place=in_place).completed.stdout.text == "3\n"
+        assert run(see).stdout.text == "1\n"
+
+
+def test_what_no_snapshot_holds_is_put_back_as_well(ws: Workspace) -> None:
+    write(ws.root, ".gitignore", "node_modules/\n")
+    write(ws.root, "node_modules/x/index.js", "old\n")
+    before = entries(ws.root)
+    changes = {
+        "node_modules/x/index.js": ("100644", b"new\n"),
+        "node_modules/x/more.js": ("100644", b"more\n"),
+    }
+    done = aside(ws, shell("cat node_modules/x/*", cwd=ws.root), changes, in_place=True)
+    assert done.completed.stdout.text == "new\nmore\n"
+    assert entries(ws.root) == before
+
+
+DRIVER = """
+from pathlib import Path
+from atlas_retry.errors import Interrupted
+from atlas_retry.process import Command, handle_signals
+from atlas_retry.workspace import aside, open_workspace
+root, state, line = sys.argv[1:]
+ws = open_workspace(Path(root), Path(state))
+command = Command(argv=("/bin/sh", "-c", line), cwd=ws.root, env=ws.environ, grace_s=0.2)
+changes = {f"many/{n}": ("100644", b"changed") for n in range(1500)}
+with handle_signals():
+    try:
+        aside(ws, command, changes | {"src/a.py": None}, in_place=True)
+    except Interrupted as interrupted:
+        sys.exit(interrupted.exit_code)
+"""
+
+
+def _many(root: Path) -> dict[str, tuple[str, bytes]]:
+    for number in range(1500):
+        write(root, f"many/{number}", f"{number}")
+    commit(root)
+    return entries(root)
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.05, 0.15, 0.3, 0.6])
+def test_a_second_signal_does_not_cut_the_putting_back_short(pause_s: float, root: Path) -> None:
+    before = _many(root)
+    state = root.parent / "state"
+    with start_python(DRIVER, str(root), str(state), "touch ready; sleep 100") as atlas:
+        until((root / "ready").exists, within_s=30)
+        for _ in range(3):
+            atlas.terminate()
+            signal.sigtimedwait([], pause_s)
+        code, _ = finish(atlas)
+    assert code == 128 + signal.SIGTERM
+    assert entries(root) == before
+    assert not [*state.rglob("aside.note")]
+
+
+def _killed(root: Path) -> Workspace:
+    """Where an atlas was killed while the workspace was changed."""
+    state = root.parent / "state"
+    line = "touch ready; echo x >src/b.py; sleep 100"
+    with start_python(DRIVER, str(root), str(state), line) as atlas:
+        until((root / "ready").exists, within_s=30)
+        atlas.kill()
+        finish(atlas)
+    assert not (root / "src/a.py").exists()
+    return open_workspace(root, state, environ=ENV)
+
+
+def test_after_a_kill_whoever_locks_the_workspace_first_puts_it_back(root: Path) -> None:
+    before = _many(root)
+    with lock(_killed(root)):
+        assert entries(root) == before
+    assert put_back_aside(opened(root)) == ()
+
+
+def test_after_a_kill_what_somebody_edited_later_stays(root: Path) -> None:
+    _many(root)
+    ws = _killed(root)
+    note = ws.home / "aside.note"
+    os.utime(note, (0, note.stat().st_mtime - 60))
+    late = entries(root)
+    assert put_back_aside(ws) == ("src/a.py",)
+    assert {path: what for path, what in entries(root).items() if path != "src/a.py"} == late
+
+
+def test_a_workspace_that_is_changed_is_not_put_back_under_its_owner(ws: Workspace) -> None:
+    with beside(ws, A_3, in_place=True):
+        assert put_back_aside(ws) == ()
+        with pytest.raises(WorkspaceError, match="for a while"), beside(ws, {}, in_place=True):
+            pass
+        assert (ws.root / "src/a.py").read_text() == "a = 3\n"
+    assert (ws.root / "src/a.py").read_text() == "a = 1\n"
+
+
+def test_signals_just_before_a_workspace_is_put_back_keep_nobody_from_it(ws: Workspace) -> None:
+    def signalled(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and "put back" in str(frame.f_locals.get("what", "")):
+            sys.setprofile(None)
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = entries(ws.root)
+    with handle_signals():
+        sys.setprofile(signalled)
+        try:
+            with beside(ws, A_3, in_place=True):
+                pass
+        finally:
+            sys.setprofile(None)
+        assert stop_requested() == signal.SIGINT
+    assert entries(ws.root) == before

@@ -1,0 +1,159 @@
+"""Looks at a work tree: what counts as moved between two, and who knows what was there before."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.workspace import Look, Lookout, Workspace, remembered, snapshot, user_environment
+from atlas_retry.workspace.look import moved
+from tests.repositories import git
+
+FILE, TOOL, LINK = 0o100644, 0o100755, 0o120777
+OLD_NS, NOW_NS = 10_000_000_001, 100_000_000_001
+
+
+def at(mode: int = FILE, size: int = 1, ns: int = OLD_NS) -> tuple[int, int, int, int, int]:
+    return (mode, size, ns, ns, 1)
+
+
+def look(file: tuple[int, int, int, int, int] | None, content: str | None = None) -> Look:
+    files = {} if file is None else {"a": file}
+    return Look(files=files, taken_ns=NOW_NS, read={} if content is None else {"a": content})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "known", "has_moved"),
+    [
+        (look(at()), look(at()), {}, False),
+        (look(at()), look(None), {}, True),
+        (look(None), look(at()), {}, True),
+        (look(at(size=1)), look(at(size=2, ns=NOW_NS)), {}, True),
+        (look(at()), look(at(mode=TOOL)), {}, True),
+        (look(at()), look(at(mode=0o100600, ns=NOW_NS), "x"), {"a": "x"}, False),
+        (look(at(mode=LINK)), look(at()), {}, True),
+        (look(at()), look(at(ns=NOW_NS)), {}, True),
+        (look(at()), look(at(ns=NOW_NS), "x"), {}, True),
+        (look(at()), look(at(ns=NOW_NS), "x"), {"a": "x"}, False),
+        (look(at()), look(at(ns=NOW_NS), "x"), {"a": "y"}, True),
+        (look(at(), "x"), look(at(ns=NOW_NS), "x"), {}, False),
+        (look(at(ns=NOW_NS), "x"), look(at(ns=NOW_NS), "x"), {}, False),
+        (look(at(ns=NOW_NS), "x"), look(at(ns=NOW_NS), "y"), {}, True),
+        (look(at(ns=NOW_NS)), look(at(ns=NOW_NS), "y"), {}, False),
+    ],
+)
+def test_content_and_mode_are_what_moves_and_the_unknown_has_moved_with_its_stat(
+    before: Look, after: Look, known: dict[str, str], has_moved: bool
+) -> None:
+    assert moved(before, after, known) == (("a",) if has_moved else ())
+
+
+def lookout(ws: Workspace) -> Lookout:
+    env = user_environment({"PATH": os.environ["PATH"]})
+    return Lookout(ws.root, env, lambda: remembered(ws).files)
+
+
+def between(ws: Workspace, happens: Callable[[], object]) -> tuple[str, ...]:
+    looks = lookout(ws)
+    before = looks.take()
+    happens()
+    return looks.between(before, looks.take())
+
+
+def aged(root: Path, *names: str) -> None:
+    """So old that nobody has to read them for fear of a coarse clock."""
+    for name in names:
+        os.utime(root / name, ns=(OLD_NS, OLD_NS))
+
+
+def rewrite(path: Path) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["tracked", "dirty", "untracked"])
+def test_a_file_that_is_written_anew_as_it_was_has_not_moved(name: str, ws: Workspace) -> None:
+    for each in ("tracked", "dirty"):
+        (ws.root / each).write_text("first\n")
+    git(ws.root, "add", "tracked", "dirty")
+    git(ws.root, "commit", "-q", "-m", "more")
+    (ws.root / "dirty").write_text("second\n")
+    (ws.root / "untracked").write_text("first\n")
+    assert between(ws, lambda: rewrite(ws.root / name)) == ()
+
+
+def test_the_index_knows_what_a_look_did_not_read(ws: Workspace) -> None:
+    (ws.root / "old").write_text("as it was\n")
+    aged(ws.root, "old")
+    git(ws.root, "add", "old")
+    looks = lookout(ws)
+    before = looks.take()
+    unread = Look(files=before.files, taken_ns=before.taken_ns + 10**10, read={})
+    rewrite(ws.root / "old")
+    assert looks.between(unread, looks.take()) == ()
+
+
+def test_the_latest_snapshot_knows_what_neither_look_nor_index_knows(ws: Workspace) -> None:
+    (ws.root / "new").write_text("as it was\n")
+    looks = lookout(ws)
+    before = looks.take()
+    snapshot(ws)
+    while not remembered(ws).files[b"new"].settled:
+        snapshot(ws)
+    unread = Look(files=before.files, taken_ns=before.taken_ns + 10**10, read={})
+    rewrite(ws.root / "new")
+    assert looks.between(unread, looks.take()) == ()
+
+
+def test_a_time_stamp_that_was_put_back_hides_nothing(ws: Workspace) -> None:
+    path = ws.root / "kept"
+    path.write_text("one\n")
+    aged(ws.root, "kept")
+
+    def hide() -> None:
+        path.write_text("two\n")
+        aged(ws.root, "kept")
+
+    assert between(ws, hide) == ("kept",)
+
+
+def test_ignored_files_are_not_seen_and_those_of_a_nested_repository_are(ws: Workspace) -> None:
+    (ws.root / ".gitignore").write_text("*.log\n")
+    nested = ws.root / "nested"
+    for folder in (nested, nested / "deep"):
+        folder.mkdir()
+        git(folder, "init", "-q")
+
+    def write() -> None:
+        (ws.root / "a.log").write_text("1\n")
+        (nested / "a.log").write_text("1\n")
+        (nested / "deep" / "b.py").write_text("1\n")
+
+    assert between(ws, write) == ("nested/a.log", "nested/deep/b.py")
+
+
+def test_where_git_cannot_read_the_repository_every_file_counts(ws: Workspace) -> None:
+    (ws.root / ".gitignore").write_text("*.log\n")
+    (ws.root / ".git" / "HEAD").write_text("broken\n")
+    assert between(ws, lambda: (ws.root / "a.log").write_text("1\n")) == ("a.log",)
+
+
+def test_no_filter_of_the_repository_runs(ws: Workspace) -> None:
+    (ws.root / ".gitattributes").write_text("*.txt filter=spy\n")
+    git(ws.root, "config", "filter.spy.clean", "touch ran; cat")
+    (ws.root / "a.txt").write_text("1\n")
+    subprocess.run(("rm", "-f", ws.root / "ran"), check=True)
+    (ws.root / "a.txt").write_text("2\n")
+    lookout(ws).take()
+    assert not (ws.root / "ran").exists()
+
+
+def test_the_folder_to_pass_over_is_not_seen(ws: Workspace) -> None:
+    looks = Lookout(ws.root, ws.environ, dict, avoid=ws.root / "state")
+    before = looks.take()
+    (ws.root / "state").mkdir()
+    (ws.root / "state" / "a.py").write_text("1\n")
+    assert looks.between(before, looks.take()) == ()

@@ -1,0 +1,31 @@
+"""Single files of a work tree are made what they are said to be."""
+
+import pytest
+
+from atlas_retry import workspace
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace import Workspace
+
+
+def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Workspace) -> None:
+    for name in ("old.py", "gone.py"):
+        (ws.root / name).write_text("old")
+    workspace.write(
+        ws,
+        {
+            "old.py": ("100755", b"new"),
+            "deep/link": ("120000", b"../old.py"),
+            "gone.py": None,
+            "never.py": None,
+        },
+    )
+    assert (ws.root / "old.py").read_bytes() == b"new"
+    assert (ws.root / "old.py").stat().st_mode & 0o777 == 0o755
+    assert (ws.root / "deep" / "link").readlink().as_posix() == "../old.py"
+    assert not (ws.root / "gone.py").exists()
+
+
+def test_a_folder_with_something_in_it_is_not_written_over(ws: Workspace) -> None:
+    (ws.root / "a" / "b").mkdir(parents=True)
+    with pytest.raises(WorkspaceError, match="a cannot be written"):
+        workspace.write(ws, {"a": ("100644", b"")})

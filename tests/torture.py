@@ -1,0 +1,267 @@
+"""Runs over a rich work tree that are signalled twice, or killed, and what is there afterwards.
+
+`bench/torture.py` does the same many times.
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+from msgspec import Struct, field
+
+from tests.repositories import ODD_NAMES, commit, entries, git, git_bytes, repository, write
+
+PACKAGE = Path(__file__).parent.parent
+LIMIT_S = 120.0
+"""A bound on hangs."""
+PACE_S = 0.3
+"""So long the agent waits before and after it has changed everything."""
+TURN_S = PACE_S * 4
+"""By then it has surely ended, and what it did is being restored."""
+AGENT = f"""
+import os, time
+from pathlib import Path
+open("../asked", "a").write("x")
+time.sleep({PACE_S})
+for name in sorted(os.listdir("many")):
+    Path("many", name).write_bytes(b"the agent was here\\n" * 20)
+for name in sorted(os.listdir("many"))[::10]:
+    os.unlink(f"many/{{name}}")
+for path in ("both.txt", "mine.txt", "small.env", "dos.txt", "big.bin", "inner/src/a.py", "-rf"):
+    Path(path).write_bytes(b"the agent was here\\n")
+os.unlink("link")
+os.symlink("elsewhere", "dangling.new")
+os.chmod("private", 0o644)
+os.makedirs("hollow/made")
+Path("hollow/made/file").touch()
+time.sleep({PACE_S})
+"""
+"""It changes every kind of file, and mends nothing."""
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SAID = "what the attempt had changed is put back"
+
+
+class Rig(Struct, frozen=True, kw_only=True):
+    """A work tree of every kind, with a state directory of its own."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "project"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder / "home"),
+            "LANG": "C.UTF-8",
+            "ATLAS_HOME": str(self.folder / "state"),
+            "PYTHONPATH": str(PACKAGE),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            (sys.executable, "-m", "atlas_retry", *arguments),
+            cwd=self.root,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def atlas(self, *arguments: str) -> tuple[int, str]:
+        """One command to its end: its exit code and what it said."""
+        child = self.start(*arguments)
+        said, _ = child.communicate(timeout=LIMIT_S)
+        return child.returncode, said
+
+    def signalled(self, *arguments: str, plan: "Plan", in_turn: bool = False) -> tuple[int, str]:
+        """One command that gets these signals, as far as it is still there.
+
+        `in_turn` counts from the beginning of the agent's turn.
+        """
+        child = self.start(*arguments)
+        while in_turn and not self.was_asked and child.poll() is None:
+            time.sleep(0.01)
+        for wait_s, signum in plan:
+            try:
+                child.wait(timeout=wait_s)
+            except subprocess.TimeoutExpired:
+                child.send_signal(signum)
+        said, _ = child.communicate(timeout=LIMIT_S)
+        return child.returncode, said
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether the agent has begun."""
+        return (self.folder / "asked").exists()
+
+    def all_there(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
+        """Every byte and mode of the work tree, and of git's directory."""
+        return entries(self.root), git_bytes(self.root / ".git")
+
+
+Plan = tuple[tuple[float, signal.Signals], ...]
+"""Signals, and the seconds to wait before each."""
+
+
+def make_rig(folder: Path, files: int) -> Rig:
+    """A new one below `folder`, which is made, with so many files beside those of every kind."""
+    rig = Rig(folder=folder)
+    root = repository(rig.root)
+    (folder / "home").mkdir()
+    (folder / "agent.py").write_text(AGENT)
+    git(root, "config", "core.autocrlf", "true")
+    git(root, "config", "core.safecrlf", "false")
+    git(root, "config", "filter.lfs.clean", "sed s/SECRET/pointer/")
+    git(root, "config", "filter.lfs.smudge", "sed s/pointer/SECRET/")
+    git(root, "config", "filter.lfs.required", "true")
+    write(root, ".gitattributes", "*.bin filter=lfs -text ident\n*.py text eol=crlf\n")
+    write(root, ".gitignore", "*.env\n")
+    write(root, ".atlas/config.yaml", yaml.safe_dump(_configuration()))
+    write(root, "dos.txt", "one\r\ntwo\nthree\r")
+    write(root, "big.bin", b"SECRET \0\1\2 $Id$\n")
+    write(root, "both.txt", "tracked\n")
+    for number in range(files):
+        write(root, f"many/{number}.txt", f"{number}\n" * 50)
+    write(root, "private", "0600\n", 0o600)
+    (root / "link").symlink_to("src/a.py")
+    (root / "dangling").symlink_to("nowhere")
+    commit(root)
+    for name in ODD_NAMES:
+        write(root, name, name)
+        write(root, b"folder\n\xff/" + name, name[::-1])
+    inner = repository(root / "inner")
+    write(inner, "untracked.txt", "u\n")
+    write(root, "staged.txt", "staged\n")
+    write(root, "both.txt", "staged\n")
+    git(root, "add", "--", "staged.txt", "both.txt", "-rf")
+    write(root, "both.txt", "unstaged\n")
+    write(root, "mine.txt", "untracked\n")
+    write(root, "small.env", "ignored\n", 0o600)
+    (root / "hollow/inner").mkdir(parents=True)
+    return rig
+
+
+def _configuration() -> dict[str, object]:
+    return {
+        "version": 1,
+        "validation": {"test": ["test -e never"]},
+        "retry": {"flake_reruns": 0, "max_ai_retry_attempts": 1},
+        "agent": {"backend": "command", "command": f"{sys.executable} -S ../agent.py"},
+    }
+
+
+class Tally(Struct, kw_only=True):
+    """What many moments came to."""
+
+    trials: int = 0
+    hit: int = 0
+    """Trials in which the agent had begun and the command had not ended by itself."""
+    said: int = 0
+    """Trials in which it was said that all is back."""
+    failures: list[str] = field(default_factory=list)
+
+
+class Torture(Struct, frozen=True, kw_only=True):
+    """Trials on copies of one rig, each at a random moment that a seed repeats."""
+
+    folder: Path
+    rig: Rig
+    length_s: float
+    """Of a run that is left alone."""
+
+    @classmethod
+    def prepared(cls, folder: Path, files: int) -> "Torture":
+        rig = make_rig(folder / "rig", files)
+        whole = Rig(folder=folder / "whole")
+        shutil.copytree(rig.folder, whole.folder, symlinks=True)
+        started_s = time.monotonic()
+        before = whole.all_there()
+        code, said = whole.atlas("retry", ".", "--ai-fix")
+        assert code == 1, said
+        length_s = time.monotonic() - started_s
+        assert whole.all_there() == before, said
+        return cls(folder=folder, rig=rig, length_s=length_s)
+
+    def copied(self, there: Path) -> Rig:
+        """The rig as it was made, somewhere else."""
+        shutil.copytree(self.rig.folder, there, symlinks=True)
+        return Rig(folder=there)
+
+    def signals(self, trials: int, seed: int) -> Tally:
+        """Two to four signals to a run; nothing of it is there afterwards, nor after `undo`.
+
+        In three of four trials the first comes while the agent works, or soon after.
+        """
+        dice, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
+        for number in range(trials):
+            in_turn = number % 4 != 3
+            first_s = dice.uniform(0, TURN_S) if in_turn else dice.uniform(0.2, self.length_s)
+            more = [dice.uniform(0.02, 0.9) for _ in range(dice.choice((1, 1, 1, 2, 3)))]
+            plan = tuple((wait_s, dice.choice(ENDING)) for wait_s in (first_s, *more))
+            self._trial(number, plan, tally, in_turn=in_turn)
+        return tally
+
+    def kills(self, trials: int, seed: int) -> Tally:
+        """A run is killed, and now and then the first `undo` after it; `undo` has the last word."""
+        dice, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
+        for number in range(trials):
+            in_turn = number % 4 != 3
+            first_s = dice.uniform(0, TURN_S * 2) if in_turn else dice.uniform(0.2, self.length_s)
+            undo_s = dice.uniform(0.2, 1.5) if dice.random() < 1 / 2 else None
+            plan = ((first_s, signal.SIGKILL),)
+            self._trial(number, plan, tally, undo_s, in_turn=in_turn)
+        return tally
+
+    def _trial(
+        self,
+        number: int,
+        plan: Plan,
+        tally: Tally,
+        undo_s: float | None = None,
+        *,
+        in_turn: bool,
+    ) -> None:
+        there = self.folder / f"{plan[0][1].name}-{number}"
+        rig = self.copied(there)
+        before = rig.all_there()
+        code, said = rig.signalled("retry", ".", "--ai-fix", plan=plan, in_turn=in_turn)
+        tally.trials += 1
+        tally.hit += code != 1 and rig.was_asked
+        tally.said += SAID in said
+        faults = [] if code == -signal.SIGKILL else _unlike(rig, before, "after the run")
+        if undo_s is not None:
+            rig.signalled("undo", plan=((undo_s, signal.SIGKILL),))
+        undone, heard = rig.atlas("undo")
+        faults += _unlike(rig, before, "after undo")
+        if undone and "no run is recorded" not in heard:
+            faults.append(f"undo ended with {undone}")
+        if faults:
+            moments = ", ".join(f"{signum.name} after {wait_s:.3f} s" for wait_s, signum in plan)
+            tally.failures.append(f"{number} ({moments}; exit {code}): {faults}; {said}{heard}")
+        else:
+            shutil.rmtree(there)
+
+
+def _unlike(
+    rig: Rig, before: tuple[Mapping[str, object], Mapping[str, object]], when: str
+) -> list[str]:
+    names = [
+        name
+        for was, now in zip(before, rig.all_there(), strict=True)
+        for name in sorted({*was, *now})
+        if was.get(name) != now.get(name)
+    ]
+    return [f"{when} {len(names)} differ: {', '.join(names[:5])}"] if names else []

@@ -1,0 +1,152 @@
+"""A workspace of a few words, with gates, a guard and an agent that do what a test says."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from msgspec import Struct, field
+
+from atlas_retry.decision import Limits, Progress
+from atlas_retry.effects import Contents, Effects, Run, Taken
+from atlas_retry.events import Event
+from atlas_retry.guard.judgement import Content, Judgement
+from atlas_retry.model import (
+    AgentReply,
+    AgentRequest,
+    Budget,
+    Change,
+    ChangeStatus,
+    Gate,
+    GateResult,
+    ReplyStatus,
+    Status,
+    Validation,
+    WorkspaceFacts,
+)
+from tests.values import gate, result, validation
+
+Files = dict[str, str]
+Said = Callable[[Files], Validation]
+
+
+def passes_its_test(files: Files) -> bool:
+    """The source does what its test asks, or the test asks for nothing."""
+    return files["code"] == "right" or files.get("test") == "weak"
+
+
+def said(files: Files) -> Validation:
+    """Of the one gate there is."""
+    return validation(_result(passes_its_test(files), files))
+
+
+def _result(passes: bool, files: Files) -> GateResult:
+    if passes:
+        return result()
+    return result("tests", Status.FAILED, f"code is {files['code']}")
+
+
+def words(text: str) -> Content:
+    """A file as the guard and the loop hand it around."""
+    return ("100644", text.encode())
+
+
+class World(Struct, kw_only=True):
+    """What is there, what will be done to it, and what was done."""
+
+    files: Files = field(default_factory=lambda: {"code": "wrong", "test": "strict"})
+    turns: list[dict[str, str]] = field(default_factory=list)
+    """What the agent writes, turn by turn."""
+    judgements: list[Judgement] = field(default_factory=list)
+    gates_say: Said = said
+    gates_write: Files = field(default_factory=dict)
+    reply: AgentReply = AgentReply(status=ReplyStatus.DONE)
+    done: list[str] = field(default_factory=list)
+    told: list[Event] = field(default_factory=list)
+    kept: list[Files] = field(default_factory=list)
+    """The snapshots; their ids are their positions."""
+    asides: list[tuple[Gate, ...]] = field(default_factory=list)
+
+    def effects(self) -> Effects:
+        return Effects(
+            snapshot=self.snapshot,
+            changes=self.changes,
+            restore=self.restore,
+            read=self.read,
+            write=self.write,
+            validate=self.validate,
+            fix=lambda _: (),
+            request=lambda _, number: (
+                AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number),
+                "/s/prompt.md",
+            ),
+            lack=lambda: None,
+            seal=lambda: self.done.append("seal"),
+            ask=self.ask,
+            judge=self.judge,
+            rewritten=lambda *_: (),
+            unseen=lambda *_: {},
+            aside=self.aside,
+            lost=lambda *_: (),
+            learn=lambda _: None,
+            account=lambda progress: progress,
+            elapsed_s=lambda: 0.0,
+            emit=self.told.append,
+        )
+
+    def snapshot(self, name: str) -> Taken:
+        self.done.append(f"snapshot {name}")
+        self.kept.append(dict(self.files))
+        return Taken(id=str(len(self.kept) - 1), tree=repr(sorted(self.files.items())))
+
+    def changes(self, before: str, after: str) -> tuple[Change, ...]:
+        old, new = self.kept[int(before)], self.kept[int(after)]
+        paths = sorted(path for path in {*old, *new} if old.get(path) != new.get(path))
+        return tuple(Change(path=path, status=ChangeStatus.MODIFIED) for path in paths)
+
+    def restore(self, target: str, _: str, paths: Collection[str] | None) -> None:
+        self.done.append(f"restore {'all' if paths is None else ', '.join(sorted(paths))}")
+        wanted = self.kept[int(target)]
+        chosen = {*wanted, *self.files} if paths is None else paths
+        self.write({p: words(wanted[p]) if p in wanted else None for p in chosen})
+
+    def read(self, snapshot: str, paths: Collection[str]) -> Contents:
+        there = self.kept[int(snapshot)]
+        return {path: words(there[path]) if path in there else None for path in paths}
+
+    def write(self, files: Contents) -> None:
+        self.files = _with(self.files, files)
+
+    def validate(self, _: Validation | None) -> Validation:
+        self.done.append("validate")
+        said_of = self.gates_say(self.files)
+        self.files |= self.gates_write
+        return said_of
+
+    def ask(self, _: AgentRequest) -> AgentReply:
+        self.done.append("ask")
+        self.files |= self.turns.pop(0)
+        return self.reply
+
+    def judge(self, _: str, __: str, ___: str, ____: Progress) -> Judgement:
+        self.done.append("judge")
+        return self.judgements.pop(0) if self.judgements else Judgement()
+
+    def aside(self, gates: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
+        self.done.append(f"aside {', '.join(sorted(files))}")
+        self.asides.append(tuple(gates))
+        assert len(previous.results) == len(gates)
+        names = {gate.name for gate in gates}
+        seen = self.gates_say(_with(self.files, files))
+        return validation(*(r for r in seen.results if r.name in names))
+
+
+def _with(files: Files, changed: Mapping[str, Content | None]) -> Files:
+    there = {path: text for path, text in files.items() if path not in changed}
+    return there | {path: file[1].decode() for path, file in changed.items() if file}
+
+
+def run(attempts: int | None = 3, gates: tuple[Gate, ...] = (gate(max_retries=9),)) -> Run:
+    """What a run may spend in such a world."""
+    return Run(
+        run_id="r",
+        workspace=WorkspaceFacts(name="w", root="/w"),
+        limits=Limits(budget=Budget(attempts=attempts), gates=gates, with_agent=True),
+    )
