@@ -8,6 +8,8 @@ from atlas_retry.model import Verdict
 from tests.judged import Seen, acts, judged
 from tests.projects import FIXED, TEST, Project
 
+LONGER = FIXED + "# fixed\n"
+"""CPython takes bytecode as current if the source has its second and its size."""
 WRITES = (
     TEST
     + """
@@ -40,7 +42,7 @@ def test_bytecode_of_a_first_run_without_any_ignore_file_is_no_violation(project
     (project.root / ".gitignore").unlink()
     project.environ.pop("PYTHONDONTWRITEBYTECODE")
     project.commit()
-    project.attempt(1, {"calc.py": FIXED})
+    project.attempt(1, {"calc.py": LONGER})
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
     assert outcome.attempts[0].violations == ()
@@ -54,7 +56,7 @@ def test_a_test_that_was_edited_by_hand_after_its_bytecode_was_written_is_the_us
     (project.root / "test_more.py").write_text(second)
     project.retry(ai_fix=False)
     (project.root / "test_more.py").write_text(second + "# looked at\n")
-    project.attempt(1, {"calc.py": FIXED})
+    project.attempt(1, {"calc.py": LONGER})
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED
     assert outcome.attempts[0].violations == ()
