@@ -12,7 +12,7 @@ __all__ = ["__version__", "retry", "validate"]
 def __getattr__(name: str) -> object:
     """Start-up: the command line imports this module first and pays for nothing else."""
     if name in ("retry", "validate"):
-        from atlas_retry import api  # noqa: PLC0415
+        from atlas_retry import api
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

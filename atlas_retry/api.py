@@ -6,10 +6,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from atlas_retry import batch, gates
 from atlas_retry.events import Emit, unseen
+from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Outcome, Validation
-from atlas_retry.site import open_site, plan, select, validation_logs
+from atlas_retry.run.one import Asked, run_one, site_of
+from atlas_retry.run.open import open_site, plan, select, validation_logs
 
 
 def validate(
@@ -28,7 +29,7 @@ def validate(
     """
     site = open_site(Path(path).resolve(), os.environ, settings)
     how = replace(plan(site, validation_logs(site)), check=check)
-    return gates.validate(select(site.settings.gates, only), how, on_event)
+    return run_gates(select(site.settings.gates, only), how, on_event)
 
 
 def retry(
@@ -45,5 +46,5 @@ def retry(
     Interrupted once everything is put back, where signals are handled by
     `atlas_retry.process.handle_signals`.
     """
-    asked = batch.Asked(ai_fix=ai_fix, overrides=settings or {})
-    return batch.run_one(batch.site_of(Path(path).resolve(), asked, os.environ), asked, on_event)
+    asked = Asked(ai_fix=ai_fix, overrides=settings or {})
+    return run_one(site_of(Path(path).resolve(), asked, os.environ), asked, on_event)

@@ -28,15 +28,7 @@ from atlas_retry.events import (
 )
 from atlas_retry.history import Opening, Order, connect, path_of, writing
 from atlas_retry.history.entries import write
-from atlas_retry.model import (
-    Diagnostic,
-    Kind,
-    Outcome,
-    Status,
-    Validation,
-    Verdict,
-    WorkspaceFacts,
-)
+from atlas_retry.model import Diagnostic, Kind, Outcome, Status, Validation, Verdict, WorkspaceFacts
 from tests.values import attempt, result, validation
 
 ROOTS, GATES, START = 40, 5, datetime(2026, 1, 1, tzinfo=UTC)

@@ -10,9 +10,9 @@ from typing import Self
 from rich.console import Console
 from rich.text import Text
 
-from atlas_retry.demo import show
+from atlas_retry.cli.demo import show
 from atlas_retry.events import Event
-from atlas_retry.wording import STYLES, Line, lines_of
+from atlas_retry.reports.screen.wording import STYLES, Line, lines_of
 
 WIDTH = 100
 TARGET = Path(__file__).with_name("demo.svg")

@@ -209,8 +209,8 @@ def as_user(uid: int, call: str, *arguments: str) -> list[str]:
 def become(uid: int) -> None:
     """Be an ordinary user from now on."""
     if uid != os.geteuid():
-        import shutil  # noqa: F401, PLC0415 - root's Python may be closed to them
-        import tempfile  # noqa: F401, PLC0415 - same
+        import shutil  # noqa: F401 - root's Python may be closed to them
+        import tempfile  # noqa: F401 - same
 
         os.setgroups([])
         os.setgid(uid)

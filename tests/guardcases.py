@@ -85,7 +85,7 @@ def judged(
     before: Files, after: Files, *failing: GateResult, allow: tuple[str, ...] = ()
 ) -> guard.Judgement:
     """The answers about a change."""
-    return guard.judge(case(before, after, *failing, allow=allow))
+    return guard.assess(case(before, after, *failing, allow=allow))
 
 
 def answers(judgement: guard.Judgement) -> dict[str, set[str]]:

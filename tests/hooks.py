@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from atlas_retry.hook import answering, beginning, settings_file
+from atlas_retry.cli.hook import answering, beginning, settings_file
 from tests.messages_server import MessagesServer
 from tests.projects import Project
 from tests.test_agents_claude_code import real

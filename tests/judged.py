@@ -7,14 +7,16 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import agents, batch, history, process, state, wiring, workspace
-from atlas_retry.decision import Progress
-from atlas_retry.effects import Contents, Run
+from atlas_retry import agents, history, process, state_dir, workspace
 from atlas_retry.events import Emit, Event, fan_out
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.loop import retry
 from atlas_retry.model import Outcome
-from atlas_retry.site import Site
+from atlas_retry.run import wiring
+from atlas_retry.run.decide import Progress
+from atlas_retry.run.effects import Contents, Run
+from atlas_retry.run.loop import retry
+from atlas_retry.run.one import Asked, order_of, site_of
+from atlas_retry.run.open import Site
 from tests.projects import Project
 
 
@@ -52,12 +54,12 @@ def acts(project: Project, *turns: Mapping[str, str | None]) -> None:
 
 def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3) -> Outcome:
     """One run in this process, judged by `guard`; its journal is written as of any run."""
-    asked = batch.Asked(ai_fix=True, attempts_flag=attempts)
-    site = batch.site_of(project.root, asked, project.environ)
-    run_id = state.new_run_id()
+    asked = Asked(ai_fix=True, attempts_flag=attempts)
+    site = site_of(project.root, asked, project.environ)
+    run_id = state_dir.new_run_id()
     opening = history.Opening(
         run_id=run_id,
-        order=batch.order_of(asked),
+        order=order_of(asked),
         repository=str(site.git.common_dir),
         mark=process.mark(),
     )

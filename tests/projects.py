@@ -11,9 +11,9 @@ from pathlib import Path
 import yaml
 from msgspec import Struct
 
-from atlas_retry import batch
 from atlas_retry.events import Event
 from atlas_retry.model import Outcome
+from atlas_retry.run.one import Asked, run_one, site_of
 
 LIMIT_S = 60.0
 """A bound on hangs."""
@@ -90,9 +90,9 @@ class Project(Struct, frozen=True, kw_only=True):
         """One run in this process, as the command line would start it."""
         told = [] if events is None else events
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
-        asked = batch.Asked(ai_fix=ai_fix, overrides=flags, force=force)
-        site = batch.site_of(self.root, asked, self.environ)
-        return batch.run_one(site, asked, told.append)
+        asked = Asked(ai_fix=ai_fix, overrides=flags, force=force)
+        site = site_of(self.root, asked, self.environ)
+        return run_one(site, asked, told.append)
 
 
 def make_project(folder: Path, environ: dict[str, str]) -> Project:

@@ -4,7 +4,7 @@ from io import StringIO
 
 import pytest
 
-from atlas_retry.console import LiveScreen
+from atlas_retry.reports.screen.console import LiveScreen
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.cascade import detect
 from atlas_retry.model import (
     Diagnostic,
     GateResult,
@@ -14,6 +13,7 @@ from atlas_retry.model import (
     Verdict,
     WorkspaceFacts,
 )
+from atlas_retry.run.cascade import detect
 from atlas_retry.settings import CascadeSettings, OnCascade
 
 RULE = CascadeSettings()

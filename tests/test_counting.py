@@ -6,11 +6,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.counting import compared, course, course_of, first_problem, is_cut_short, total
 from atlas_retry.diagnostics import ToolOutput, diagnose
+from atlas_retry.diagnostics.counting import (
+    compared,
+    course,
+    course_of,
+    first_problem,
+    is_cut_short,
+    total,
+)
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Status
-from atlas_retry.reports import Subject, markdown, page
-from atlas_retry.wording import outcome_summary
+from atlas_retry.reports import markdown, page
+from atlas_retry.reports.formats import Subject
+from atlas_retry.reports.screen.wording import outcome_summary
 from tests.projects import CALC, FIXED, Project
 from tests.values import GREEN, result, validation
 

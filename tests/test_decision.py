@@ -1,7 +1,6 @@
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.decision import End, Limits, Progress, decide
 from atlas_retry.model import (
     AgentReply,
     Attempt,
@@ -16,7 +15,8 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.ranking import best, is_worse
+from atlas_retry.run.decide import End, Limits, Progress, decide
+from atlas_retry.run.ranking import best, is_worse
 from tests.values import GREEN, RED, attempt, gate, result, validation
 
 LIMITS = Limits(

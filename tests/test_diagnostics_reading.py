@@ -7,7 +7,7 @@ from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
 from atlas_retry.diagnostics.table import Row, parser_of
 from atlas_retry.diagnostics.values import Log
 from atlas_retry.model import Level
-from atlas_retry.redaction import clean
+from atlas_retry.text.redaction import clean
 from tests.goldens import regenerate
 
 PYTEST = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout

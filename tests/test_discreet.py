@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from atlas_retry.discreet import discreet_agent, discreet_emit
+from atlas_retry.agents.redacted import discreet_agent, discreet_emit
 from atlas_retry.events import AgentActivity, AnswerRetried, Event, TransportRetried
 from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus
 from tests.projects import WORSE, Project

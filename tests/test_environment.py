@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.gate_plan import Plan
-from atlas_retry.gates import validate
+from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Verdict
 from tests.projects import FIXED, Project, atlas
 from tests.values import gate
@@ -32,7 +32,7 @@ def ended(plan: Plan, run: str, files: Mapping[str, str]) -> GateResult:
         path = plan.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return validate([gate("it", Kind.TEST, run)], plan).results[0]
+    return run_gates([gate("it", Kind.TEST, run)], plan).results[0]
 
 
 def printed(stderr: str, exit_code: int) -> str:

@@ -1,7 +1,7 @@
 import pytest
 
-from atlas_retry.excerpt import Mark, anchor, excerpt, marked, note_of, passage_at
 from atlas_retry.model import Diagnostic, Region
+from atlas_retry.source.excerpt import Mark, anchor, excerpt, marked, note_of, passage_at
 from tests.test_syntax import SOURCES
 
 COMMENTS = {"py": "#", "pyi": "#", "rb": "#", "sh": "#"}

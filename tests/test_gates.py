@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.events import Event, GateFinished, GateStarted
-from atlas_retry.fixers import run_fixers
-from atlas_retry.gate_plan import Plan, Watched, environment
-from atlas_retry.gates import validate
+from atlas_retry.gates.fixers import run_fixers
+from atlas_retry.gates.plan import Plan, Watched, environment
+from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.workspace import Lookout
 from tests.values import gate, result
@@ -32,7 +32,7 @@ def watched(root: Path) -> Watched:
 
 
 def status_of(run: str, plan: Plan, kind: Kind = Kind.LINT, **rest: object) -> Status:
-    return validate([gate("it", kind, run, **rest)], plan).results[0].status
+    return run_gates([gate("it", kind, run, **rest)], plan).results[0].status
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_exit_code_decides_and_says_how(
 
 
 def test_a_missing_tool_is_named_with_the_way_out(plan: Plan) -> None:
-    (result,) = validate([gate("it", Kind.LINT, "no-such-tool-anywhere --check")], plan).results
+    (result,) = run_gates([gate("it", Kind.LINT, "no-such-tool-anywhere --check")], plan).results
     assert result.error is not None
     assert "no-such-tool-anywhere" in result.error
     assert "install" in result.error
@@ -71,13 +71,13 @@ def test_a_missing_tool_is_named_with_the_way_out(plan: Plan) -> None:
 def test_of_a_line_of_several_commands_the_one_that_is_missing_is_named(
     line: str, said: str, plan: Plan
 ) -> None:
-    (result,) = validate([gate("it", Kind.LINT, line)], plan).results
+    (result,) = run_gates([gate("it", Kind.LINT, line)], plan).results
     assert result.status is Status.BROKEN
     assert said in (result.error or "")
 
 
 def test_what_a_gate_left_running_is_ended_and_told(plan: Plan) -> None:
-    (result,) = validate([gate("it", Kind.LINT, "setsid sleep 60 & sleep 0.1")], plan).results
+    (result,) = run_gates([gate("it", Kind.LINT, "setsid sleep 60 & sleep 0.1")], plan).results
     assert result.status is Status.PASSED
     assert "sleep 60" in " ".join(result.notes)
 
@@ -104,13 +104,13 @@ def test_a_missing_module_of_the_project_itself_is_no_fault_of_the_environment(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('[project]\nname = "helpers"\n' if path.suffix == ".toml" else "")
     line = f"{PYTHON} -S -m unittest test_it"
-    assert validate([gate("it", Kind.TEST, line)], plan).results[0].triage == triage
+    assert run_gates([gate("it", Kind.TEST, line)], plan).results[0].triage == triage
 
 
 def test_the_same_mistake_twice_is_two_complaints(plan: Plan) -> None:
     (plan.root / "a.py").write_text("def f():\n    go()\n    go()\n")
     line = "echo 'a.py:2:5: F821 Undefined name `go`'; echo 'a.py:3:5: F821 Undefined name `go`'"
-    found = validate([gate("it", Kind.LINT, f"{line}; exit 1")], plan).results[0].diagnostics
+    found = run_gates([gate("it", Kind.LINT, f"{line}; exit 1")], plan).results[0].diagnostics
     assert len({each.fingerprint for each in found}) == 2
 
 
@@ -120,13 +120,13 @@ def test_a_gate_that_hangs_is_timed_out_not_failed(plan: Plan) -> None:
 
 def test_everything_runs_although_something_failed(plan: Plan) -> None:
     gates = [gate("one", Kind.LINT, "exit 1"), gate("two", Kind.TEST, "exit 1"), gate("three")]
-    statuses = [result.status for result in validate(gates, plan).results]
+    statuses = [result.status for result in run_gates(gates, plan).results]
     assert statuses == [Status.FAILED, Status.FAILED, Status.PASSED]
 
 
 def test_fail_fast_skips_what_comes_after_a_failure(plan: Plan) -> None:
     gates = [gate("one", Kind.FORMAT, "exit 1"), gate("two", Kind.TEST, "touch ran")]
-    validation = validate(gates, replace(plan, fail_fast=True, watched=None))
+    validation = run_gates(gates, replace(plan, fail_fast=True, watched=None))
     assert validation.results[1].status is Status.SKIPPED
     assert not (plan.root / "ran").exists()
     assert not validation.success
@@ -145,18 +145,18 @@ def test_fail_fast_skips_nothing_for_what_does_not_fail_the_validation(
 ) -> None:
     gates = [first, gate("slow", run="sleep 0.2"), gate("required", run="exit 1")]
     how = replace(plan, fail_fast=True, flake_reruns=1, jobs=jobs)
-    assert validate(gates, how).results[2].status is Status.FAILED
+    assert run_gates(gates, how).results[2].status is Status.FAILED
 
 
 def test_an_optional_gate_that_fails_does_not_block(plan: Plan) -> None:
-    validation = validate([gate("it", Kind.LINT, "exit 1", required=False), gate()], plan)
+    validation = run_gates([gate("it", Kind.LINT, "exit 1", required=False), gate()], plan)
     assert validation.success
     assert validation.results[0].status is Status.FAILED
 
 
 def test_a_writer_that_failed_and_changed_files_gets_a_second_run(plan: Plan) -> None:
     line = "test -e done || { touch done; exit 1; }"
-    (result,) = validate([gate("it", Kind.PRE_COMMIT, line)], plan).results
+    (result,) = run_gates([gate("it", Kind.PRE_COMMIT, line)], plan).results
     assert result.status is Status.PASSED
     assert result.changed == ("done",)
 
@@ -168,7 +168,9 @@ def test_a_writer_that_fails_twice_has_failed(plan: Plan) -> None:
 
 @pytest.mark.parametrize(("check", "status"), [(False, Status.PASSED), (True, Status.FAILED)])
 def test_a_change_is_told_and_fails_under_check(check: bool, status: Status, plan: Plan) -> None:
-    (result,) = validate([gate("it", Kind.FORMAT, "touch new")], replace(plan, check=check)).results
+    (result,) = run_gates(
+        [gate("it", Kind.FORMAT, "touch new")], replace(plan, check=check)
+    ).results
     assert result.status is status
     assert result.changed == ("new",)
 
@@ -182,7 +184,7 @@ def test_writers_run_alone_and_readers_side_by_side(plan: Plan) -> None:
         gate("r1", Kind.LINT, meet.format(me="a", other="b")),
         gate("r2", Kind.TEST, meet.format(me="b", other="a")),
     ]
-    validation = validate(gates, replace(plan, watched=None))
+    validation = run_gates(gates, replace(plan, watched=None))
     assert [result.status for result in validation.results] == [Status.PASSED] * 4
 
 
@@ -192,7 +194,7 @@ def test_a_late_writer_makes_the_readers_look_again(plan: Plan) -> None:
         gate("hooks", Kind.PRE_COMMIT, "echo bad > code.py"),
     ]
     (plan.root / "code.py").write_text("good\n")
-    validation = validate(gates, plan)
+    validation = run_gates(gates, plan)
     assert validation.results[0].status is Status.FAILED
 
 
@@ -201,7 +203,7 @@ def test_writers_that_are_never_done_fail_for_nobody_has_seen_what_they_leave(pl
         gate("one", Kind.FORMAT, "echo 1 > code.py"),
         gate("other", Kind.PRE_COMMIT, "echo 2 > code.py"),
     ]
-    last = validate(gates, plan).results[1]
+    last = run_gates(gates, plan).results[1]
     assert last.status is Status.FAILED
     assert last.error == "it changed 1 file again, after other gates had seen them: code.py"
 
@@ -218,13 +220,13 @@ def test_a_review_is_made_once_although_a_writer_made_all_run_again(plan: Plan) 
         gate("hooks", Kind.PRE_COMMIT, "test -e new.py || touch new.py"),
         gate("sense", Kind.REVIEW, ""),
     ]
-    assert validate(gates, replace(plan, review=counted)).success
+    assert run_gates(gates, replace(plan, review=counted)).success
     assert made == ["sense"]
 
 
 def test_a_review_that_a_later_writer_made_stale_is_paid_and_counted_twice(plan: Plan) -> None:
     late = gate("codegen", Kind.CUSTOM, "test -e new.py || touch new.py", writes=True)
-    validation = validate([gate("sense", Kind.REVIEW, ""), late], replace(plan, review=reviewed))
+    validation = run_gates([gate("sense", Kind.REVIEW, ""), late], replace(plan, review=reviewed))
     assert validation.results[0].cost_usd == 2.0
 
 
@@ -233,7 +235,7 @@ def reviewed(one: Gate) -> GateResult:
 
 
 def test_a_flaky_test_is_told_and_does_not_block(plan: Plan) -> None:
-    (result,) = validate(
+    (result,) = run_gates(
         [gate(run="test -e ../seen || { touch ../seen; exit 1; }")], replace(plan, flake_reruns=1)
     ).results
     assert result.status is Status.FLAKY
@@ -242,21 +244,21 @@ def test_a_flaky_test_is_told_and_does_not_block(plan: Plan) -> None:
 
 def test_a_timed_out_test_is_not_run_again(plan: Plan) -> None:
     hang = gate(run="echo >> runs; sleep 60", timeout_s=0.2)
-    validate([hang], replace(plan, flake_reruns=3))
+    run_gates([hang], replace(plan, flake_reruns=3))
     assert (plan.root / "runs").read_text() == "\n"
 
 
 def test_a_green_recheck_counts_only_once_the_whole_gate_has_passed(plan: Plan) -> None:
     failing = gate(run="exit 1", recheck="true")
-    first = validate([failing], plan)
-    second = validate([failing], replace(plan, previous=first))
+    first = run_gates([failing], plan)
+    second = run_gates([failing], replace(plan, previous=first))
     assert second.results[0].status is Status.FAILED
 
 
 def test_a_red_recheck_spares_the_whole_gate(plan: Plan) -> None:
     failing = gate(run="echo >> whole; exit 1", recheck="exit 1")
-    first = validate([failing], plan)
-    validate([failing], replace(plan, previous=first))
+    first = run_gates([failing], plan)
+    run_gates([failing], replace(plan, previous=first))
     assert (plan.root / "whole").read_text() == "\n"
 
 
@@ -270,7 +272,7 @@ def test_a_gates_own_environment_and_directory_count(plan: Plan) -> None:
     (plan.root / "sub").mkdir()
     unwatched = replace(plan, watched=None)
     own = gate(run='test "$A" = b && test "${PWD##*/}" = sub', cwd="sub", env=(("A", "b"),))
-    assert validate([own], unwatched).success
+    assert run_gates([own], unwatched).success
 
 
 def test_variables_of_an_outer_git_hook_do_not_reach_the_gates() -> None:
@@ -289,7 +291,7 @@ def test_every_gate_is_announced_and_told_exactly_once(plan: Plan) -> None:
         gate("lint", Kind.LINT, "exit 1"),
         gate("flaky", run="test -e ../seen || { touch ../seen; exit 1; }"),
     ]
-    validate(gates, replace(plan, flake_reruns=1), events.append)
+    run_gates(gates, replace(plan, flake_reruns=1), events.append)
     assert sorted(names(events)) == ["flaky", "format", "lint"]
     assert {e.gate for e in events if isinstance(e, GateStarted)} == {"format", "lint", "flaky"}
 
@@ -300,12 +302,12 @@ def names(events: Iterable[Event]) -> list[str]:
 
 def test_secrets_do_not_stand_in_results(plan: Plan) -> None:
     hidden = replace(plan, secrets=frozenset({"hunter2-and-more"}))
-    (result,) = validate([gate(run="echo hunter2-and-more; exit 1")], hidden).results
+    (result,) = run_gates([gate(run="echo hunter2-and-more; exit 1")], hidden).results
     assert "hunter2" not in result.stdout
 
 
 def test_both_streams_and_the_log_of_a_gate_are_kept(plan: Plan) -> None:
-    (result,) = validate([gate(run="echo out; echo err >&2; exit 1")], plan).results
+    (result,) = run_gates([gate(run="echo out; echo err >&2; exit 1")], plan).results
     assert (result.stdout, result.stderr) == ("out\n", "err\n")
     assert result.log_path is not None
     assert (Path(result.log_path) / "stdout.log").read_text() == "out\n"
@@ -314,4 +316,4 @@ def test_both_streams_and_the_log_of_a_gate_are_kept(plan: Plan) -> None:
 def test_results_stand_in_the_order_of_the_gates(plan: Plan) -> None:
     gates: list[Gate] = [gate("slow", run="sleep 0.2"), gate("fast")]
     known = replace(plan, known_s={"fast": 9.0})
-    assert [r.name for r in validate(gates, known).results] == ["slow", "fast"]
+    assert [r.name for r in run_gates(gates, known).results] == ["slow", "fast"]

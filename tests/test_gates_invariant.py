@@ -6,9 +6,9 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.gates import validate
+from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Status, Validation
-from atlas_retry.site import open_site, plan, validation_logs
+from atlas_retry.run.open import open_site, plan, validation_logs
 from tests.projects import CALC, FIXED, Project, atlas
 
 RUFF = f"{sys.executable} -m ruff"
@@ -160,7 +160,7 @@ def test_a_run_is_green_only_for_the_tree_that_is_left(
 def validated(project: Project, *, flake_reruns: int = 0) -> Validation:
     site = open_site(project.root, project.environ)
     how = replace(plan(site, validation_logs(site)), jobs=4, flake_reruns=flake_reruns)
-    return validate(site.settings.gates, how)
+    return run_gates(site.settings.gates, how)
 
 
 def test_a_reader_that_changes_code_is_named_and_runs_alone_from_then_on(project: Project) -> None:
@@ -168,7 +168,7 @@ def test_a_reader_that_changes_code_is_named_and_runs_alone_from_then_on(project
     project.configure(validation={"lint": [fixing]})
     site = open_site(project.root, project.environ)
     first = plan(site, validation_logs(site))
-    (result,) = validate(site.settings.gates, first).results
+    (result,) = run_gates(site.settings.gates, first).results
     assert result.changed == ("new.py",)
     assert "runs alone" in result.notes[0]
     assert runs(project, "lint") == 2

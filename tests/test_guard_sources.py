@@ -121,7 +121,7 @@ def test_a_value_that_another_source_speaks_of_is_no_special_case() -> None:
 
 def test_reviews_are_only_noted_where_the_user_asks_for_that() -> None:
     change = case({**TESTS, PY: "\n"}, {PY: "import os\n\n\ndef f():\n    os._exit(0)\n"})
-    judgement = guard.judge(replace(change, notes_reviews=True))
+    judgement = guard.assess(replace(change, notes_reviews=True))
     assert answers(judgement) == {"noted": {"run-ended"}}
 
 
@@ -193,12 +193,12 @@ BESIDE: list[tuple[str, guard.Case]] = [
 
 @pytest.mark.parametrize(("rule", "change"), BESIDE)
 def test_what_cannot_be_an_accident_is_refused(rule: str, change: guard.Case) -> None:
-    assert answers(guard.judge(replace(change, in_run=True))) == {"refused": {rule}}
+    assert answers(guard.assess(replace(change, in_run=True))) == {"refused": {rule}}
 
 
 def test_outside_a_run_the_configuration_of_atlas_is_held() -> None:
     change = case({}, {".atlas/config.yaml": "version: 1\n"})
-    assert answers(guard.judge(change)) == {"held": {"atlas-touched"}}
+    assert answers(guard.assess(change)) == {"held": {"atlas-touched"}}
 
 
 def test_every_rule_on_what_is_beside_has_a_case() -> None:
@@ -206,7 +206,7 @@ def test_every_rule_on_what_is_beside_has_a_case() -> None:
 
 
 def test_permissions_of_folders_are_noted() -> None:
-    assert answers(guard.judge(replace(case({}, {}), modes=("data",)))) == {
+    assert answers(guard.assess(replace(case({}, {}), modes=("data",)))) == {
         "noted": {"folder-mode"}
     }
 
@@ -227,7 +227,7 @@ def test_a_variable_that_others_speak_of_as_well_is_nothing_of_the_tests() -> No
     ],
 )
 def test_the_end_names_the_command_that_installs_anew(there: str, path: str, command: str) -> None:
-    judgement = guard.judge(replace(case({there: "1\n"}, {}), installed=(path,)))
+    judgement = guard.assess(replace(case({there: "1\n"}, {}), installed=(path,)))
     assert judgement.remedy == f"reinstall what is named above: {command}"
 
 
@@ -242,12 +242,12 @@ def test_the_end_names_the_command_that_installs_anew(there: str, path: str, com
     ],
 )  # fmt: skip
 def test_staging_caches_and_what_gates_write_are_nobodys_fault(change: guard.Case) -> None:
-    assert answers(guard.judge(change)) == {}
+    assert answers(guard.assess(change)) == {}
 
 
 def test_what_git_ignores_is_neither_held_nor_refused() -> None:
     change = case({"tests/conftest.py": "x = 1\n"}, {"tests/conftest.py": "x = 2\n"})
-    judgement = guard.judge(replace(change, ignored=frozenset({"tests/conftest.py"})))
+    judgement = guard.assess(replace(change, ignored=frozenset({"tests/conftest.py"})))
     assert (answers(judgement), judgement.as_before) == ({}, {})
 
 
@@ -261,4 +261,4 @@ def test_what_git_ignores_is_neither_held_nor_refused() -> None:
 def test_an_edited_dependency_ends_the_run(after: dict[str, str], verdict: Verdict) -> None:
     change = case({"package.json": "{}"}, after)
     installed = replace(change, installed=("node_modules/a/index.js",), changed=tuple(after))
-    assert guard.judge(installed).ends is verdict
+    assert guard.assess(installed).ends is verdict

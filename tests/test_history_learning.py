@@ -14,15 +14,7 @@ from atlas_retry.history import connect, learning, notebook, overview, reading, 
 from atlas_retry.history.learning import MAX_CHARS
 from atlas_retry.history.rules import Tally, tally
 from atlas_retry.history.tables import plot
-from atlas_retry.model import (
-    Diagnostic,
-    Kind,
-    Outcome,
-    Status,
-    Validation,
-    Verdict,
-    WorkspaceFacts,
-)
+from atlas_retry.model import Diagnostic, Kind, Outcome, Status, Validation, Verdict, WorkspaceFacts
 from tests.projects import FIXED, WORSE, Project, make_project
 from tests.values import GREEN, RED, attempt, result, validation
 

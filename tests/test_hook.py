@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.hook import answering
+from atlas_retry.cli.hook import answering
 from tests.hooks import SESSION, begin, end, told
 from tests.projects import FIXED, Project
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from atlas_retry import workspace
+from atlas_retry.cli.hook import allowing, beginning
+from atlas_retry.cli.hook.beginning import KEPT_SNAPSHOTS
+from atlas_retry.cli.hook.turn import Limits, Opinion, answered
+from atlas_retry.cli.hook.values import Tally
 from atlas_retry.errors import UsageError
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.hook import allowing, beginning
-from atlas_retry.hook.beginning import KEPT_SNAPSHOTS
-from atlas_retry.hook.turn import Limits, Opinion, answered
-from atlas_retry.hook.values import Tally
 from atlas_retry.model import Held, Validation
 from atlas_retry.settings import HookMode
 from tests.hooks import PROMPT, SESSION, begin, end, told

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from atlas_retry.cli.hook.settings_file import install, merged, planned, removed, uninstall
 from atlas_retry.errors import ConfigError
-from atlas_retry.hook.settings_file import install, merged, planned, removed, uninstall
 from tests.projects import Project
 
 STOP = {"type": "command", "command": "atlas hook stop --timeout 600", "timeout": 600}

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from atlas_retry.console import LiveScreen
 from atlas_retry.events import GateStarted
-from atlas_retry.live_region import LiveRegion
+from atlas_retry.reports.screen.console import LiveScreen
+from atlas_retry.reports.screen.live_region import LiveRegion
 
 
 @pytest.fixture

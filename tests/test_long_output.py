@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import Findings, ToolOutput, combined, diagnose
 from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
-from atlas_retry.gate_plan import Plan
-from atlas_retry.gate_results import Reading, result_of
-from atlas_retry.gates import validate
-from atlas_retry.log_parts import MAX_READ_LINES, PART_BYTES, is_held, parts
+from atlas_retry.gates.log_parts import MAX_READ_LINES, PART_BYTES, is_held, parts
+from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.results import Reading, result_of
+from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, Completed, Ended
 from atlas_retry.process.values import Output
-from atlas_retry.wording import failure_lines
+from atlas_retry.reports.screen.wording import failure_lines
 from tests.goldens import regenerate
 from tests.values import gate
 
@@ -31,7 +31,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> GateResult:
     folder = tmp_path_factory.mktemp("long")
     plan = Plan(root=folder, logs=folder, environ={"PATH": "/usr/bin:/bin"})
     line = PRINT % PROBLEMS
-    return validate([gate("it", Kind.LINT, line)], plan).results[0]
+    return run_gates([gate("it", Kind.LINT, line)], plan).results[0]
 
 
 def test_every_problem_of_a_long_output_is_counted(long: GateResult) -> None:
@@ -141,5 +141,5 @@ def test_one_part_in_which_tests_ran_is_enough() -> None:
 def test_a_passed_gate_says_nothing_of_more(tmp_path: Path, environ: dict[str, str]) -> None:
     plan = Plan(root=tmp_path, logs=tmp_path, environ=environ)
     line = "yes | head -c 300000; exit 0"
-    (result,) = validate([gate("it", Kind.LINT, line)], plan).results
+    (result,) = run_gates([gate("it", Kind.LINT, line)], plan).results
     assert (result.status, result.at_least) == (Status.PASSED, False)

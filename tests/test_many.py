@@ -14,12 +14,13 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from atlas_retry import many, unfinished
-from atlas_retry.batch import Asked, Done
-from atlas_retry.console import Printer
 from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Verdict
+from atlas_retry.reports.screen.console import Printer
+from atlas_retry.run import many
+from atlas_retry.run.one import Asked, Done
+from atlas_retry.run.waiting import left_to_do
 from tests.projects import git
 
 GATE = "grep -q good state.txt || { echo 'state.txt:1:1: S001 it is bad'; exit 1; }"
@@ -79,7 +80,7 @@ class Yard(Struct, frozen=True):
 
     def waiting(self) -> list[str]:
         state = Path(self.environ["ATLAS_HOME"])
-        return [Path(one.root).name for one in unfinished.waiting(state)]
+        return [Path(one.root).name for one in left_to_do(state)]
 
 
 @pytest.fixture

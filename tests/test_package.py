@@ -40,7 +40,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: zipfile.ZipFile) -> No
     ).stdout.decode()
     files = {name for name in tracked.split("\0") if name and (ROOT / name).exists()}
     assert files <= set(wheel.namelist())
-    assert {"atlas_retry/py.typed", "atlas_retry/demo_project/project/pyproject.toml"} <= files
+    assert {"atlas_retry/py.typed", "atlas_retry/cli/demo_project/project/pyproject.toml"} <= files
 
 
 def test_the_metadata_promises_what_ci_tries() -> None:

@@ -3,16 +3,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.model import (
-    Attempt,
-    Change,
-    ChangeStatus,
-    Frame,
-    Gate,
-    Kind,
-    Status,
-    Violation,
-)
+from atlas_retry.model import Attempt, Change, ChangeStatus, Frame, Gate, Kind, Status, Violation
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.noise import quiet

@@ -3,10 +3,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from atlas_retry.excerpt import Mark, excerpt, marked, passage_at
 from atlas_retry.model import Attempt, Diagnostic, Frame, Gate, GateResult, Kind, Region, Status
 from atlas_retry.prompt import compose
 from atlas_retry.settings import PromptSettings
+from atlas_retry.source.excerpt import Mark, excerpt, marked, passage_at
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
 
 TEXT = st.text(max_size=400)

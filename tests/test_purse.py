@@ -5,7 +5,6 @@ import threading
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.decision import Limits, Progress, decide
 from atlas_retry.model import (
     Attempt,
     Budget,
@@ -17,7 +16,8 @@ from atlas_retry.model import (
     Validation,
     Verdict,
 )
-from atlas_retry.purse import Purse
+from atlas_retry.run.budget import Purse
+from atlas_retry.run.decide import Limits, Progress, decide
 
 FAILING = Validation(
     results=(

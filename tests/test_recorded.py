@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from atlas_retry import batch
 from atlas_retry.model import Status, Validation, Verdict
-from atlas_retry.recorded import aligned
-from atlas_retry.reports import Recorded
+from atlas_retry.reports.formats import Recorded
+from atlas_retry.run.from_report import aligned
+from atlas_retry.run.one import Asked, run_one, site_of
 from tests.projects import UNITTEST, Project
 from tests.values import gate, result, validation
 
@@ -16,9 +16,9 @@ def recorded(status: Status) -> Recorded:
 
 
 def retried(project: Project, record: Recorded) -> Verdict:
-    asked = batch.Asked(recorded=record)
-    site = batch.site_of(project.root, asked, project.environ)
-    return batch.run_one(site, asked, lambda _: None).verdict
+    asked = Asked(recorded=record)
+    site = site_of(project.root, asked, project.environ)
+    return run_one(site, asked, lambda _: None).verdict
 
 
 def test_a_recorded_success_proves_nothing_about_what_is_there(project: Project) -> None:

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry import batch
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Outcome, Verdict
+from atlas_retry.run.one import Asked, run_one, site_of
 from tests.messages_server import call, serving
 from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project
 from tests.test_review import answer
 
 
 def recorded(project: Project, folder: Path) -> Outcome:
-    asked = batch.Asked(ai_fix=True, record=folder)
-    site = batch.site_of(project.root, asked, project.environ)
-    return batch.run_one(site, asked, lambda _: None)
+    asked = Asked(ai_fix=True, record=folder)
+    site = site_of(project.root, asked, project.environ)
+    return run_one(site, asked, lambda _: None)
 
 
 def test_a_recorded_run_replays_without_its_agent(project: Project, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atlas_retry.redaction import clean, redact, secret_values
+from atlas_retry.text.redaction import clean, redact, secret_values
 
 GITHUB = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"

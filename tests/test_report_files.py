@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.cli.report_files import destination, destinations, write_reports
 from atlas_retry.errors import AtlasError, UsageError
-from atlas_retry.report_files import destination, destinations, write_reports
-from atlas_retry.reports import REPORTS
+from atlas_retry.reports.formats import REPORTS
 from tests.reports.samples import SUBJECTS
 
 RED = SUBJECTS["red validation"]
@@ -78,7 +78,7 @@ def test_what_cannot_be_written_is_named_and_costs_no_other_report(tmp_path: Pat
 ENDLESS = """
 import sys
 from pathlib import Path
-from atlas_retry.report_files import write_reports
+from atlas_retry.cli.report_files import write_reports
 from tests.reports.samples import SUBJECTS
 print("ready", flush=True)
 while True:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.agents.review import opinion
 from atlas_retry.model import Level, Outcome, Status, Verdict
-from atlas_retry.redaction import clean
-from atlas_retry.review import opinion
+from atlas_retry.text.redaction import clean
 from tests.messages_server import Answer, MessagesServer, call, say, serving
 from tests.projects import FIXED, UNITTEST, WORSE, Project
 from tests.test_agents_claude_code import real_claude

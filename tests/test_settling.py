@@ -3,11 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.decision import Progress
 from atlas_retry.errors import Interrupted, WorkspaceError
 from atlas_retry.events import ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.loop import retry
 from atlas_retry.model import (
     AgentReply,
     Attempt,
@@ -21,7 +19,9 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.settling import NEEDED
+from atlas_retry.run.decide import Progress
+from atlas_retry.run.loop import retry
+from atlas_retry.run.settle import NEEDED
 from tests.projects import TEST, Project, git
 from tests.values import gate, result, validation
 from tests.worlds import Files, World, run, said, words

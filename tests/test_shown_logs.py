@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.gates.redacted_logs import MAX_BYTES, shown_logs
 from atlas_retry.model import GateResult, Kind, Status, Validation
-from atlas_retry.shown_logs import MAX_BYTES, shown_logs
 
 SECRET = "hunter2-and-more-99"
 KEY = "-----BEGIN PRIVATE KEY-----\n" + "MIIabc0123456789abcdef/+ABCDEF01\n" * 40

@@ -1,14 +1,6 @@
 import pytest
 
-from atlas_retry.syntax import (
-    comment_of,
-    definitions,
-    enclosing,
-    imports,
-    language_of,
-    parse,
-    uses,
-)
+from atlas_retry.source import comment_of, definitions, enclosing, imports, language_of, parse, uses
 
 SOURCES: tuple[tuple[str, str, str, int], ...] = (
     ("a.py", "class K:\n    @deco\n    def m(self):\n        return self.n()\n", "K.m", 4),

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry import trace
-from atlas_retry.briefing import traced_brief
 from atlas_retry.diagnostics import ToolOutput, diagnose
-from atlas_retry.gate_plan import Plan
+from atlas_retry.gates import trace
+from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.trace import GIVEN, Seen, ranked, traced
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
+from atlas_retry.run.briefing import traced_brief
+from atlas_retry.run.open import Site
 from atlas_retry.settings import ContextSettings, Settings
-from atlas_retry.site import Site
-from atlas_retry.trace import GIVEN, Seen, ranked, traced
 from tests.projects import Project
 
 PROJECT: Mapping[str, str] = {

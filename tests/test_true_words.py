@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.batch import Done, Finished
-from atlas_retry.cascade import detect
-from atlas_retry.decision import Limits, Progress, decide, last_attempt
+from atlas_retry.cli.batch_screen import told_batch
 from atlas_retry.events import AttemptFinished, Event
 from atlas_retry.model import (
     Attempt,
@@ -19,11 +17,13 @@ from atlas_retry.model import (
     Verdict,
     WorkspaceFacts,
 )
-from atlas_retry.reports import Subject
+from atlas_retry.reports.formats import Subject
 from atlas_retry.reports.phrases import headline
-from atlas_retry.roster import told_batch
+from atlas_retry.reports.screen.wording import Line, outcome_summary, validation_summary
+from atlas_retry.run.cascade import detect
+from atlas_retry.run.decide import Limits, Progress, decide, last_attempt
+from atlas_retry.run.one import Done, Finished
 from atlas_retry.settings import CascadeSettings
-from atlas_retry.wording import Line, outcome_summary, validation_summary
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project
 from tests.values import attempt, gate, result, validation
 

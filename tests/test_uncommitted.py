@@ -2,11 +2,12 @@
 
 import pytest
 
-from atlas_retry.batch import Done, Finished
+from atlas_retry.cli.batch_screen import told_batch
 from atlas_retry.model import Outcome, Verdict
-from atlas_retry.reports import Subject, markdown, page
-from atlas_retry.roster import told_batch
-from atlas_retry.wording import outcome_summary
+from atlas_retry.reports import markdown, page
+from atlas_retry.reports.formats import Subject
+from atlas_retry.reports.screen.wording import outcome_summary
+from atlas_retry.run.one import Done, Finished
 from tests.projects import CALC, FIXED, Project, atlas, git
 
 HELPER = "\n\ndef helper():\n    return 1\n"

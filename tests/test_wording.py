@@ -15,7 +15,7 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.wording import failure_lines, lines_of, outcome_summary
+from atlas_retry.reports.screen.wording import failure_lines, lines_of, outcome_summary
 from tests.reports.samples import HELD
 from tests.values import attempt
 

@@ -18,7 +18,7 @@ MOMENTS = int(os.environ.get("ATLAS_TEST_KILLS", "12"))
 AGAIN_AND_AGAIN = """
 import sys
 from pathlib import Path
-from atlas_retry.workspace import kept, keep, open_workspace, restore, snapshot
+from atlas_retry.workspace import restore, kept, keep, open_workspace, snapshot
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
 ws = open_workspace(root, state)
 start, end = kept(ws)["start"], kept(ws)["end"]

@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from atlas_retry.decision import Limits, Progress
-from atlas_retry.effects import Contents, Effects, Run, Taken
 from atlas_retry.events import Event
 from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.model import (
@@ -21,6 +19,8 @@ from atlas_retry.model import (
     Validation,
     WorkspaceFacts,
 )
+from atlas_retry.run.decide import Limits, Progress
+from atlas_retry.run.effects import Contents, Effects, Run, Taken
 from tests.values import gate, result, validation
 
 Files = dict[str, str]

@@ -27,11 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
-    from atlas_retry.process import handle_signals  # noqa: PLC0415 - start-up: errors come first
+    from atlas_retry.process import handle_signals
 
     try:
         with handle_signals():
-            from atlas_retry.cli.app import run_command  # noqa: PLC0415 - a Ctrl-C may come now
+            from atlas_retry.cli.app import run_command
 
             _stand_somewhere()
             return run_command(arguments)
@@ -44,7 +44,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         _tell(AtlasError(str(error)))
         return BROKEN
     except Exception:  # noqa: BLE001 - Python would exit with 1, and that says: gates fail
-        import traceback  # noqa: PLC0415 - start-up
+        import traceback
 
         traceback.print_exc()
         _tell(AtlasError("this is a fault in atlas itself; please report the lines above"))
@@ -63,7 +63,7 @@ def _stand_somewhere() -> None:
 
 
 def _tell(error: AtlasError) -> None:
-    from atlas_retry.wording import harmless  # noqa: PLC0415 - start-up
+    from atlas_retry.reports.screen.wording import harmless
 
     print(harmless(f"atlas: {error}"), file=sys.stderr)
     if error.remedy:

@@ -15,7 +15,7 @@ from atlas_retry.model import Gate, Kind, Validation
 
 if TYPE_CHECKING:
     from atlas_retry.events import Emit
-    from atlas_retry.site import Site
+    from atlas_retry.run.open import Site
 
 OK, FAILED, BROKEN = 0, 1, 3
 
@@ -43,15 +43,9 @@ def validate(
     plain: options.Plain = False,
 ) -> int:
     """Run the gates of the project."""
-    from atlas_retry import gates  # noqa: PLC0415 - start-up
-    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
-    from atlas_retry.site import (  # noqa: PLC0415 - start-up
-        open_site,
-        plan,
-        remember,
-        select,
-        validation_logs,
-    )
+    from atlas_retry.cli import output
+    from atlas_retry.gates.validation import run_gates
+    from atlas_retry.run.open import open_site, plan, remember, select, validation_logs
 
     targets = output.targets(report or [])
     site = open_site(path.resolve(), os.environ)
@@ -69,13 +63,13 @@ def validate(
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
         with _undoable(site, chosen, shown, fix=fix) as wrote:
             if fix:
-                from atlas_retry.fixers import run_fixers  # noqa: PLC0415 - start-up
+                from atlas_retry.gates.fixers import run_fixers
 
                 wrote(run_fixers(chosen, how, shown))
-            validation = gates.validate(chosen, how, shown)
+            validation = run_gates(chosen, how, shown)
             wrote(path for result in validation.results for path in result.changed)
         if site.settings.triage_baseline:
-            from atlas_retry.triage import against_baseline  # noqa: PLC0415 - start-up
+            from atlas_retry.run.triage import against_baseline
 
             validation = against_baseline(site, chosen, validation, how, shown)
         shown.write(output.told(validation, path, verbosity=level))
@@ -89,7 +83,7 @@ def _undoable(
     site: "Site", chosen: Sequence[Gate], shown: "Emit", *, fix: bool
 ) -> "Iterator[Callable[[Iterable[str]], None]]":
     """Hold what is there where a gate may write; the caller says what was written."""
-    from atlas_retry.course import is_writer  # noqa: PLC0415 - start-up
+    from atlas_retry.gates.course import is_writer
 
     paths: set[str] = set()
     ws = None
@@ -99,8 +93,8 @@ def _undoable(
     if ws is None:
         yield paths.update
         return
-    from atlas_retry.events import Notice  # noqa: PLC0415 - start-up
-    from atlas_retry.history import validated  # noqa: PLC0415 - start-up
+    from atlas_retry.events import Notice
+    from atlas_retry.history import validated
 
     with validated.holding(ws) as held:
         yield paths.update

@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 def show(path: options.PathArgument = Path()) -> int:
     """Print every effective value and where it comes from."""
-    from atlas_retry import config  # noqa: PLC0415 - start-up
+    from atlas_retry import config
 
     rows = config.explain(path.resolve(), environ=os.environ, overrides={})
     width = max(len(row.key) for row in rows)
@@ -33,7 +33,7 @@ def show(path: options.PathArgument = Path()) -> int:
 
 def check(path: options.PathArgument = Path()) -> int:
     """Say whether the configuration can be used, and what in it is unwise."""
-    from atlas_retry import config  # noqa: PLC0415 - start-up
+    from atlas_retry import config
 
     settings = config.load(path.resolve(), environ=os.environ, overrides={})
     for warning in settings.warnings:
@@ -49,7 +49,7 @@ def schema(
     ] = False,
 ) -> int:
     """Print the JSON Schema of the configuration, for editors."""
-    from atlas_retry import config, reports  # noqa: PLC0415 - start-up
+    from atlas_retry import config, reports
 
     print(json.dumps(reports.schema() if report else config.schema(), indent=2))
     return 0

@@ -36,11 +36,11 @@ def add_to(app: typer.Typer) -> None:
 
 def log(run: Run = None, *, json: options.Json = False) -> int:
     """List the runs of this workspace, or tell one as a timeline."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.cli.moving import follow  # noqa: PLC0415 - start-up
-    from atlas_retry.history import archive, telling  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.cli.moving import follow
+    from atlas_retry.history import archive, telling
 
-    home = state.home(os.environ)
+    home = state_dir.locate(os.environ)
     follow(Path(_root()))
     with history.reading(home) as connection:
         if run is None:
@@ -58,8 +58,8 @@ def diff(
     attempt: Annotated[str | None, typer.Argument(metavar="[N]", help="An attempt.")] = None,
 ) -> int:
     """Print what attempt N changed, or the whole run."""
-    from atlas_retry import workspace  # noqa: PLC0415 - start-up
-    from atlas_retry.history import rescue  # noqa: PLC0415 - start-up
+    from atlas_retry import workspace
+    from atlas_retry.history import rescue
 
     row = _found(run)
     ws = _workspace(row)
@@ -81,12 +81,12 @@ def pick(
     ] = None,
 ) -> int:
     """Take attempt N's tree into the workspace."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import keeping, rescue  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import keeping, rescue
 
     if path and held:
         raise UsageError("--path and --held exclude each other")
-    home, row = state.home(os.environ), _found(run)
+    home, row = state_dir.locate(os.environ), _found(run)
     if path:
         return _pick_files(row, attempt, path)
     refused = _refused(row, attempt) if held else frozenset()
@@ -99,8 +99,8 @@ def pick(
 
 
 def _pick_files(row: "RunRow", name: str, paths: list[str]) -> int:
-    from atlas_retry import workspace  # noqa: PLC0415 - start-up
-    from atlas_retry.history import rescue  # noqa: PLC0415 - start-up
+    from atlas_retry import workspace
+    from atlas_retry.history import rescue
 
     ws = _workspace(row)
     with workspace.lock(ws):
@@ -110,11 +110,11 @@ def _pick_files(row: "RunRow", name: str, paths: list[str]) -> int:
 
 def _refused(row: "RunRow", number: str) -> frozenset[str]:
     """What the guard refused of an attempt. Raises UsageError where nothing was held of it."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.held import held_paths  # noqa: PLC0415 - start-up
-    from atlas_retry.history import archive  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import archive
+    from atlas_retry.run.held import held_paths
 
-    with history.reading(state.home(os.environ)) as connection:
+    with history.reading(state_dir.locate(os.environ)) as connection:
         attempts = archive.attempts(connection, row.id)
     holding = [str(attempt.number) for attempt in attempts if held_paths(attempt)]
     if number not in holding:
@@ -132,10 +132,10 @@ def undo(run: Run = None) -> int:
 
     Whatever goes is held.
     """
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import archive, keeping, rescue  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import archive, keeping, rescue
 
-    home = state.home(os.environ)
+    home = state_dir.locate(os.environ)
     if other := _turn_or_validation(run):
         return _undo_other(other)
     try:
@@ -165,11 +165,11 @@ def _turn_or_validation(run: str | None) -> "RunRow | None":
 
 def _other(run: str | None) -> "RunRow | None":
     """The turn of Claude Code, or validation, of this id; without one the newest."""
-    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
-    from atlas_retry.history import validated  # noqa: PLC0415 - start-up
-    from atlas_retry.hook import undoing  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir, workspace
+    from atlas_retry.cli.hook import undoing
+    from atlas_retry.history import validated
 
-    home, root = state.home(os.environ), Path(_root())
+    home, root = state_dir.locate(os.environ), Path(_root())
     found = [undoing.turn_run(home, root, run)]
     with suppress(WorkspaceError):
         ws = workspace.open_workspace(root, home, environ=os.environ)
@@ -178,12 +178,12 @@ def _other(run: str | None) -> "RunRow | None":
 
 
 def _undo_other(row: "RunRow") -> int:
-    from atlas_retry import state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import rescue, validated  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir
+    from atlas_retry.history import rescue, validated
 
     ws = _workspace(row)
     with _alone(ws):
-        done = rescue.undo(ws, row, state.home(os.environ) / "runs" / row.id, None)
+        done = rescue.undo(ws, row, state_dir.locate(os.environ) / "runs" / row.id, None)
         _brought(ws, row, done.now)
     is_validation = validated.is_validation(row.id)
     what = "the gates" if is_validation else "the turn of Claude Code"
@@ -192,14 +192,14 @@ def _undo_other(row: "RunRow") -> int:
 
 def _brought(ws: "Workspace", row: "RunRow", snapshot_id: str) -> bool:
     """Write down what the workspace was brought to; whether it is no run of the journal."""
-    from atlas_retry import state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import validated  # noqa: PLC0415 - start-up
-    from atlas_retry.hook import memory, undoing  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir
+    from atlas_retry.cli.hook import memory, undoing
+    from atlas_retry.history import validated
 
     if validated.is_validation(row.id):
         validated.bring(ws, row.id, snapshot_id)
     elif undoing.is_turn(row.id):
-        memory.bring(state.home(os.environ), row.id, snapshot_id)
+        memory.bring(state_dir.locate(os.environ), row.id, snapshot_id)
     else:
         return False
     return True
@@ -207,10 +207,10 @@ def _brought(ws: "Workspace", row: "RunRow", snapshot_id: str) -> bool:
 
 def _undo_without_journal(run: str | None, error: StateError) -> int:
     """The snapshots are enough to put back what was there, whatever became of the journal."""
-    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
-    from atlas_retry.history import rescue  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir, workspace
+    from atlas_retry.history import rescue
 
-    home = state.home(os.environ)
+    home = state_dir.locate(os.environ)
     print(f"atlas: {error.message}; the snapshots tell what was there", file=sys.stderr)
     ws = workspace.open_workspace(Path.cwd(), home, environ=os.environ)
     row = rescue.known_by_refs(ws, run)
@@ -227,7 +227,7 @@ def prune(
     """Drop old runs with their snapshots, never the newest of a workspace."""
     if not days <= MAX_DAYS:
         raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
-    from atlas_retry.history import pruning  # noqa: PLC0415 - start-up
+    from atlas_retry.history import pruning
 
     count = pruning.prune(os.environ, keep=keep, days=days)
     print(f"{count} runs dropped; what they cost and how they ended stays in atlas stats")
@@ -235,18 +235,18 @@ def prune(
 
 
 def _root() -> str:
-    from atlas_retry import config  # noqa: PLC0415 - start-up
+    from atlas_retry import config
 
     return str(config.root_of(Path.cwd()).resolve())
 
 
 def _found(run: str | None) -> "RunRow":
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.cli.moving import follow  # noqa: PLC0415 - start-up
-    from atlas_retry.history import archive  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.cli.moving import follow
+    from atlas_retry.history import archive
 
     follow(Path(_root()))
-    home = state.home(os.environ)
+    home = state_dir.locate(os.environ)
     if run and (other := _other(run)):
         return other
     with history.reading(home) as connection:
@@ -254,20 +254,22 @@ def _found(run: str | None) -> "RunRow":
 
 
 def _workspace(row: "RunRow") -> "Workspace":
-    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir, workspace
 
     if not Path(row.root).is_dir():
         raise UsageError(
             f"{row.root}, where run {row.id} was, is no longer there",
             remedy=f"clone the repository to {row.root} again, then: atlas undo {row.id}",
         )
-    return workspace.open_workspace(Path(row.root), state.home(os.environ), environ=os.environ)
+    return workspace.open_workspace(
+        Path(row.root), state_dir.locate(os.environ), environ=os.environ
+    )
 
 
 @contextmanager
 def _alone(ws: "Workspace") -> "Iterator[None]":
     """Be the only one in the workspace, and come to the end of what is begun. WorkspaceError."""
-    from atlas_retry import process, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry import process, workspace
 
     what = f"{ws.root} is being restored"
     with workspace.lock(ws), process.orderly(), process.uninterruptible(what):
@@ -276,7 +278,7 @@ def _alone(ws: "Workspace") -> "Iterator[None]":
 
 def _told(row: "RunRow", done: "PutBack", headline: str) -> int:
     """What was done, for a person; 1 where something is not as the headline says."""
-    from atlas_retry.history import telling  # noqa: PLC0415 - start-up
+    from atlas_retry.history import telling
 
     _show(telling.put_back(row, done, headline))
     return 1 if done.left_alone or done.lost or done.differs else 0

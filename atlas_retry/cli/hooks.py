@@ -26,7 +26,7 @@ def start() -> int:
 
     Says nothing and always exits with 0: at a prompt, exit code 2 would swallow the prompt.
     """
-    from atlas_retry.hook import beginning  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.hook import beginning
 
     beginning.start(sys.stdin.buffer.read(), os.environ)
     return 0
@@ -42,8 +42,8 @@ def stop(
 
     Always exits with 0: exit code 2 would block the turn, and any other hides the answer.
     """
-    from atlas_retry.hook import answering  # noqa: PLC0415 - start-up
-    from atlas_retry.reports.documents import encode  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.hook import answering
+    from atlas_retry.reports.documents import encode
 
     answer = answering.stop(sys.stdin.buffer.read(), os.environ, timeout_s=timeout)
     print(encode(answer), end="")
@@ -60,8 +60,8 @@ def install(
     ] = False,
 ) -> int:
     """Write the hooks into `.claude/settings.json`, beside what is there."""
-    from atlas_retry import config  # noqa: PLC0415 - start-up
-    from atlas_retry.hook import settings_file  # noqa: PLC0415 - start-up
+    from atlas_retry import config
+    from atlas_retry.cli.hook import settings_file
 
     root = config.root_of(path.resolve())
     if print_only:
@@ -74,8 +74,8 @@ def install(
 
 def uninstall(path: options.PathArgument = Path()) -> int:
     """Take the hooks out of `.claude/settings.json` again."""
-    from atlas_retry import config  # noqa: PLC0415 - start-up
-    from atlas_retry.hook import settings_file  # noqa: PLC0415 - start-up
+    from atlas_retry import config
+    from atlas_retry.cli.hook import settings_file
 
     file, changed = settings_file.uninstall(config.root_of(path.resolve()))
     print(f"{'the hooks are out of' if changed else 'no hooks of atlas were in'} {file}")
@@ -86,7 +86,7 @@ def allow(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or folder, as it was named.")],
 ) -> int:
     """Allow a change that the guard objects to, in this session: typed by a person alone."""
-    from atlas_retry.hook import allowing  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.hook import allowing
 
     recorded = allowing.allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())
     print(f"{recorded} may change in the sessions of Claude Code that were seen here")

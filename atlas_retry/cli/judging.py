@@ -12,8 +12,8 @@ from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 
 if TYPE_CHECKING:
-    from atlas_retry.findings import Finding
     from atlas_retry.guard import Judgement, Ruling
+    from atlas_retry.reports.findings import Finding
 
 CLEAN, VIOLATED = 0, 1
 
@@ -33,9 +33,9 @@ def prompt(
     ] = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
-    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
-    from atlas_retry.many import find  # noqa: PLC0415 - start-up
-    from atlas_retry.preview import preview  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output
+    from atlas_retry.run.many import find
+    from atlas_retry.run.preview import preview
 
     (folder,) = find([workspace], Path.cwd(), os.environ)
     recorded = output.recorded(start_from)
@@ -69,10 +69,10 @@ def guard(
     json: options.Json = False,
 ) -> int:
     """Judge a change: 0 nothing is refused, 1 something is. Executes nothing without --replay."""
-    from atlas_retry import judge  # noqa: PLC0415 - start-up
-    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
-    from atlas_retry.judge.base import with_base_configuration  # noqa: PLC0415 - start-up
-    from atlas_retry.reports.documents import encode, guard_document  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output
+    from atlas_retry.guard import judge
+    from atlas_retry.guard.judge.base import with_base_configuration
+    from atlas_retry.reports.documents import encode, guard_document
 
     recorded = output.recorded(start_from)
     asked = with_base_configuration(
@@ -90,7 +90,7 @@ def guard(
         return _explained(judge.explain(asked, why, os.environ), why)
     judgement = judge.judge_change(asked, os.environ)
     if replay:
-        from atlas_retry.judge.replay import replayed  # noqa: PLC0415 - start-up
+        from atlas_retry.guard.judge.replay import replayed
 
         judgement = replayed(asked, judgement, os.environ)
     if json:
@@ -120,8 +120,8 @@ def _explained(rulings: "Sequence[Ruling]", path: str) -> int:
 
 
 def _show(judgement: "Judgement") -> None:
-    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
-    from atlas_retry.wording import printable  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output
+    from atlas_retry.reports.screen.wording import printable
 
     rows = [
         (f"{printable(one.where)}: {one.answer}: {one.seen.rule}: {one.seen.detail}", "")
@@ -132,9 +132,9 @@ def _show(judgement: "Judgement") -> None:
 
 
 def _annotate(judgement: "Judgement", *, to_stderr: bool) -> None:
-    from atlas_retry.cli import output  # noqa: PLC0415 - start-up
-    from atlas_retry.reports.github import annotations  # noqa: PLC0415 - start-up
-    from atlas_retry.reports.markdown import guard_summary  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output
+    from atlas_retry.reports.github import annotations
+    from atlas_retry.reports.markdown import guard_summary
 
     found = _findings(judgement)
     told = annotations(one.diagnostic for one in found)
@@ -142,6 +142,6 @@ def _annotate(judgement: "Judgement", *, to_stderr: bool) -> None:
 
 
 def _findings(judgement: "Judgement") -> "tuple[Finding, ...]":
-    from atlas_retry.findings import of_change  # noqa: PLC0415 - start-up
+    from atlas_retry.reports.findings import of_change
 
     return of_change(judgement.refused, judgement.held, judgement.noted)

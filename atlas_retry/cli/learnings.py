@@ -31,11 +31,11 @@ def _listed(context: typer.Context) -> int:
 
 def list_all(*, json: options.Json = False) -> int:
     """List what runs have taught, the newest first."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import notebook, telling  # noqa: PLC0415 - start-up
-    from atlas_retry.wording import harmless  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import notebook, telling
+    from atlas_retry.reports.screen.wording import harmless
 
-    with history.reading(state.home(os.environ)) as connection:
+    with history.reading(state_dir.locate(os.environ)) as connection:
         found = notebook.every(connection)
     sys.stdout.write(telling.as_json(found) if json else harmless(notebook.list_of(found)))
     return 0
@@ -43,11 +43,11 @@ def list_all(*, json: options.Json = False) -> int:
 
 def show(name: Id, *, json: options.Json = False) -> int:
     """Show one record."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import notebook, telling  # noqa: PLC0415 - start-up
-    from atlas_retry.wording import harmless  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import notebook, telling
+    from atlas_retry.reports.screen.wording import harmless
 
-    with history.reading(state.home(os.environ)) as connection:
+    with history.reading(state_dir.locate(os.environ)) as connection:
         found = notebook.one(connection, name)
     sys.stdout.write(telling.as_json(found) if json else harmless(notebook.page_of(found)))
     return 0
@@ -55,20 +55,20 @@ def show(name: Id, *, json: options.Json = False) -> int:
 
 def note(name: Id, text: Annotated[str, typer.Argument(help="Your words.")]) -> int:
     """Annotate a record: later prompts say your words instead of its own."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import notebook  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import notebook
 
-    with history.opened(state.home(os.environ)) as connection:
+    with history.opened(state_dir.locate(os.environ)) as connection:
         notebook.note(connection, name, text)
     return 0
 
 
 def forget(name: Id) -> int:
     """Forget a record."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import notebook  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import notebook
 
-    with history.opened(state.home(os.environ)) as connection:
+    with history.opened(state_dir.locate(os.environ)) as connection:
         notebook.forget(connection, name)
     return 0
 
@@ -81,11 +81,11 @@ def stats(
     json: options.Json = False,
 ) -> int:
     """Say what is fixed how often, at what cost, and which gates are slow or flaky."""
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import statistics, tables, telling  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import statistics, tables, telling
 
     begin = statistics.moment(since, datetime.now(UTC))
-    with history.reading(state.home(os.environ)) as connection:
+    with history.reading(state_dir.locate(os.environ)) as connection:
         found = statistics.statistics(connection, begin)
     if json:
         sys.stdout.write(telling.as_json(found))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from atlas_retry.wording import printable
+from atlas_retry.reports.screen.wording import printable
 
 
 def follow(root: Path) -> None:
@@ -15,11 +15,11 @@ def follow(root: Path) -> None:
 
     Raises StateError, WorkspaceError.
     """
-    from atlas_retry import history, state, workspace  # noqa: PLC0415 - start-up
-    from atlas_retry.history import archive, keeping  # noqa: PLC0415 - start-up
-    from atlas_retry.workspace import identity  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir, workspace
+    from atlas_retry.history import archive, keeping
+    from atlas_retry.workspace import identity
 
-    home = state.home(os.environ)
+    home = state_dir.locate(os.environ)
     with history.reading(home) as connection:
         if not (root / ".git").exists() or archive.runs(connection, str(root), limit=1):
             return

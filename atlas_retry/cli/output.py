@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atlas_retry.console import screen
 from atlas_retry.errors import UsageError
 from atlas_retry.model import TO_CHECK, Validation
-from atlas_retry.site import Site
-from atlas_retry.wording import Line, failure_lines, validation_summary
+from atlas_retry.reports.screen.console import screen
+from atlas_retry.reports.screen.wording import Line, failure_lines, validation_summary
+from atlas_retry.run.open import Site
 
 if TYPE_CHECKING:
-    from atlas_retry.report_files import Destination
-    from atlas_retry.reports import Recorded, Subject
+    from atlas_retry.cli.report_files import Destination
+    from atlas_retry.reports.formats import Recorded, Subject
 
 __all__ = ["publish", "recorded", "screen", "targets", "told"]
 
@@ -24,7 +24,7 @@ def targets(arguments: Sequence[str]) -> "tuple[Destination, ...]":
     """What `--report FORMAT=PATH` asks for. Raises UsageError before anything runs."""
     if not arguments:
         return ()
-    from atlas_retry.report_files import destinations  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.report_files import destinations
 
     return destinations(arguments)
 
@@ -33,7 +33,7 @@ def recorded(path: Path | None) -> "Recorded | None":
     """What `--from` names; `-` is standard input. Raises UsageError."""
     if path is None:
         return None
-    from atlas_retry.reports import read_report  # noqa: PLC0415 - start-up
+    from atlas_retry.reports.formats import read_report
 
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
@@ -64,7 +64,7 @@ def publish_validation(
 ) -> None:
     """Publish a validation, if anybody wants it: what nobody reads costs no start-up time."""
     if as_json or wanted or on_github():
-        from atlas_retry.reports import Subject  # noqa: PLC0415 - start-up
+        from atlas_retry.reports.formats import Subject
 
         publish(Subject(told=validation, workspace=site.facts), wanted, as_json=as_json)
 
@@ -80,8 +80,8 @@ def publish(
 
     `to_stderr`: stdout holds another document already.
     """
-    from atlas_retry.report_files import write_reports  # noqa: PLC0415 - start-up
-    from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.report_files import write_reports
+    from atlas_retry.reports.formats import REPORTS
 
     if as_json:
         print(REPORTS["json"](subject), end="")
@@ -96,7 +96,7 @@ def on_github() -> bool:
 
 
 def _tell_github(subject: "Subject", *, to_stderr: bool) -> None:
-    from atlas_retry.reports import REPORTS  # noqa: PLC0415 - start-up
+    from atlas_retry.reports.formats import REPORTS
 
     write_on_github(REPORTS["github"](subject), REPORTS["markdown"](subject), to_stderr=to_stderr)
 

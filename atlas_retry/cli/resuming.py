@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TextIO
 
-    from atlas_retry.batch import Finished
     from atlas_retry.events import Emit
     from atlas_retry.history import RunRow
+    from atlas_retry.run.one import Finished
 
 OK, FAILED = 0, 1
 QUESTION = "[a] retry with AI fix  [s] show the errors  [f] fix by hand  [q] abandon"
@@ -44,13 +44,15 @@ def resume(
 
     With --all also what a batch that paused has not started.
     """
-    from atlas_retry import many, state, unfinished  # noqa: PLC0415 - start-up
-    from atlas_retry.cli import output, run_output  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir
+    from atlas_retry.cli import output, run_output
+    from atlas_retry.run import many
+    from atlas_retry.run.waiting import left_to_do
 
     targets = output.targets(report or [])
     (folder,) = many.find([workspace], Path.cwd(), os.environ)
     rows = _cut_off() if every else _newest(folder)
-    waiting = unfinished.waiting(state.home(os.environ)) if every else ()
+    waiting = left_to_do(state_dir.locate(os.environ)) if every else ()
     if not rows and not waiting:
         print("there is nothing to resume", file=sys.stderr if json else sys.stdout)
         return OK
@@ -75,13 +77,14 @@ def resume(
 
 def status(*, json: options.Json = False) -> int:
     """Show every workspace's state, its last verdict, how long ago, and what it has cost."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - start-up
+    from datetime import UTC, datetime
 
-    from atlas_retry import history, state, unfinished, workspace  # noqa: PLC0415 - start-up
-    from atlas_retry.history import overview  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir, workspace
+    from atlas_retry.history import overview
+    from atlas_retry.run.waiting import left_to_do
 
-    home = state.home(os.environ)
-    waiting = [one.root for one in unfinished.waiting(home)]
+    home = state_dir.locate(os.environ)
+    waiting = [one.root for one in left_to_do(home)]
     with history.reading(home) as connection:
         found = overview.standings(connection, home, os.environ)
     names = workspace.names_around(Path.cwd(), environ=os.environ)
@@ -97,23 +100,23 @@ def status(*, json: options.Json = False) -> int:
 
 def _newest(workspace: Path) -> "tuple[RunRow, ...]":
     """The workspace's newest run, where there is something left to do about it."""
-    from atlas_retry import config, history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.cli.moving import follow  # noqa: PLC0415 - start-up
-    from atlas_retry.history import archive  # noqa: PLC0415 - start-up
+    from atlas_retry import config, history, state_dir
+    from atlas_retry.cli.moving import follow
+    from atlas_retry.history import archive
 
     root = config.root_of(workspace.resolve())
     follow(root)
-    with history.reading(state.home(os.environ)) as connection:
+    with history.reading(state_dir.locate(os.environ)) as connection:
         row = archive.find(connection, None, str(root))
     is_left = row.is_open or row.state is history.State.VALIDATION_FAILED
     return (row,) if is_left else ()
 
 
 def _cut_off() -> "tuple[RunRow, ...]":
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import overview  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import overview
 
-    home = state.home(os.environ)
+    home = state_dir.locate(os.environ)
     with history.reading(home) as connection:
         found = overview.standings(connection, home, os.environ)
     return tuple(standing.run for standing in found if standing.was_cut_off)
@@ -126,8 +129,8 @@ def _go_on(
 
     Raises AtlasError where there is only one.
     """
-    from atlas_retry.events import Notice  # noqa: PLC0415 - start-up
-    from atlas_retry.model import Level  # noqa: PLC0415 - start-up
+    from atlas_retry.events import Notice
+    from atlas_retry.model import Level
 
     finished, worst = [], OK
     for row in rows:
@@ -143,15 +146,15 @@ def _go_on(
 
 def _one(row: "RunRow", emit: "Emit", *, ai_fix: bool) -> "Finished":
     """A run that was cut off goes on; after one that has ended, a new one begins."""
-    from atlas_retry import batch  # noqa: PLC0415 - start-up
-    from atlas_retry.resume import resume as continued  # noqa: PLC0415 - start-up
+    from atlas_retry.run.one import Asked, Finished, run_one, site_of
+    from atlas_retry.run.resume import resume as continued
 
     if row.is_open:
         return continued(row, os.environ, emit, ai_fix=ai_fix)
-    asked = batch.Asked(ai_fix=ai_fix)
-    site = batch.site_of(Path(row.root), asked, os.environ)
-    outcome = batch.run_one(site, asked, emit)
-    return batch.Finished(site=site, outcome=outcome)
+    asked = Asked(ai_fix=ai_fix)
+    site = site_of(Path(row.root), asked, os.environ)
+    outcome = run_one(site, asked, emit)
+    return Finished(site=site, outcome=outcome)
 
 
 def _is_asked_by_a_person() -> bool:
@@ -159,7 +162,7 @@ def _is_asked_by_a_person() -> bool:
 
 
 def _say_how(row: "RunRow", to: "TextIO") -> int:
-    from atlas_retry.history import telling  # noqa: PLC0415 - start-up
+    from atlas_retry.history import telling
 
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
     print(f"next: atlas resume {row.root} --ai-fix", file=to)
@@ -169,7 +172,7 @@ def _say_how(row: "RunRow", to: "TextIO") -> int:
 
 def _answer(row: "RunRow") -> bool:
     """Ask what to do until it is decided; True for the agent."""
-    from atlas_retry.history import telling  # noqa: PLC0415 - start-up
+    from atlas_retry.history import telling
 
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}")
     while True:
@@ -186,11 +189,11 @@ def _answer(row: "RunRow") -> bool:
 
 
 def _show_errors(row: "RunRow") -> None:
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import archive  # noqa: PLC0415 - start-up
-    from atlas_retry.wording import failure_lines, harmless  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import archive
+    from atlas_retry.reports.screen.wording import failure_lines, harmless
 
-    with history.reading(state.home(os.environ)) as connection:
+    with history.reading(state_dir.locate(os.environ)) as connection:
         final = archive.final_of(connection, row.id)
     if final is None:
         print(f"no validation of run {row.id} had come to its end")
@@ -200,10 +203,10 @@ def _show_errors(row: "RunRow") -> None:
 
 
 def _abandon(row: "RunRow") -> bool:
-    from atlas_retry import history, state  # noqa: PLC0415 - start-up
-    from atlas_retry.history import keeping  # noqa: PLC0415 - start-up
+    from atlas_retry import history, state_dir
+    from atlas_retry.history import keeping
 
-    with history.opened(state.home(os.environ)) as connection:
+    with history.opened(state_dir.locate(os.environ)) as connection:
         keeping.abandoned(connection, row, "given up at the prompt of atlas resume")
     print(f"abandoned; what was there before it comes back with: atlas undo {row.id}")
     return False

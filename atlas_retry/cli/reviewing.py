@@ -9,12 +9,13 @@ from pathlib import Path
 
 import typer
 
-from atlas_retry import held, state, workspace
+from atlas_retry import state_dir, workspace
 from atlas_retry.cli import history, output
-from atlas_retry.findings import pick_command
+from atlas_retry.guard import held
 from atlas_retry.model import Attempt, Outcome
 from atlas_retry.process.terminal import hand_over
-from atlas_retry.wording import Line, printable
+from atlas_retry.reports.findings import pick_command
+from atlas_retry.reports.screen.wording import Line, printable
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
 MAX_LINES = 80
@@ -52,7 +53,7 @@ def accepted(outcome: Outcome) -> bool:
 def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
     """What accepting would do to the files that were held."""
     ws = workspace.open_workspace(
-        Path(outcome.workspace.root), state.home(os.environ), environ=os.environ
+        Path(outcome.workspace.root), state_dir.locate(os.environ), environ=os.environ
     )
     before, after = attempt.result or "", attempt.snapshot or ""
     return workspace.patch(ws, before, after, sorted(held.held_paths(attempt)))
@@ -84,7 +85,7 @@ def _answer() -> str:
 
 def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
     """Show the difference in an editor; what is edited there changes nothing."""
-    file = state.home(os.environ) / "runs" / outcome.run_id / f"held-{attempt.number}.diff"
+    file = state_dir.locate(os.environ) / "runs" / outcome.run_id / f"held-{attempt.number}.diff"
     file.write_bytes(patch)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if not editor:

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from atlas_retry.batch import Asked, Done
+from atlas_retry.cli.batch_screen import told_batch
 from atlas_retry.cli.output import on_github, publish
+from atlas_retry.cli.report_files import Destination
 from atlas_retry.cli.runs import EXIT_CODES
-from atlas_retry.many import labels
 from atlas_retry.model import Outcome, Verdict
-from atlas_retry.preview import preview
-from atlas_retry.report_files import Destination
 from atlas_retry.reports.documents import batch_document, encode
-from atlas_retry.roster import told_batch
-from atlas_retry.wording import Line, failure_lines, outcome_summary
+from atlas_retry.reports.screen.wording import Line, failure_lines, outcome_summary
+from atlas_retry.run.many import labels
+from atlas_retry.run.one import Asked, Done
+from atlas_retry.run.preview import preview
 
 
 def told_run(outcome: Outcome, *, verbosity: int) -> Iterator[Line]:
@@ -67,7 +67,7 @@ def exit_code(done: Done) -> int:
 def ended(done: Done, *, asks: bool) -> int:
     """The exit code, once a person could say what becomes of what was held."""
     if asks and is_one(done) and done.finished[0].outcome.verdict is Verdict.NEEDS_REVIEW:
-        from atlas_retry.cli.reviewing import accepted  # noqa: PLC0415 - start-up
+        from atlas_retry.cli.reviewing import accepted
 
         if accepted(done.finished[0].outcome):
             return EXIT_CODES[Verdict.FIXED]

@@ -75,8 +75,9 @@ def retry(
     plain: options.Plain = False,
 ) -> int:
     """Validate; on failure fix what fails, with --ai-fix by asking the agent."""
-    from atlas_retry import batch, many  # noqa: PLC0415 - start-up
-    from atlas_retry.cli import output, run_output  # noqa: PLC0415 - start-up
+    from atlas_retry.cli import output, run_output
+    from atlas_retry.run import many
+    from atlas_retry.run.one import Asked
 
     if dry_run and (json or report):
         raise UsageError(
@@ -84,7 +85,7 @@ def retry(
             remedy="leave out --json and --report",
         )
     targets = output.targets(report or [])
-    asked = batch.Asked(
+    asked = Asked(
         ai_fix=ai_fix,
         overrides=overrides(
             {

@@ -23,8 +23,8 @@ def demo(
     plain: options.Plain = False,
 ) -> int:
     """Show the whole loop on a scratch project: no key, no network, a few seconds."""
-    from atlas_retry.console import screen  # noqa: PLC0415 - start-up
-    from atlas_retry.demo import show  # noqa: PLC0415 - start-up
+    from atlas_retry.cli.demo import show
+    from atlas_retry.reports.screen.console import screen
 
     return show(agent, os.environ, screen(os.environ, plain=plain))
 
@@ -37,6 +37,6 @@ def init(
     ] = False,
 ) -> int:
     """Look at the project and write `.atlas/config.yaml` with the gates it uses."""
-    from atlas_retry.init import write_configuration  # noqa: PLC0415 - start-up
+    from atlas_retry.config.init import write_configuration
 
     return write_configuration(path.resolve(), os.environ, print_only=print_only)

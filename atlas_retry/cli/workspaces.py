@@ -27,9 +27,9 @@ def add(
     ] = None,
 ) -> int:
     """Make a workspace on a branch of its own, `atlas/NAME`."""
-    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir, workspace
 
-    here = workspace.open_workspace(Path.cwd(), state.home(os.environ), environ=os.environ)
+    here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
     made = workspace.add_worktree(here, name, start)
     print(made)
     print(f"next: atlas retry {name} --ai-fix", file=sys.stderr)
@@ -38,10 +38,10 @@ def add(
 
 def list_() -> int:
     """List the named workspaces of this repository."""
-    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
-    from atlas_retry.wording import printable  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir, workspace
+    from atlas_retry.reports.screen.wording import printable
 
-    here = workspace.open_workspace(Path.cwd(), state.home(os.environ), environ=os.environ)
+    here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
     found = workspace.list_worktrees(here)
     width = max((len(one.name) for one in found), default=0)
     for one in found:
@@ -62,8 +62,8 @@ def remove(
     ] = False,
 ) -> int:
     """Remove a workspace; work that is nowhere else is kept unless --force says so."""
-    from atlas_retry import state, workspace  # noqa: PLC0415 - start-up
+    from atlas_retry import state_dir, workspace
 
-    here = workspace.open_workspace(Path.cwd(), state.home(os.environ), environ=os.environ)
+    here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
     workspace.remove_worktree(here, name, force=force)
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atlas_retry import state
+from atlas_retry import state_dir
 from atlas_retry.config import remembered
 from atlas_retry.config.files import File, Found, find, is_configured, root_of
 from atlas_retry.errors import StateError
@@ -45,8 +45,8 @@ def load_text(content: bytes, name: str) -> Settings:
 
     `name` stands for it in messages. Raises ConfigError as `load` does.
     """
-    from atlas_retry.config.translation import Surroundings  # noqa: PLC0415 - start-up: pydantic
-    from atlas_retry.config.understanding import understand  # noqa: PLC0415 - same
+    from atlas_retry.config.translation import Surroundings
+    from atlas_retry.config.understanding import understand
 
     around = Surroundings(processors=_processors())
     file = File(path=name, content=content)
@@ -57,7 +57,7 @@ def explain(
     start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]
 ) -> tuple["Row", ...]:
     """Every key with its effective value and its origin, in order. Raises ConfigError."""
-    from atlas_retry.config.reference import rows  # noqa: PLC0415 - start-up: pydantic
+    from atlas_retry.config.reference import rows
 
     found = find(start, environ)
     return rows(_understood(found, overrides, _processors()).layer)
@@ -65,28 +65,28 @@ def explain(
 
 def schema() -> dict[str, object]:
     """The JSON Schema of a configuration file, for editors; every spelling included."""
-    from atlas_retry.config.reference import json_schema  # noqa: PLC0415 - start-up: pydantic
+    from atlas_retry.config.reference import json_schema
 
     return json_schema()
 
 
 def example() -> str:
     """A configuration that names and explains every key: `config.example.yaml`."""
-    from atlas_retry.config.reference import example_text  # noqa: PLC0415 - start-up: pydantic
+    from atlas_retry.config.reference import example_text
 
     return example_text()
 
 
 def _slot(found: Found, environ: Mapping[str, str]) -> Path | None:
     try:
-        return remembered.slot(state.home(environ) / "cache", found)
+        return remembered.slot(state_dir.locate(environ) / "cache", found)
     except StateError:
         return None
 
 
 def _understood(found: Found, overrides: Mapping[str, object], processors: int) -> "Understood":
-    from atlas_retry.config.translation import Surroundings  # noqa: PLC0415 - start-up: pydantic
-    from atlas_retry.config.understanding import understand  # noqa: PLC0415 - same
+    from atlas_retry.config.translation import Surroundings
+    from atlas_retry.config.understanding import understand
 
     around = Surroundings(
         processors=processors,

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from atlas_retry.config.layers import SAME, Layer, Path, Tree, dotted, overlay
 from atlas_retry.config.sections import Configuration, inner_model
-from atlas_retry.redaction import clean, redact
+from atlas_retry.text.redaction import clean, redact
 
 WIDTH = 92
 HEAD = """\

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.config.layers import SAME, Layer, Path, dotted
 from atlas_retry.errors import ConfigError, Place
-from atlas_retry.redaction import clean, redact
+from atlas_retry.text.redaction import clean, redact
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

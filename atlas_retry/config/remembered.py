@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from atlas_retry import __version__, state
+from atlas_retry import __version__, state_dir
 from atlas_retry.config.files import Found
 from atlas_retry.errors import StateError
 from atlas_retry.settings import Settings
@@ -54,7 +54,7 @@ def remember(file: Path, wanted: str, settings: Settings) -> None:
     """Keep them, atomically. Where that cannot be, the next run reads everything anew."""
     temporary = file.with_suffix(f".{os.getpid()}")
     try:
-        state.folder(file.parent)
+        state_dir.folder(file.parent)
         temporary.write_bytes(msgspec.json.encode(_Entry(digest=wanted, settings=settings)))
         temporary.replace(file)
     except (OSError, ValueError, StateError):

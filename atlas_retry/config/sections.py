@@ -25,13 +25,7 @@ from atlas_retry.config.fields import (
     amount,
     whole,
 )
-from atlas_retry.config.gate_keys import (
-    Command,
-    Custom,
-    QualityGate,
-    ReviewGate,
-    Section,
-)
+from atlas_retry.config.gate_keys import Command, Custom, QualityGate, ReviewGate, Section
 from atlas_retry.model import Session
 from atlas_retry.settings import GuardMode, HookMode, OnCascade, OnExhausted, ReviewMode
 

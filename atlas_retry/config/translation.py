@@ -4,13 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from atlas_retry.config.gate_keys import (
-    Check,
-    CommandGate,
-    CommandKeys,
-    QualityGate,
-    ReviewGate,
-)
+from atlas_retry.config.gate_keys import Check, CommandGate, CommandKeys, QualityGate, ReviewGate
 from atlas_retry.config.layers import Layer, Path, dotted
 from atlas_retry.config.names import short_name, told_apart
 from atlas_retry.config.refusal import nearest, refused
@@ -219,10 +213,7 @@ def _impossible(
 def _unknown_readers(
     path: Path, gate: CommandKeys, said: Configuration, layer: Layer
 ) -> Iterator[ConfigError]:
-    from atlas_retry.diagnostics import (  # noqa: PLC0415 - start-up: seldom said
-        PARSERS,
-        REPORT_FORMATS,
-    )
+    from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS
 
     parsers = [*said.parsers, *PARSERS]
     if gate.parser and gate.parser not in parsers:

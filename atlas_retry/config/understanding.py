@@ -14,8 +14,8 @@ from atlas_retry.config.refusal import refusals, together
 from atlas_retry.config.sections import Configuration, keys
 from atlas_retry.config.translation import Surroundings
 from atlas_retry.errors import ConfigError, Place
-from atlas_retry.redaction import redact
 from atlas_retry.settings import Settings
+from atlas_retry.text.redaction import redact
 
 
 class Understood(Struct, frozen=True, kw_only=True):

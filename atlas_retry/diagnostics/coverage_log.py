@@ -3,13 +3,7 @@
 import re
 
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import (
-    THRESHOLD_RULE,
-    Found,
-    Log,
-    Parser,
-    Reading,
-)
+from atlas_retry.diagnostics.values import THRESHOLD_RULE, Found, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level
 
 # coverage.py and pytest-cov; jest; vitest, nyc and c8; JaCoCo; interrogate

@@ -5,13 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics import traceback
-from atlas_retry.diagnostics.pytest_failure import (
-    CAPTURED,
-    ONE_LINE,
-    RAISED,
-    explain,
-    uncaptured,
-)
+from atlas_retry.diagnostics.pytest_failure import CAPTURED, ONE_LINE, RAISED, explain, uncaptured
 from atlas_retry.diagnostics.pytest_summary import (
     Entry,
     Titled,

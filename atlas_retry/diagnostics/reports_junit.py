@@ -19,7 +19,7 @@ _STACK = re.compile(r"^\s*(?:at |\u276f )")
 
 def junit(content: bytes) -> tuple[tuple[Diagnostic, ...], int]:
     """The failures and the number of tests that ran. Raises ValueError for what is no such XML."""
-    from defusedxml import ElementTree  # noqa: PLC0415 - start-up
+    from defusedxml import ElementTree
 
     try:
         root = ElementTree.fromstring(content, forbid_dtd=True)

@@ -1,10 +1,10 @@
 """Judges a change: kept, held, refused or noted, by what decides. Pure; executes nothing.
 
-`judge(case)` gives the answers and what follows; `rulings(case)` which mechanism spoke of what.
+`assess(case)` gives the answers and what follows; `rulings(case)` which mechanism spoke of what.
 """
 
 from atlas_retry.guard.case import Answer, Case, OutsideChange, Tool
-from atlas_retry.guard.inspection import Ruling, judge, rulings
+from atlas_retry.guard.inspection import Ruling, assess, rulings
 from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.guard.protection import protected_globs
 
@@ -16,7 +16,7 @@ __all__ = [
     "OutsideChange",
     "Ruling",
     "Tool",
-    "judge",
+    "assess",
     "protected_globs",
     "rulings",
 ]

@@ -188,7 +188,7 @@ def _is_import_root(folder: PurePosixPath, scene: Scene) -> bool:
 
 
 def _is_library(stem: str, scene: Scene) -> bool:
-    import sys  # noqa: PLC0415 - beside its only use
+    import sys
 
     own = any(path.startswith((f"{stem}/", f"src/{stem}/")) for path in scene.old_paths)
     return not own and (stem in sys.stdlib_module_names or stem in _wanted(scene))

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.words import words
-from atlas_retry.syntax import Import, imports, language_of
+from atlas_retry.source import Import, imports, language_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -242,7 +242,7 @@ def _follows(old: Delta, new: Delta, led: Renames) -> bool:
 
 def _same_data(delta: Delta) -> bool:
     """Whether structured data says the same, key by key."""
-    from atlas_retry.guard.documents import parse  # noqa: PLC0415 - start-up
+    from atlas_retry.guard.documents import parse
 
     if places.is_code(delta.path):
         return False

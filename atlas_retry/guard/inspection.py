@@ -192,7 +192,7 @@ def _suppressions(delta: Delta, change: Scene) -> list[Ruling]:
     return found
 
 
-def judge(case: Case) -> Judgement:
+def assess(case: Case) -> Judgement:
     """The answers about a change, and what follows for the workspace."""
     made = rulings(case)
     answers = {answer: _of(made, answer, case) for answer in Answer}

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet
 from atlas_retry.guard.case import Answer, Delta, Finding, Scene
-from atlas_retry.syntax import definitions
+from atlas_retry.source import definitions
 
 Seen = tuple[int | None, str]
 """Line and what was done."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
-from atlas_retry.syntax import language_of, parse
+from atlas_retry.source import language_of, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -7,14 +7,7 @@ from atlas_retry.history.database import connect, opened, path_of, reading, writ
 from atlas_retry.history.journal import Journal, journal
 from atlas_retry.history.pulse import beating, last_beat_s
 from atlas_retry.history.states import TRANSITIONS, State
-from atlas_retry.history.values import (
-    OpenAttempt,
-    Opening,
-    Order,
-    Remains,
-    RunRow,
-    Transition,
-)
+from atlas_retry.history.values import OpenAttempt, Opening, Order, Remains, RunRow, Transition
 
 __all__ = [
     "TRANSITIONS",

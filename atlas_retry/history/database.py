@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from atlas_retry import state
+from atlas_retry import state_dir
 from atlas_retry.errors import StateError
 from atlas_retry.history.schema import MIGRATIONS
 
@@ -27,7 +27,7 @@ def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connecti
 
     Raises StateError when it is damaged, cannot be written, or is of a newer atlas.
     """
-    file = path_of(state.folder(home))
+    file = path_of(state_dir.folder(home))
     try:
         if _version(file) != len(migrations):
             _bring_up(file, migrations)

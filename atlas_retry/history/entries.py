@@ -20,9 +20,9 @@ from atlas_retry.history.moves import move, note
 from atlas_retry.history.rules import Tally, tally
 from atlas_retry.history.states import State, state_after
 from atlas_retry.history.values import Opening
-from atlas_retry.json_text import encodable
 from atlas_retry.model import Attempt, Outcome, ReplyStatus, Validation
 from atlas_retry.settings import OnExhausted
+from atlas_retry.text.json_text import encodable
 
 
 def write(to: sqlite3.Connection, opening: Opening, event: Event) -> None:

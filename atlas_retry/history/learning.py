@@ -14,7 +14,7 @@ from atlas_retry.events import now
 from atlas_retry.history.documents import read, text_of
 from atlas_retry.history.rules import rule_of, rules_by_fingerprint
 from atlas_retry.model import Attempt, Change, Outcome, Validation
-from atlas_retry.redaction import clean
+from atlas_retry.text.redaction import clean
 
 MAX_LINES, MAX_CHARS, MAX_KEYS, MAX_CHANGES = 3, 240, 400, 3
 _EMPTY_WORDS = """

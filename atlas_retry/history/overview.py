@@ -15,8 +15,8 @@ from atlas_retry.history.telling import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import encode
-from atlas_retry.units import usd
-from atlas_retry.wording import printable
+from atlas_retry.reports.screen.wording import printable
+from atlas_retry.text.units import usd
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 

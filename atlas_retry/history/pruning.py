@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from atlas_retry import state, workspace
+from atlas_retry import state_dir, workspace
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import archive, keeping
 from atlas_retry.history.database import opened
@@ -15,7 +15,7 @@ from atlas_retry.history.values import RunRow
 
 def prune(environ: Mapping[str, str], *, keep: int, days: float) -> int:
     """How many runs were dropped. Raises StateError."""
-    home = state.home(environ)
+    home = state_dir.locate(environ)
     before = datetime.now(UTC) - timedelta(days=days)
     with opened(home) as connection:
         rows = keeping.prunable(archive.runs(connection), keep=keep, before=before)
@@ -32,7 +32,7 @@ def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]
         ws = workspace.open_workspace(root, home, environ=environ)
     except WorkspaceError:
         # the work tree is gone, and with it all that its snapshots could be put back to
-        shutil.rmtree(home / "workspaces" / state.key_of(root), ignore_errors=True)
+        shutil.rmtree(home / "workspaces" / state_dir.key_of(root), ignore_errors=True)
         return
     prefixes = tuple(f"runs/{row.id}/" for row in rows)
     workspace.drop(ws, *(name for name in workspace.kept(ws) if name.startswith(prefixes)))

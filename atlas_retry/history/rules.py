@@ -4,7 +4,7 @@ from collections import Counter
 
 from msgspec import Struct
 
-from atlas_retry.counting import compared
+from atlas_retry.diagnostics.counting import compared
 from atlas_retry.model import Diagnostic, Validation
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from atlas_retry.history.statistics import GateTimes, Rate, Statistics, Turns
-from atlas_retry.units import seconds, usd
-from atlas_retry.wording import harmless
+from atlas_retry.reports.screen.wording import harmless
+from atlas_retry.text.units import seconds, usd
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -16,7 +16,7 @@ Row = tuple[str, ...]
 
 def show(found: Statistics, stream: TextIO) -> None:
     """Write it to a stream; colours only where it is a terminal."""
-    from rich.console import Console  # noqa: PLC0415 - start-up
+    from rich.console import Console
 
     console = Console(file=stream, highlight=False)
     console.print(_headline(found), soft_wrap=True)
@@ -79,8 +79,8 @@ def _gate(gate: GateTimes) -> Row:
 
 
 def _table(title: str, columns: Row, rows: "Iterator[Row]") -> "RenderableType":
-    from rich.table import Table  # noqa: PLC0415 - start-up
-    from rich.text import Text  # noqa: PLC0415 - start-up
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for number, column in enumerate(columns):

@@ -9,8 +9,8 @@ from msgspec import Struct
 from atlas_retry.history.rescue import HELD, PutBack
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.documents import encode
-from atlas_retry.units import seconds, some, usd
-from atlas_retry.wording import harmless, printable
+from atlas_retry.reports.screen.wording import harmless, printable
+from atlas_retry.text.units import seconds, some, usd
 
 MAX_SHOWN = 12
 MAX_DIFFERING = 5

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from atlas_retry import process, state, workspace
+from atlas_retry import process, state_dir, workspace
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START
 from atlas_retry.history.states import State
@@ -39,7 +39,7 @@ def holding(ws: workspace.Workspace) -> Iterator[Held | None]:
     held = None
     with suppress(AtlasError):
         if workspace.holder(ws) is None:
-            new_id = state.new_run_id() + SUFFIX
+            new_id = state_dir.new_run_id() + SUFFIX
             workspace.keep(ws, _name(new_id, START), workspace.snapshot(ws).id)
             held = Held(id=new_id)
     if held is None:

@@ -86,7 +86,7 @@ def _fill_standard_files() -> None:
 
 def _become_subreaper() -> bool:
     """Orphans are then left to us, not to init; False where that cannot be had."""
-    import ctypes  # noqa: PLC0415 - start-up
+    import ctypes
 
     with suppress(OSError, AttributeError):
         if proc.is_there():

@@ -143,7 +143,7 @@ def _stdin(command: Command, theirs: ExitStack) -> int:
     if hasattr(os, "memfd_create"):
         file: IO[bytes] = os.fdopen(os.memfd_create("stdin"), "w+b", buffering=0)
     else:
-        import tempfile  # noqa: PLC0415 - start-up
+        import tempfile
 
         file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `theirs` closes it
     theirs.callback(file.close)

@@ -5,7 +5,6 @@ from collections import defaultdict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.excerpt import Mark, Passage, marked, note_of, passage_at
 from atlas_retry.model import Diagnostic, GateResult, Kind
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.complaints import NO_NAME, named_at_fault
@@ -20,7 +19,8 @@ from atlas_retry.prompt.failing import (
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.suspects import Changed, Suspect, suspects
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.source import ScopeKind
+from atlas_retry.source.excerpt import Mark, Passage, marked, note_of, passage_at
 
 MAX_TESTS = 24
 """Failing tests that are followed into the code; more say the same."""

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from atlas_retry.excerpt import Excerpt, Passage, excerpt
 from atlas_retry.prompt.candidates import Candidate
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import harmless_code
+from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
 SIZE_AVERSION = 0.5
 """How much a long passage must be likelier than a short one to go first."""

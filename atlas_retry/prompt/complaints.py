@@ -10,7 +10,7 @@ from atlas_retry.prompt.failing import known_path
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.signs import lineage
 from atlas_retry.prompt.suspects import Suspect
-from atlas_retry.syntax import ScopeKind, uses
+from atlas_retry.source import ScopeKind, uses
 
 MAX_NAMES = 8
 MAX_OUTER_LINES = 60

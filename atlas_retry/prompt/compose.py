@@ -14,7 +14,7 @@ from atlas_retry.prompt.entries import Quoting, named_logs, quoted
 from atlas_retry.prompt.ledger import held_back, ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
-from atlas_retry.units import some
+from atlas_retry.text.units import some
 
 ERROR_SHARE, LEAN_ERROR_SHARE = 0.25, 0.18
 LATER_ERROR_SHARE = 0.35

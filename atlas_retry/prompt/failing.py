@@ -9,7 +9,7 @@ from msgspec import Struct
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project, is_test_path
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.source import ScopeKind
 
 _TEST_NAME = re.compile(r"^(test|Test|it$|should|spec)|_test$|Test$")
 _PLACES = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from atlas_retry.prompt.failing import FailingTest, supporting
 from atlas_retry.prompt.graph import Edge, Graph, Spot
-from atlas_retry.syntax import uses
+from atlas_retry.source import uses
 
 HOPS = 10
 DECAY = 0.8

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from msgspec import Struct
 
 from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project, module_of
-from atlas_retry.syntax import Import, Scope, ScopeKind, Use, language_of, uses
+from atlas_retry.source import Import, Scope, ScopeKind, Use, language_of, uses
 
 MAX_FILES = 400
 """Files that are searched for definitions, nearest by imports first."""

@@ -25,7 +25,7 @@ from atlas_retry.prompt.failing import fixture
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.special import implied
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.source import ScopeKind
 
 _READ_AS_VALUE = frozenset({"property", "cached_property", "lazy"})
 MAX_DEPTH = 7

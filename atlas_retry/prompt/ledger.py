@@ -2,7 +2,7 @@
 
 from atlas_retry.model import Attempt
 from atlas_retry.prompt.untrusted import elided, harmless_output
-from atlas_retry.units import some
+from atlas_retry.text.units import some
 
 MAX_CHANGES = 6
 MAX_SUMMARY_CHARS = 200

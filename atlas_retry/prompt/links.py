@@ -8,7 +8,7 @@ from atlas_retry.prompt.bindings import Form, parts
 from atlas_retry.prompt.graph import Edge, Spot
 from atlas_retry.prompt.inference import Inference
 from atlas_retry.prompt.special import implied
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.source import ScopeKind
 
 RESOLVED, MENTIONED, OPERATOR, BY_NAME, UNKNOWN_OPERATOR = 1.0, 0.5, 0.8, 0.5, 0.15
 OVERRIDDEN = 0.7

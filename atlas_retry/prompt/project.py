@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, lru_cache
 
-from atlas_retry.syntax import Import, Scope, ScopeKind, definitions, imports, language_of
+from atlas_retry.source import Import, Scope, ScopeKind, definitions, imports, language_of
 
 MAX_READS = 4_000
 """Files read for one prompt, whatever the size of the tree."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.source import ScopeKind
 
 Shares = dict[Spot, float]
 """By definition; 1 where everything that is looked for was found."""

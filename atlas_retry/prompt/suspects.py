@@ -40,7 +40,7 @@ from atlas_retry.prompt.words import (
     stems,
     topic,
 )
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.source import ScopeKind
 
 
 class Suspect(Struct, frozen=True, kw_only=True):

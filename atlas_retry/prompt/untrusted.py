@@ -7,7 +7,7 @@ measured, see the documentation of the agent.
 import re
 from collections.abc import Collection
 
-from atlas_retry.redaction import clean
+from atlas_retry.text.redaction import clean
 
 TRUNCATED = "... truncated"
 _MENTION = re.compile(r"(?:(?<=\s)|^)@(?=\S)", re.MULTILINE)

@@ -7,7 +7,7 @@ from typing import Any
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.signs import Shares, functions, lineage
 from atlas_retry.prompt.unbound import may_be_unbound
-from atlas_retry.syntax import ScopeKind
+from atlas_retry.source import ScopeKind
 
 _LACKS = re.compile(r"'(?:[\w.]{0,200}\.)?(\w+)' object has no attribute '(\w+)'")
 _UNBOUND = re.compile(r"local variable '(\w+)'")

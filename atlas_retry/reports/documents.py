@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from atlas_retry import __version__, json_text
+from atlas_retry import __version__
 from atlas_retry.model import (
     Attempt,
     Change,
@@ -25,6 +25,7 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.reports.subject import Subject
+from atlas_retry.text import json_text
 
 REPORT, RUN, BATCH, GUARD = "atlas.report/1", "atlas.run/1", "atlas.batch/1", "atlas.guard/1"
 OWN_LIST = {

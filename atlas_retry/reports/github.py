@@ -5,8 +5,8 @@ Source: docs.github.com, "Workflow commands for GitHub Actions". Of each kind a 
 
 from collections.abc import Iterable, Iterator
 
-from atlas_retry.findings import Finding
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status
+from atlas_retry.reports.findings import Finding
 from atlas_retry.reports.phrases import counted, listed, plain, reason
 from atlas_retry.reports.subject import Subject
 

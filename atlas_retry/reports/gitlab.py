@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 
-from atlas_retry.findings import TOOL
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.reports.documents import encode
+from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.phrases import complaints, plain
 from atlas_retry.reports.subject import Subject
 

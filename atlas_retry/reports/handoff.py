@@ -5,10 +5,10 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from atlas_retry.findings import of_attempt
 from atlas_retry.model import Attempt, Change, Diagnostic, GateResult, Outcome
+from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, counted, listed, more, place, plain
-from atlas_retry.units import seconds, usd
+from atlas_retry.text.units import seconds, usd
 
 MAX_COMPLAINTS: Final = 10
 MAX_FILES: Final = 10

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from atlas_retry.findings import TOOL, Finding
 from atlas_retry.model import Diagnostic, GateResult, Status
+from atlas_retry.reports.findings import TOOL, Finding
 from atlas_retry.reports.phrases import complaints, plain, position
 from atlas_retry.reports.subject import Subject
 
@@ -74,7 +74,7 @@ def _properties(told: Iterable[tuple[str, str]]) -> ET.Element:
 
 def _own(content: bytes) -> list[ET.Element]:
     """The cases that the gate's runner wrote; none where it is no XML. A DTD is refused."""
-    from defusedxml import ElementTree as Safe  # noqa: PLC0415 - start-up
+    from defusedxml import ElementTree as Safe
 
     try:
         root = Safe.fromstring(content, forbid_dtd=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from atlas_retry.counting import course_of
-from atlas_retry.findings import TOOL, Answer, Finding, of_run
+from atlas_retry.diagnostics.counting import course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
+from atlas_retry.reports.findings import TOOL, Answer, Finding, of_run
 from atlas_retry.reports.phrases import (
     counted,
     fraction,
@@ -21,7 +21,7 @@ from atlas_retry.reports.phrases import (
     tally,
 )
 from atlas_retry.reports.subject import Subject
-from atlas_retry.units import seconds, usd
+from atlas_retry.text.units import seconds, usd
 
 MARKS = {
     Status.PASSED: "✅",

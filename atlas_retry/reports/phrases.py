@@ -5,17 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from atlas_retry.json_text import encodable
-from atlas_retry.model import (
-    Attempt,
-    Diagnostic,
-    GateResult,
-    Level,
-    Status,
-    Validation,
-    Verdict,
-)
+from atlas_retry.model import Attempt, Diagnostic, GateResult, Level, Status, Validation, Verdict
 from atlas_retry.reports.subject import Subject
+from atlas_retry.text.json_text import encodable
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL

@@ -11,12 +11,12 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from atlas_retry import __version__
-from atlas_retry.findings import TOOL, Answer, Finding
+from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.model import Diagnostic, GateResult, Held, Level, Region, Status
 from atlas_retry.reports.documents import encode
+from atlas_retry.reports.findings import TOOL, Answer, Finding
 from atlas_retry.reports.phrases import complaints, plain
 from atlas_retry.reports.subject import Subject
-from atlas_retry.reports.tools import tool_of
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry import findings
+from atlas_retry.guard import findings
 from atlas_retry.model import Outcome, Validation, WorkspaceFacts
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
-from atlas_retry.state import folder, key_of
+from atlas_retry.state_dir import folder, key_of
 from atlas_retry.workspace.git import GitError, check_version, git, user_environment
 
 STATES = {

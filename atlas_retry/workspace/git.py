@@ -186,6 +186,6 @@ def check_version(path: str | None) -> None:
 
 
 def _program(path: str | None) -> str | None:
-    import shutil  # noqa: PLC0415 - start-up
+    import shutil
 
     return shutil.which("git", path=path)

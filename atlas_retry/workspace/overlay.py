@@ -116,7 +116,7 @@ def _binaries(ws: Workspace) -> Iterator[str]:
 
 
 def _prepared(ws: Workspace, wanted: Wanted, bwrap: str, parent: Path) -> Layers | str:
-    import tempfile  # noqa: PLC0415 - start-up
+    import tempfile
 
     try:
         _sweep(parent)

@@ -30,16 +30,7 @@ from atlas_retry.workspace.state import (
     manifest_of,
     read_state,
 )
-from atlas_retry.workspace.store import (
-    EXECUTABLE,
-    FILE,
-    LINK,
-    Blobs,
-    Entry,
-    Known,
-    entry_of,
-    hold,
-)
+from atlas_retry.workspace.store import EXECUTABLE, FILE, LINK, Blobs, Entry, Known, entry_of, hold
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError, WorkspaceError
-from atlas_retry.state import folder, key_of
+from atlas_retry.state_dir import folder, key_of
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
     Workspace,

@@ -15,7 +15,7 @@ from msgspec.structs import fields
 
 from atlas_retry.diagnostics import Findings, ToolOutput, diagnose
 from atlas_retry.model import Diagnostic, Kind, Region
-from atlas_retry.redaction import clean
+from atlas_retry.text.redaction import clean
 
 FOLDER = Path(__file__).parent
 

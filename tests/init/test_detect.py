@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pytest
 from msgspec import Struct
 
-from atlas_retry.init.detect import choose, detect
-from atlas_retry.init.values import Choice, Proposed, Slot
+from atlas_retry.config.init.detect import choose, detect
+from atlas_retry.config.init.values import Choice, Proposed, Slot
 
 UV = """
 [project]

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from atlas_retry import config
+from atlas_retry.config.init import propose, write_configuration
+from atlas_retry.config.init.detect import choose, detect
+from atlas_retry.config.init.text import configuration
+from atlas_retry.config.init.values import Choice, Proposed, Slot
 from atlas_retry.errors import UsageError
-from atlas_retry.init import propose, write_configuration
-from atlas_retry.init.detect import choose, detect
-from atlas_retry.init.text import configuration
-from atlas_retry.init.values import Choice, Proposed, Slot
 from tests.init.test_detect import PROJECTS, Layout, startable
 
 

@@ -9,10 +9,10 @@ from urllib.parse import unquote
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry import findings
-from atlas_retry.findings import TOOL
+from atlas_retry.guard import findings
 from atlas_retry.model import Attempt, Held, Outcome, Verdict, Violation
-from atlas_retry.reports import REPORTS, of_run
+from atlas_retry.reports.findings import TOOL
+from atlas_retry.reports.formats import REPORTS, of_run
 from atlas_retry.reports.github import annotations
 from atlas_retry.reports.markdown import guard_summary
 from tests.reports.samples import FIXED, GREEN, HELD, RED

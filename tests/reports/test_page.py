@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.reports import REPORTS, of_run
+from atlas_retry.reports.formats import REPORTS, of_run
 from atlas_retry.reports.page.patch import files_of
 from tests.reports.samples import FIXED, PATCH, SUBJECTS
 

@@ -36,17 +36,9 @@ from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.notes import project_notes
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Emit, Notice
-from atlas_retry.model import (
-    Agent,
-    AgentReply,
-    AgentRequest,
-    Level,
-    ReplyStatus,
-    Session,
-    Tokens,
-)
-from atlas_retry.redaction import redact, secret_values
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session, Tokens
 from atlas_retry.settings import AgentSettings
+from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.workspace import directory_tree
 
 DEFAULT_MODEL: Final = "sonnet"

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from atlas_retry.agents.anthropic.texts import NEW, Text, read_text, written
 from atlas_retry.agents.anthropic.wire import Edit, File
-from atlas_retry.syntax import definitions, language_of, parse
+from atlas_retry.source import definitions, language_of, parse
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -247,7 +247,7 @@ def _toml_fault(content: bytes) -> str | None:
 
 
 def _yaml_fault(content: bytes) -> str | None:
-    import yaml  # noqa: PLC0415 - start-up
+    import yaml
 
     try:
         for _ in yaml.parse(content, Loader=yaml.SafeLoader):

@@ -99,7 +99,7 @@ class Line(Struct, kw_only=True):
     _started_s: float = 0.0
 
     def __enter__(self) -> Self:
-        import anthropic  # noqa: PLC0415 - start-up
+        import anthropic
 
         self._client = anthropic.AsyncAnthropic(
             api_key=self.access.key,
@@ -193,8 +193,8 @@ class Line(Struct, kw_only=True):
 
     async def _caught(self, listen: Callable[[], Awaitable[Fault | None]]) -> Fault | None:
         """What the SDK raises, as a fault."""
-        import anthropic  # noqa: PLC0415 - start-up
-        import httpx2  # noqa: PLC0415 - start-up
+        import anthropic
+        import httpx2
 
         try:
             return await listen()

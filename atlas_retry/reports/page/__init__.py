@@ -7,7 +7,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from atlas_retry import __version__
-from atlas_retry.counting import course_of
+from atlas_retry.diagnostics.counting import course_of
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports.page.attempts import attempts
 from atlas_retry.reports.page.elements import Node, html, tag
@@ -15,7 +15,7 @@ from atlas_retry.reports.page.gates import gates
 from atlas_retry.reports.page.timeline import timeline
 from atlas_retry.reports.phrases import counted, fraction, headline
 from atlas_retry.reports.subject import Subject
-from atlas_retry.units import seconds, usd
+from atlas_retry.text.units import seconds, usd
 
 
 def report(subject: Subject) -> str:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from atlas_retry.findings import Finding, of_attempt
 from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens, Validation
+from atlas_retry.reports.findings import Finding, of_attempt
 from atlas_retry.reports.page.diff import diff
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.page.gates import MAX_COMPLAINTS, complaint_list, gates
 from atlas_retry.reports.phrases import counted, fraction
 from atlas_retry.reports.subject import Subject
-from atlas_retry.units import seconds, usd
+from atlas_retry.text.units import seconds, usd
 
 MAX_PROMPT_CHARS = 200_000
 KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))

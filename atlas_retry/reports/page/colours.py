@@ -30,8 +30,8 @@ def coloured(path: str, lines: Sequence[str]) -> list[tuple[Node, ...]]:
 
 
 def _lexed(path: str, text: str) -> Iterator[tuple[Node, ...]]:
-    from pygments.lexers import get_lexer_for_filename  # noqa: PLC0415 - start-up
-    from pygments.util import ClassNotFound  # noqa: PLC0415 - start-up
+    from pygments.lexers import get_lexer_for_filename
+    from pygments.util import ClassNotFound
 
     try:
         lexer = get_lexer_for_filename(path, stripnl=False, ensurenl=False)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from atlas_retry.model import Diagnostic, GateResult, Status, Validation
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.phrases import counted, listed, more, place, plain, position
-from atlas_retry.units import seconds
+from atlas_retry.text.units import seconds
 
 SIGNS = {
     Status.PASSED: "✓",

@@ -8,7 +8,7 @@ from msgspec import Struct
 from atlas_retry.model import Outcome, Validation
 from atlas_retry.reports.page.elements import Node, tag
 from atlas_retry.reports.phrases import fraction
-from atlas_retry.units import seconds
+from atlas_retry.text.units import seconds
 
 
 class Phase(Struct, frozen=True, kw_only=True):

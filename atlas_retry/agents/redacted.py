@@ -1,0 +1,42 @@
+"""Keep secrets out of what an agent says: its words are logged, kept and shown. Asks nobody."""
+
+from msgspec.structs import replace
+
+from atlas_retry.events import AgentActivity, AnswerRetried, Emit, Event, TransportRetried
+from atlas_retry.model import Agent, AgentReply, AgentRequest
+from atlas_retry.text.redaction import redact
+
+
+def discreet_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
+    """The same agent, its replies without secrets by their shape and without the `hidden` values.
+
+    `structured` stays as it is: it has to be read first.
+    """
+
+    def told(text: str) -> str:
+        return redact(text, hidden)
+
+    def ask(request: AgentRequest) -> AgentReply:
+        reply = agent(request)
+        return replace(
+            reply,
+            summary=told(reply.summary),
+            error=reply.error and told(reply.error),
+            gave_up=reply.gave_up and told(reply.gave_up),
+            denials=tuple(map(told, reply.denials)),
+        )
+
+    return ask
+
+
+def discreet_emit(emit: Emit, hidden: frozenset[str]) -> Emit:
+    """The same emitter for an agent, which tells what it does and what went wrong."""
+
+    def told(event: Event) -> None:
+        if isinstance(event, AgentActivity):
+            event = replace(event, text=redact(event.text, hidden))
+        elif isinstance(event, TransportRetried | AnswerRetried):
+            event = replace(event, reason=redact(event.reason, hidden))
+        emit(event)
+
+    return told

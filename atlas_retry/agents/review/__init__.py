@@ -1,0 +1,108 @@
+"""Review gates: an agent judges the run's diff. It sees no author's words, and edits nothing."""
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import state_dir
+from atlas_retry.agents.review import opinion
+from atlas_retry.events import now
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Gate, GateResult, ReplyStatus, Status
+from atlas_retry.source.excerpt import anchor
+from atlas_retry.text.redaction import clean
+from atlas_retry.workspace import directory_tree
+
+
+class Desk(Struct, frozen=True, kw_only=True):
+    """Where a validation's reviews are made."""
+
+    root: Path
+    diff: Callable[[], str]
+    """What the run has changed so far."""
+    agent: Callable[[Gate], Agent]
+    """The one that is asked about a gate. Raises AgentError."""
+    promised_usd: Callable[[], float | None]
+    """What the next review may cost; None: unlimited."""
+    redact: Callable[[str], str]
+    scratch: Path
+    model: str | None = None
+    attempt: int = 1
+    idle_timeout_s: float | None = None
+
+
+def review(gate: Gate, desk: Desk) -> GateResult:
+    """The result of a review gate; nothing to review is a pass that costs nothing."""
+    started_at, clock = now(), time.monotonic()
+    result = _result(gate, desk)
+    return replace(
+        result,
+        started_at=started_at,
+        completed_at=now(),
+        duration_ms=round((time.monotonic() - clock) * 1000),
+    )
+
+
+def _result(gate: Gate, desk: Desk) -> GateResult:
+    diff = opinion.chosen(desk.diff(), gate.paths)
+    if not diff.strip():
+        return _ended(gate, Status.PASSED, stdout="nothing has changed that is to be reviewed\n")
+    promised_usd = desk.promised_usd()
+    if promised_usd is not None and promised_usd <= 0:
+        return _ended(gate, Status.FAILED, error="no money is left to review with")
+    reply = desk.agent(gate)(_request(gate, desk, diff, promised_usd))
+    return replace(_judged(gate, desk, reply), cost_usd=reply.cost_usd)
+
+
+def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> AgentRequest:
+    name = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
+    scratch = state_dir.folder(desk.scratch, f"review-{name}")
+    text = opinion.prompt(gate.prompt or "", diff, secrets.token_hex(4), desk.redact)
+    (scratch / "prompt.md").write_text(text, encoding="utf-8", errors="replace")
+    return AgentRequest(
+        prompt=text,
+        workspace=str(desk.root),
+        scratch=str(scratch),
+        attempt=desk.attempt,
+        model=desk.model,
+        cost_usd=promised_usd,
+        timeout_s=gate.timeout_s,
+        idle_timeout_s=desk.idle_timeout_s,
+        schema=opinion.schema(),
+    )
+
+
+def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
+    if reply.status is ReplyStatus.TIMED_OUT:
+        return _ended(gate, Status.TIMED_OUT, error=reply.error)
+    if reply.status is not ReplyStatus.DONE:
+        why = "; ".join(part for part in (reply.error, reply.remedy) if part)
+        return _ended(gate, Status.BROKEN, error=why or "the reviewer could not be had")
+    told = opinion.read(reply.structured or reply.summary)
+    if told is None:
+        return _ended(gate, Status.BROKEN, error="the reviewer's answer is no opinion")
+    found = anchor(opinion.diagnostics(told, gate.name), directory_tree(desk.root).read)
+    text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in found)))
+    if told.passes:
+        return _ended(gate, Status.PASSED, stdout=text)
+    complaints = f"{len(found)} complaint{'s' if len(found) > 1 else ''}"
+    failed = _ended(gate, Status.FAILED, stdout=text, error=f"the reviewer has {complaints}")
+    return replace(failed, diagnostics=found)
+
+
+def _ended(gate: Gate, status: Status, *, stdout: str = "", error: str | None = None) -> GateResult:
+    triage = {Status.PASSED: None, Status.BROKEN: "environment"}
+    return GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.run,
+        required=gate.required,
+        status=status,
+        success=status is Status.PASSED,
+        stdout=stdout,
+        error=error,
+        triage=triage.get(status, "code"),
+    )

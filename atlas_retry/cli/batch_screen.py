@@ -1,0 +1,76 @@
+"""What a person reads at the end of a batch, as styled lines. Prints nothing."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from atlas_retry.reports.screen.wording import (
+    Line,
+    answer_lines,
+    failure_lines,
+    headline,
+    lost_lines,
+    printable,
+)
+from atlas_retry.run.many import labels
+from atlas_retry.run.one import Done
+from atlas_retry.text.units import usd
+
+MAX_NAMES = 8
+
+
+def told_batch(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
+    """How each workspace ended, why no more were started, and what to type next."""
+    names = labels([one.root for one in done.finished])
+    if verbosity > 0:
+        for one in done.finished:
+            if not one.outcome.verdict.is_green:
+                yield "", ""
+                yield printable(names[one.root]), "head"
+                yield from failure_lines(one.outcome.final, verbosity=verbosity)
+    yield "", ""
+    yield _counts(done)
+    width = max(map(len, names.values()), default=0)
+    for one in done.finished if verbosity >= 0 else ():
+        style = "good" if one.outcome.verdict.is_green else "bad"
+        yield f"  {printable(names[one.root]):<{width}}  {headline(one.outcome)}", style
+        yield from ((f"  {text}", style) for text, style in answer_lines(one.outcome))
+    yield from _cascade(done)
+    yield from _next(done, verbosity)
+    for one in done.finished:
+        yield from lost_lines(one.outcome)
+
+
+def _counts(done: Done) -> Line:
+    outcomes = [one.outcome for one in done.finished]
+    counts = Counter(outcome.verdict.value.replace("_", " ") for outcome in outcomes)
+    words = [f"{count} {word}" for word, count in counts.items()]
+    if done.not_started:
+        words.append(f"{len(done.not_started)} not started")
+    cost = sum(outcome.cost_usd for outcome in outcomes)
+    total = len(outcomes) + len(done.not_started)
+    is_green = not done.not_started and all(outcome.verdict.is_green for outcome in outcomes)
+    tail = f" ({usd(cost)})" if cost else ""
+    return f"{total} workspaces: {', '.join(words)}{tail}", "good" if is_green else "bad"
+
+
+def _cascade(done: Done) -> Iterator[Line]:
+    told = done.cascade
+    if told.cascade_detected:
+        counts = f"{told.failures_in_window} failures close together, {told.threshold} are enough"
+        yield f"cascade ({counts}): {told.diagnosis}", "warn"
+        yield f"{told.recommendation}.", "warn"
+
+
+def _next(done: Done, verbosity: int) -> Iterator[Line]:
+    if done.not_started:
+        shown = done.not_started if verbosity > 0 else done.not_started[:MAX_NAMES]
+        more = len(done.not_started) - len(shown)
+        tail = f" and {more} more (-v shows all)" if more else ""
+        yield f"not started: {', '.join(map(printable, shown))}{tail}", ""
+        yield f"next: {done.next_command}", "code"
+    asked = [one.outcome for one in done.finished if verbosity >= 0]
+    for remedy in dict.fromkeys(outcome.remedy for outcome in asked if outcome.remedy):
+        yield f"next: {remedy}", "code"
+    for outcome in asked:
+        if outcome.attempts and not (outcome.remedy or outcome.verdict.is_green):
+            yield f"next: atlas log {outcome.run_id}", "code"

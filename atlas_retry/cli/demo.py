@@ -1,0 +1,90 @@
+"""The whole loop on a scratch project with three planted faults; nothing of it stays behind."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from atlas_retry import agents
+from atlas_retry.errors import UsageError
+from atlas_retry.model import Outcome
+from atlas_retry.reports.screen.console import Screen
+from atlas_retry.reports.screen.wording import Line, outcome_summary
+from atlas_retry.run.one import Asked, run_one, site_of
+from atlas_retry.settings import AgentSettings
+from atlas_retry.workspace.git import git, user_environment
+
+TOOLS = ("git", "ruff", "mypy", "pytest")
+
+
+def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
+    """Run the demo and say on a screen what it did; 0 when the project ended green.
+
+    Raises UsageError where one of the demo's tools is missing.
+    """
+    with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
+        folder = Path(scratch)
+        own = _environment(environ, folder)
+        _require_tools(own)
+        root = _project(folder, own)
+        with as_file(files("atlas_retry.cli") / "demo_project" / "script") as script:
+            overrides: dict[str, object] = {"agent.backend": agent}
+            if agent == "scripted":
+                overrides["agent.path"] = str(script)
+            asked = Asked(ai_fix=True, overrides=overrides)
+            site = site_of(root, asked, own)
+            with on as shown:
+                shown.write(_opening(root))
+                outcome = run_one(site, asked, shown)
+                shown.write(outcome_summary(outcome, with_commands=False))
+                shown.write(_closing(outcome, environ))
+    return 0 if outcome.verdict.is_green else 1
+
+
+def _environment(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The caller's, with the tools beside our interpreter first and a state of its own."""
+    beside = str(Path(sys.executable).parent)
+    path = f"{beside}:{environ.get('PATH', '/usr/bin:/bin')}"
+    return {**environ, "PATH": path, "ATLAS_HOME": str(folder / "state")}
+
+
+def _require_tools(environ: Mapping[str, str]) -> None:
+    missing = [name for name in TOOLS if shutil.which(name, path=environ["PATH"]) is None]
+    if missing:
+        raise UsageError(
+            f"the demo runs real tools, and cannot find {', '.join(missing)}",
+            remedy="pip install ruff mypy pytest",
+        )
+
+
+def _project(folder: Path, environ: Mapping[str, str]) -> Path:
+    root = folder / "ledger"
+    with as_file(files("atlas_retry.cli") / "demo_project" / "project") as source:
+        shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__"))
+    identity = ("-c", "user.name=demo", "-c", "user.email=demo@example.invalid")
+    env = user_environment(environ)
+    git("init", "-q", "--template=", cwd=root, env=env)
+    git("add", "-A", cwd=root, env=env)
+    git(*identity, "commit", "-q", "-m", "A ledger", cwd=root, env=env)
+    return root
+
+
+def _opening(root: Path) -> Iterator[Line]:
+    yield f"A scratch project in {root}: two functions, an unused import, a wrong type, a bug.", ""
+    yield "atlas retry . --ai-fix  (its agent replays two recorded attempts)", "code"
+    yield "", ""
+
+
+def _closing(outcome: Outcome, environ: Mapping[str, str]) -> Iterator[Line]:
+    yield "", ""
+    yield "What happened: the formatter and ruff's own fixer cost nothing; the first attempt", ""
+    yield "mended the type and fell short of the test; the second was told why, and fixed it.", ""
+    yield f"Spent: ${outcome.cost_usd:.2f}.", ""
+    yield "", ""
+    yield "On your own project: atlas init, atlas validate, then atlas retry . --ai-fix", "code"
+    if agents.check(AgentSettings(), environ) is None:
+        yield "Claude Code is here. With a real model: atlas demo --agent claude-code", "code"
+    else:
+        yield "With Claude Code: install its CLI, and log in or set ANTHROPIC_API_KEY", "code"

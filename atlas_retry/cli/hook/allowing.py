@@ -1,0 +1,41 @@
+"""What a person allows the sessions of Claude Code in a workspace. Judges nothing."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from atlas_retry import config, state_dir
+from atlas_retry.cli.hook import memory
+from atlas_retry.errors import UsageError
+
+_INSIDE = "CLAUDECODE"
+"""Claude Code sets it for everything that it starts."""
+
+
+def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool) -> str:
+    """Allow a file or folder to change, in every session seen in the workspace around `at`.
+
+    The path as it was recorded. Raises UsageError where no person can have typed it, or no session
+    was seen; StateError.
+    """
+    if not has_terminal or environ.get(_INSIDE):
+        raise UsageError(
+            "only a person can allow it, and here is no person's terminal",
+            remedy=f"in a terminal of your own: atlas hook allow {path}",
+        )
+    root = config.root_of(at)
+    recorded = _recorded(path, at, root)
+    if not memory.allow(state_dir.locate(environ), root, recorded):
+        raise UsageError(
+            f"no session of Claude Code has been seen in {root}",
+            remedy="in the workspace of the session; for ever: guard.allow in the configuration",
+        )
+    return recorded
+
+
+def _recorded(path: str, at: Path, root: Path) -> str:
+    """As the guard names it; what is not there may be a deleted file, named from the root."""
+    if not os.path.lexists(at / path):
+        return os.path.normpath(path)
+    there = Path(os.path.realpath((at / path).parent), Path(path).name)
+    return there.relative_to(root).as_posix() if there.is_relative_to(root) else str(there)

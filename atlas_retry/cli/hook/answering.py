@@ -1,0 +1,201 @@
+"""Run the gates at the end of a turn, in bounded time, and say what that comes to."""
+
+import os
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from atlas_retry import config, process, state_dir
+from atlas_retry.agents.environment import nested
+from atlas_retry.cli.hook import memory
+from atlas_retry.cli.hook.beginning import project
+from atlas_retry.cli.hook.ending import Left, ended, left_by
+from atlas_retry.cli.hook.guarding import judged
+from atlas_retry.cli.hook.turn import (
+    BLOCK_CAP,
+    Answer,
+    Limits,
+    Opinion,
+    answered,
+    begun,
+    is_below,
+    without,
+)
+from atlas_retry.cli.hook.values import Start, Turn
+from atlas_retry.errors import AtlasError, Interrupted
+from atlas_retry.events import Event, GateFinished
+from atlas_retry.gates.validation import run_gates
+from atlas_retry.model import Gate, GateResult, Validation
+from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
+from atlas_retry.reports.screen.wording import failure_lines
+from atlas_retry.run import wiring
+from atlas_retry.run.open import Site, open_site, plan, validation_logs
+from atlas_retry.settings import attempts_allowed
+
+MAX_REASON_CHARS = 9_000
+"""Claude Code cuts what a hook says at 10,000 characters."""
+MARGIN_S = 15.0
+HEADING = 2
+"""Lines that `failure_lines` puts before what a gate said."""
+CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+
+
+def stop(told: bytes, environ: Mapping[str, str], *, timeout_s: float) -> Answer:
+    """Answer the end of a turn; `told` is what Claude Code says of it, `timeout_s` its patience.
+
+    Whatever keeps us from judging is told to the user and blocks nothing. Raises Interrupted.
+    """
+    if nested(environ):
+        return Answer()  # a run of ours watches this agent already
+    try:
+        turn = msgspec.json.decode(told, type=Turn)
+        return _answer(turn, environ, max(timeout_s - MARGIN_S, timeout_s / 2))
+    except msgspec.MsgspecError as error:
+        return _not_judged(f"the hook's input cannot be read: {error}")
+    except AtlasError as error:
+        return _not_judged(" ".join(str(error).split()), error.remedy)
+    except OSError as error:
+        return _not_judged(str(error))
+
+
+def _not_judged(why: str, remedy: str | None = None) -> Answer:
+    tail = f". next: {remedy}" if remedy else ""
+    return Answer(system_message=f"⚠️ atlas has not judged this turn: {why}{tail}")
+
+
+def _answer(turn: Turn, environ: Mapping[str, str], limit_s: float) -> Answer:
+    until_s = time.monotonic() + limit_s
+    home = state_dir.locate(environ)
+    tally = begun(memory.load(home, turn.session_id), turn)
+    start = _start(home, turn)
+    if start and start.settings is None:
+        return _not_judged(f"when it began: {start.problem}")
+    allowed = memory.allowed(home, turn.session_id)
+    site = _site(start, allowed, turn, environ)
+    left = left_by(site, start) if start and start.snapshot else None
+    opinion = _opinion(site, turn, start, left, tally.failing)
+    opinion = _lifted(opinion, allowed)
+    validation, is_whole = _validated(site, until_s - time.monotonic())
+    if not is_whole and not validation.failures and not opinion.blocking:
+        return _not_judged(f"the gates took longer than {limit_s:g} s")
+    failures = len(validation.failures) + bool(opinion.blocking)
+    answer, after = answered(
+        validation, opinion, tally, _limits(site, environ), _wording(site, failures)
+    )
+    after = replace(
+        after,
+        failing=validation.failures,
+        scheduled=tuple(cron.prompt for cron in turn.session_crons),
+        refused_tree=left.tree if left and opinion.blocking else None,
+    )
+    memory.save(home, turn.session_id, after)
+    if start and left:
+        after_gates = ended(site, start, left, alone=not turn.background_tasks)
+        memory.keep_start(home, turn.session_id, after_gates)
+    return answer
+
+
+def _start(home: Path, turn: Turn) -> Start | None:
+    """What was there when this prompt was given, else when the session began."""
+    of_prompt = memory.start(home, turn.session_id, turn.prompt_id)
+    return of_prompt or memory.start(home, turn.session_id, None)
+
+
+def _site(
+    start: Start | None, allowed: Collection[str], turn: Turn, environ: Mapping[str, str]
+) -> Site:
+    """The workspace with the configuration that the turn began with.
+
+    That of now counts where nothing was taken, and where a person has allowed that it changes.
+    """
+    if start is None or start.settings is None:
+        return open_site(project(turn, environ), environ)
+    root, settings = Path(start.root), start.settings
+    if any(is_below(os.path.relpath(source, root), allowed) for source in settings.sources):
+        settings = config.load(project(turn, environ), environ=environ, overrides={})
+    return Site(root=root, settings=settings, state=state_dir.locate(environ), environ=environ)
+
+
+def _opinion(
+    site: Site, turn: Turn, start: Start | None, left: Left | None, failing: tuple[GateResult, ...]
+) -> Opinion:
+    """What the guard says of a turn, before any gate writes."""
+    if start is None:
+        return Opinion(silent="nothing was taken when it began (atlas hook install)")
+    if start.snapshot is None or left is None:
+        return Opinion(silent="without git nobody knows what it changed")
+    seal = memory.seal(site.state, turn.session_id, start)
+    judgement = judged(site, start.snapshot, left.snapshot, seal=seal, failing=failing)
+    judgement, _ = without(judgement, left.of_gates)
+    return Opinion(judgement=judgement, hook=site.settings.guard.hook, turn_id=start.id)
+
+
+def _lifted(opinion: Opinion, allowed: Collection[str]) -> Opinion:
+    judgement, lifted = without(opinion.judgement, allowed)
+    return replace(opinion, judgement=judgement, allowed=lifted)
+
+
+def _limits(site: Site, environ: Mapping[str, str]) -> Limits:
+    configured = site.settings.retry.attempts_configured
+    told = environ.get(CAP_VARIABLE, "")
+    return Limits(
+        run=wiring.limits(site, with_agent=True, attempts_flag=None).budget.attempts or 0,
+        gates={g.name: attempts_allowed(g, configured=configured) for g in site.settings.gates},
+        cap=int(told) if told.isdecimal() else BLOCK_CAP,
+    )
+
+
+def _validated(site: Site, limit_s: float) -> tuple[Validation, bool]:
+    """The validation, or what of it was there when the time was over."""
+    ended: dict[tuple[str, str], GateResult] = {}
+
+    def note(event: Event) -> None:
+        if isinstance(event, GateFinished):
+            ended[event.result.name, event.result.command] = event.result
+
+    chosen = tuple(gate for gate in site.settings.gates if not _costs(gate))
+    how = replace(plan(site, validation_logs(site)), flake_reruns=site.settings.retry.flake_reruns)
+    try:
+        with _at_most(limit_s):
+            return run_gates(chosen, how, note), True
+    except Interrupted as end:
+        if end.signum != signal.SIGALRM:
+            raise
+        return Validation(results=tuple(ended.values())), False
+
+
+def _costs(gate: Gate) -> bool:
+    return gate.prompt is not None
+
+
+@contextmanager
+def _at_most(limit_s: float) -> Iterator[None]:
+    """Ends every gate when the time is over: Interrupted with SIGALRM, which nobody has sent."""
+    timer = threading.Timer(limit_s, process.request_stop, (signal.SIGALRM,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _wording(site: Site, count: int) -> Callable[[GateResult], str]:
+    """How each of so many failures is told: its error, then what the tool said, cut to size."""
+    room = min(site.settings.context.max_chars, MAX_REASON_CHARS)
+    limit = min(site.settings.context.max_chars_per_error, room // max(count, 1))
+    marker = secrets.token_hex(4)
+
+    def detail(result: GateResult) -> str:
+        lines = [text for text, _ in failure_lines(Validation(results=(result,)))]
+        said = elided(harmless_output("\n".join(lines[HEADING:])), limit)
+        return f"{result.error or result.status}\n{fenced(said, marker)}"
+
+    return detail

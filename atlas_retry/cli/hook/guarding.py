@@ -1,0 +1,73 @@
+"""What the guard says of a turn of Claude Code. The only module of the hook that asks the judge."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from atlas_retry.errors import StateError
+from atlas_retry.guard import judge
+from atlas_retry.guard.judgement import Judgement
+from atlas_retry.model import GateResult, GitFacts
+from atlas_retry.run.open import Site
+from atlas_retry.settings import GuardMode, ReviewMode
+from atlas_retry.workspace import facts_since
+
+_ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
+_ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
+
+
+def sealed(site: Site) -> bytes:
+    """The state of everything that decides, as bytes to keep, without the environment's secrets."""
+    seal = judge.seal(site.git, site.settings, site.environ)
+    return msgspec.msgpack.encode(replace(seal, environ={}), enc_hook=str)
+
+
+def judged(
+    site: Site, before: str, after: str, *, seal: bytes, failing: Sequence[GateResult]
+) -> Judgement:
+    """The guard's answers about what a turn made of the snapshot `before`.
+
+    `seal` is what `sealed` gave when the turn began, `failing` the gates that the agent knew to
+    fail. Raises StateError for a seal that cannot be read, WorkspaceError.
+    """
+    guard = site.settings.guard
+    if guard.mode is GuardMode.OFF:
+        return Judgement()
+    turn = judge.Turn(origin=before, before=before, after=after, failing=tuple(failing))
+    judgement = judge.judge_attempt(
+        site.git,
+        turn,
+        _unsealed(seal, site.environ),
+        notes_reviews=guard.review is ReviewMode.NOTE,
+    )
+    left = (replace(held, in_place=True) for held in judgement.held)
+    return replace(judgement, held=tuple(left), blocks=guard.mode is GuardMode.BLOCK)
+
+
+def _unsealed(content: bytes, environ: Mapping[str, str]) -> judge.Seal:
+    """The seal with the environment of now, and with git as far as a person has an agent use it."""
+    try:
+        taken = msgspec.msgpack.decode(content, type=judge.Seal, dec_hook=_path)
+    except msgspec.MsgspecError as error:
+        raise StateError(f"what the turn began with cannot be read: {error}") from error
+    now = facts_since(taken.root, taken.facts, environ=environ)
+    return replace(taken, environ=environ, facts=_but_ordinary(taken.facts, now))
+
+
+def _path(kind: type, value: object) -> object:
+    return Path(str(value)) if kind is Path else value
+
+
+def _but_ordinary(before: GitFacts, now: GitFacts) -> GitFacts:
+    """The facts of before, but for commits, branches, stashes and the like as they are now."""
+    strange = {name: value for name, value in before.items() if not _is_ordinary(name)}
+    return strange | {name: value for name, value in now.items() if _is_ordinary(name)}
+
+
+def _is_ordinary(name: str) -> bool:
+    own = name.rpartition(":")[2] if name.startswith("submodules/") else name
+    return own in _ORDINARY_FACTS or (
+        own.startswith(_ORDINARY) and not own.startswith("refs/replace/")
+    )

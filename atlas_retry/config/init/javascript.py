@@ -1,0 +1,222 @@
+"""JavaScript and TypeScript: package managers, scripts and the tools behind them."""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from atlas_retry.config.init.project import Project, table
+from atlas_retry.config.init.values import Need, Proposed, Slot
+
+NAMES = {
+    Slot.FORMAT: ("format", "fmt", "format:write", "prettier:write", "prettier", "format:fix"),
+    Slot.LINT: ("lint", "lint:check", "eslint", "lint:js", "lint:ts", "standard", "xo", "biome"),
+    Slot.TYPES: (
+        "typecheck",
+        "type-check",
+        "check-types",
+        "check:types",
+        "types:check",
+        "types",
+        "tsc",
+        "check",
+        "test:types",
+    ),
+    Slot.TEST: ("test:ci", "test", "test:unit", "unit", "tests", "jest", "vitest", "mocha"),
+}
+FIXES = ("lint:fix", "lint-fix", "fix:lint", "eslint:fix", "fix", "lint:write", "check:fix")
+FORMAT_CHECKS = ("format:check", "check:format", "prettier:check", "fmt:check", "check-format")
+TYPE_CHECKERS = re.compile(r"\b(?:tsc|vue-tsc|svelte-check|tsgo|tsd)\b")
+WRITES = re.compile(r"--(?:write|fix|apply|apply-unsafe)\b")
+CHECK_WORDS = re.compile(r"--check\b|--list-different\b| -l\b|--ci\b")
+FIXABLE = re.compile(r"^(?:eslint|biome (?:check|lint)|xo|standard|oxlint|stylelint)\b[^&|;]*$")
+TIMEOUTS = {Slot.TEST: "10m", Slot.BUILD: "10m"}
+NO_TEST = "no test specified"
+
+
+class Manager(Struct, frozen=True, kw_only=True):
+    """How one package manager runs scripts and installed programs."""
+
+    name: str
+    script: str
+    program: str
+    """Starts a program of node_modules."""
+    dash: str = ""
+    """Between a script and options for it."""
+    install: str
+
+
+MANAGERS = {
+    "npm": Manager(
+        name="npm", script="npm run ", program="npx ", dash="-- ", install="npm install"
+    ),
+    "pnpm": Manager(name="pnpm", script="pnpm run ", program="pnpm exec ", install="pnpm install"),
+    "yarn": Manager(name="yarn", script="yarn run ", program="yarn run ", install="yarn install"),
+    "bun": Manager(name="bun", script="bun run ", program="bunx ", install="bun install"),
+}
+LOCKS = (
+    ("pnpm-lock.yaml", "pnpm"),
+    ("yarn.lock", "yarn"),
+    ("bun.lock", "bun"),
+    ("bun.lockb", "bun"),
+    ("package-lock.json", "npm"),
+    ("npm-shrinkwrap.json", "npm"),
+    ("pnpm-workspace.yaml", "pnpm"),
+)
+
+
+def manager_of(project: Project) -> Manager:
+    """By `packageManager`, else by lock file, else npm."""
+    said = str(project.package.get("packageManager", "")).partition("@")[0]
+    by_lock = next((name for lock, name in LOCKS if project.has(lock)), "npm")
+    return MANAGERS.get(said) or MANAGERS[by_lock]
+
+
+def propose(project: Project) -> Iterator[Proposed]:
+    """What package.json's scripts do, and tools where no script does their work."""
+    if not project.has("package.json"):
+        return
+    node = Node(project=project, manager=manager_of(project))
+    found = tuple(filter(None, (node.script_for(slot) for slot in NAMES)))
+    yield from found
+    slots = {proposed.slot for proposed in found}
+    tools = [tool for tool in node.tools() if tool.slot not in slots]
+    yield from tools
+    yield from node.build(typed=Slot.TYPES in {*slots, *(tool.slot for tool in tools)})
+
+
+class Node(Struct, frozen=True, kw_only=True):
+    """One package.json and what runs it."""
+
+    project: Project
+    manager: Manager
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        told = table(self.project.package, "scripts")
+        return {name: body for name, body in told.items() if isinstance(body, str)}
+
+    @property
+    def packages(self) -> frozenset[str]:
+        keys = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
+        return frozenset(name for key in keys for name in table(self.project.package, key))
+
+    def needs(self, program: str | None = None) -> tuple[Need, ...]:
+        """The manager, and what an install puts down; Yarn's Plug'n'Play puts down no folder."""
+        needs = (Need(program=self.manager.name, remedy=f"install {self.manager.name}"),)
+        yarn_2 = self.manager.name == "yarn" and self.project.has(".yarnrc.yml")
+        if not self.packages or self.project.has(".pnp.cjs") or yarn_2:
+            return needs
+        path = f"node_modules/.bin/{program}" if program else "node_modules"
+        return (*needs, Need(path=path, remedy=self.manager.install))
+
+    def script_for(self, slot: Slot) -> Proposed | None:
+        """The project's own script for a slot."""
+        scripts = self.scripts
+        names = [name for name in NAMES[slot] if self._fits(name)]
+        names.sort(key=lambda name: slot is Slot.FORMAT and bool(CHECK_WORDS.search(scripts[name])))
+        if not names:
+            return None
+        name = self._narrowest(names) if slot is Slot.TEST else names[0]
+        writes = slot is not Slot.FORMAT and bool(WRITES.search(scripts[name]))
+        return Proposed(
+            slot=slot,
+            run=self._run(name),
+            reason=f"package.json has the script `{name}`: {scripts[name]}"[:200],
+            needs=self.needs(),
+            tool=_tool(scripts[name]),
+            fix=self._fix(name) if slot is Slot.LINT and not writes else None,
+            recheck=self._recheck(name) if slot is Slot.TEST else None,
+            timeout=TIMEOUTS.get(slot),
+            writes=writes,
+        )
+
+    def _narrowest(self, names: list[str]) -> str:
+        """Of a test script that lints first, the script that it calls for the tests alone."""
+        body = self.scripts[names[0]]
+        called = [name for name in names[1:] if re.search(rf"[ :]{name}(?: |$)", body)]
+        return called[0] if called and "lint" in body else names[0]
+
+    def _fits(self, name: str) -> bool:
+        body = self.scripts.get(name)
+        if body is None or NO_TEST in body:
+            return False
+        return name != "check" or bool(TYPE_CHECKERS.search(body))
+
+    def _run(self, name: str) -> str:
+        if name == "test" and self.manager.name != "bun":
+            return f"{self.manager.name} test"
+        return f"{self.manager.script}{name}"
+
+    def _fix(self, name: str) -> str | None:
+        own = next((fix for fix in FIXES if fix in self.scripts), None)
+        if own:
+            return self._run(own)
+        body = self.scripts[name]
+        option = "--write" if body.startswith("biome") else "--fix"
+        return f"{self._run(name)} {self.manager.dash}{option}" if FIXABLE.match(body) else None
+
+    def _recheck(self, name: str) -> str | None:
+        """Jest remembers what failed; it wants to be the script's last command for that."""
+        last = re.split(r"&&|;", self.scripts[name])[-1].strip()
+        if re.match(r"(?:\w+=\S+ |cross-env )*(?:npx )?jest\b[^|]*$", last):
+            return f"{self._run(name)} {self.manager.dash}--onlyFailures"
+        return None
+
+    def tools(self) -> Iterator[Proposed]:
+        """Installed tools that no script calls."""
+        packages, project = self.packages, self.project
+        check = next((name for name in FORMAT_CHECKS if name in self.scripts), None)
+        if "prettier" in packages and (project.first(".prettierrc*", "prettier.config.*") or check):
+            yield self._tool(Slot.FORMAT, "prettier", "prettier --write .")
+        if "@biomejs/biome" in packages:
+            fix = "biome check --write ."
+            yield self._tool(Slot.LINT, "biome", "biome check .", fix=fix)
+        elif "xo" in packages:
+            yield self._tool(Slot.LINT, "xo", "xo", fix="xo --fix")
+        elif "standard" in packages:
+            yield self._tool(Slot.LINT, "standard", "standard", fix="standard --fix")
+        elif "eslint" in packages and project.first("eslint.config.*", ".eslintrc*"):
+            yield self._tool(Slot.LINT, "eslint", "eslint .", fix="eslint . --fix")
+        if "typescript" in packages and project.has("tsconfig.json"):
+            yield self._tool(Slot.TYPES, "tsc", "tsc --noEmit")
+        if "vitest" in packages:
+            yield self._tool(Slot.TEST, "vitest", "vitest run")
+        elif "jest" in packages:
+            yield self._tool(Slot.TEST, "jest", "jest", recheck="jest --onlyFailures")
+
+    def _tool(
+        self, slot: Slot, name: str, run: str, *, fix: str | None = None, recheck: str | None = None
+    ) -> Proposed:
+        start = self.manager.program
+        return Proposed(
+            slot=slot,
+            run=start + run,
+            reason=f"package.json asks for {name}",
+            needs=self.needs(name),
+            tool=name,
+            fix=start + fix if fix else None,
+            recheck=start + recheck if recheck else None,
+            timeout=TIMEOUTS.get(slot),
+        )
+
+    def build(self, *, typed: bool) -> Iterator[Proposed]:
+        """A build is a gate where CI runs it, or where nothing else compiles the types."""
+        body = self.scripts.get("build", "")
+        line = f"{self.manager.script}build"
+        short = f"{self.manager.name} build"
+        in_ci = self.project.runs(line) or self.project.runs(short)
+        if body and (in_ci or ("tsc" in body and not typed)):
+            yield Proposed(
+                slot=Slot.BUILD,
+                run=line,
+                reason=f"package.json has the script `build`{', and CI runs it' if in_ci else ''}",
+                needs=self.needs(),
+                timeout=TIMEOUTS[Slot.BUILD],
+            )
+
+
+def _tool(body: str) -> str:
+    """The first word of a script that is a program."""
+    words = [word for word in body.split() if "=" not in word and word not in ("cross-env", "npx")]
+    return words[0] if words else ""

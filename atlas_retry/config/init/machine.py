@@ -1,0 +1,99 @@
+"""The shell of `atlas init`: reads a folder, and asks whether a command could start here."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.config.init.values import Need, Proposed
+
+MAX_DEPTH, MAX_FILES, MAX_BYTES = 4, 20_000, 1 << 20
+SKIPPED = {
+    ".git", ".hg", "node_modules", "vendor", "target", "dist", "build", "__pycache__",
+    ".venv", "venv", ".tox", ".nox", ".gradle", ".mypy_cache", ".ruff_cache", ".pytest_cache",
+}  # fmt: skip
+ENVIRONMENTS = (".venv", "venv")
+
+
+class Folder(Struct, frozen=True, dict=True):
+    """A project on disk, as far down as manifests and workflows lie; links are not followed."""
+
+    root: Path
+
+    @cached_property
+    def _found(self) -> tuple[str, ...]:
+        return tuple(path for path, _ in zip(self._walk(), range(MAX_FILES), strict=False))
+
+    def _walk(self) -> Iterator[str]:
+        for folder, folders, names in os.walk(self.root):
+            here = Path(folder).relative_to(self.root)
+            deep = len(here.parts) >= MAX_DEPTH
+            folders[:] = [] if deep else sorted(set(folders) - SKIPPED)
+            yield from ((here / name).as_posix() for name in sorted(names))
+
+    def paths(self) -> tuple[str, ...]:
+        return self._found
+
+    def read(self, path: str) -> bytes | None:
+        """Up to `MAX_BYTES`; None for what is no regular file or cannot be read."""
+        file = self.root / path
+        try:
+            if not file.is_file():
+                return None
+            with file.open("rb") as content:
+                return content.read(MAX_BYTES)
+        except OSError:
+            return None
+
+
+class Machine(Struct, frozen=True, dict=True):
+    """What can be started from a project's folder."""
+
+    root: Path
+    environ: Mapping[str, str]
+
+    def obstacle(self, proposed: Proposed) -> str | None:
+        """What is missing for a command to start, with its remedy; None if nothing is."""
+        missing = (self._missing(need, self.root / proposed.cwd) for need in proposed.needs)
+        return next(filter(None, missing), None)
+
+    def _missing(self, need: Need, folder: Path) -> str | None:
+        remedy = f" ({need.remedy})" if need.remedy else ""
+        if need.program and not self._which(need.program) and "/" not in need.program:
+            return f"{need.program} is not on PATH{remedy}"
+        path = need.path or (need.program if need.program and "/" in need.program else None)
+        if path and not (folder / path).exists():
+            return f"{path} is not there{remedy}"
+        if path and (folder / path).is_file() and not os.access(folder / path, os.X_OK):
+            return f"{path} may not be executed (chmod +x {path})"
+        return None
+
+    def _which(self, program: str) -> str | None:
+        return shutil.which(program, path=self.environ.get("PATH", os.defpath))
+
+    def settled(self, proposed: Proposed) -> Proposed:
+        """The proposal with the project's own virtual environment, where that has the program."""
+        for need in proposed.needs:
+            for environment in ENVIRONMENTS:
+                path = f"{environment}/bin/{need.program}"
+                if need.program and (self.root / proposed.cwd / path).exists():
+                    return _started_by(proposed, need.program, path)
+        return proposed
+
+
+def _started_by(proposed: Proposed, program: str, path: str) -> Proposed:
+    def moved(line: str | None) -> str | None:
+        starts = line is not None and (line == program or line.startswith(f"{program} "))
+        return f"{path}{line[len(program) :]}" if line is not None and starts else line
+
+    return replace(
+        proposed,
+        run=moved(proposed.run) or proposed.run,
+        fix=moved(proposed.fix),
+        recheck=moved(proposed.recheck),
+        needs=(Need(path=path),),
+    )

@@ -1,0 +1,172 @@
+"""A project's manifests, parsed when asked for; what they mean is the detectors' work."""
+
+import configparser
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatch, translate
+from functools import cached_property
+from typing import Protocol
+
+from msgspec import Struct
+
+Table = Mapping[str, object]
+MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "Pipfile")
+
+
+class Files(Protocol):
+    """Read access to a project; a `model.Tree` is one."""
+
+    def paths(self) -> Iterable[str]:
+        """Files by path relative to the root."""
+
+    def read(self, path: str) -> bytes | None:
+        """Content; None where there is nothing."""
+
+
+def table(value: object, *keys: str) -> Table:
+    """The table under `keys`, empty where there is none."""
+    found = dig(value, *keys)
+    return found if isinstance(found, dict) else {}
+
+
+def dig(value: object, *keys: str) -> object:
+    """What lies under `keys`, None where there is nothing."""
+    for key in keys:
+        if not isinstance(value, Mapping) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def strings(value: object) -> Iterator[str]:
+    """Every string in a list, or the one that it is."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        yield from (item for item in value if isinstance(item, str))
+
+
+class Project(Struct, frozen=True, dict=True):
+    """The files under one folder of a tree. What cannot be parsed counts as empty."""
+
+    files: Files
+    base: str = ""
+    """Folder with a trailing slash, or nothing for the root."""
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        start = len(self.base)
+        return tuple(p[start:] for p in self.files.paths() if p.startswith(self.base))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self.paths)
+
+    def has(self, path: str) -> bool:
+        return path in self._known
+
+    def first(self, *patterns: str) -> str | None:
+        """The first file at the top that one of the patterns names, in their order."""
+        top = [path for path in self.paths if "/" not in path]
+        return next((path for pattern in patterns for path in top if fnmatch(path, pattern)), None)
+
+    def below(self, *patterns: str) -> Iterator[str]:
+        """Every file whose whole path one of the patterns names."""
+        wanted = re.compile("|".join(map(translate, patterns)))
+        return filter(wanted.match, self.paths)
+
+    def text(self, path: str) -> str:
+        """Content of a file, empty where there is none."""
+        content = self.files.read(self.base + path) if self.has(path) else None
+        return (content or b"").decode(errors="replace").removeprefix("\ufeff")
+
+    def toml(self, path: str) -> Table:
+        try:
+            return tomllib.loads(self.text(path))
+        except tomllib.TOMLDecodeError:
+            return {}
+
+    def json(self, path: str) -> Table:
+        try:
+            return table(json.loads(self.text(path) or "{}"))
+        except (ValueError, RecursionError):
+            return {}
+
+    def yaml(self, path: str) -> Table:
+        import yaml
+
+        try:
+            return table(yaml.safe_load(self.text(path)))
+        except (yaml.YAMLError, ValueError, RecursionError):
+            return {}
+
+    def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:
+        parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+        try:
+            parser.read_string(self.text(path))
+        except configparser.Error:
+            return {}
+        return {name: {k: v or "" for k, v in parser.items(name)} for name in parser.sections()}
+
+    @cached_property
+    def pyproject(self) -> Table:
+        return self.toml("pyproject.toml")
+
+    @cached_property
+    def package(self) -> Table:
+        return self.json("package.json")
+
+    def unreadable(self) -> Iterator[str]:
+        """Manifests that hold something but parse to nothing."""
+        for path in MANIFESTS:
+            parsed = self.json(path) if path.endswith("json") else self.toml(path)
+            if not parsed and re.search(r"[\[{=]\s*\S", self.text(path)):
+                yield path
+
+    @cached_property
+    def automation(self) -> str:
+        """Text of everything that runs tools: CI, hooks, task runners. For words in it only."""
+        return "\n".join(self.text(path) for path in self.below(*AUTOMATION))
+
+    def runs(self, words: str) -> bool:
+        """Whether automation mentions these words, as words."""
+        return re.search(rf"(?<![\w-]){re.escape(words)}(?![\w-])", self.automation) is not None
+
+    def ci_line(self, start: str) -> str | None:
+        """The first plain command of CI or a task that begins so; None if all need a shell."""
+        pattern = rf"^[ \t]*(?:- |run: |- run: |@)?[ \t]*({re.escape(start)}(?=\s|$)[^\n]*)$"
+        for found in re.finditer(pattern, self.automation, re.MULTILINE):
+            line = found[1].strip().strip("\"'")
+            if not re.search(r"[$`|&;<>\\#{}\"']", line):
+                return line
+        return None
+
+
+AUTOMATION = (
+    ".github/workflows/*.yml",
+    ".github/workflows/*.yaml",
+    ".github/actions/*",
+    ".gitlab-ci.yml",
+    ".circleci/config.yml",
+    ".travis.yml",
+    "azure-pipelines.yml",
+    ".cirrus.yml",
+    "appveyor.yml",
+    "Jenkinsfile",
+    "tox.ini",
+    "noxfile.py",
+    "Makefile",
+    "GNUmakefile",
+    "justfile",
+    "Justfile",
+    ".justfile",
+    "Taskfile.yml",
+    "Taskfile.yaml",
+    "tasks.py",
+    "duties.py",
+    "ci/*",
+    "script/*",
+    "scripts/*",
+)

@@ -1,0 +1,1 @@
+"""Run gates and read what they print. What comes of a validation is decided in `run`."""

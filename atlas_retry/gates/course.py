@@ -1,0 +1,113 @@
+"""A validation under way: which tree each result is about, and which results are stale."""
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from atlas_retry.events import Emit
+from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.same_tree import lost
+from atlas_retry.model import Gate, GateResult, Kind, Status
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Look
+
+WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
+FINAL = frozenset({Status.SKIPPED, Status.BROKEN, Status.TIMED_OUT})
+"""What is not run again: it says nothing about the tree, or would cost the same again."""
+PUT_OFF = -1
+"""What a gate ended on that has yet to run."""
+
+
+def is_writer(gate: Gate) -> bool:
+    """Whether a gate changes files, and so runs alone."""
+    return gate.writes or gate.kind in WRITERS
+
+
+def counts(path: str) -> bool:
+    """Whether the verdict of a gate may depend on a file: code and settings.
+
+    Everything else that a gate writes (logs, databases, coverage, snapshots) is its output.
+    """
+    # start-up: wanted only where files moved
+    from atlas_retry.guard.decides import is_code_or_setting
+
+    return is_code_or_setting(path)
+
+
+class Move(Struct, frozen=True, kw_only=True):
+    """Code or settings that are not as they were before some gates ran."""
+
+    numbers: tuple[int, ...]
+    """The gates that may have done it, by position."""
+    paths: tuple[str, ...]
+
+
+class Course(Struct, kw_only=True):
+    """A validation under way."""
+
+    gates: tuple[Gate, ...]
+    plan: Plan
+    emit: Emit
+    seen: "Look | None"
+    """The tree after the last gate."""
+    results: dict[int, GateResult] = field(default_factory=dict)
+    moves: list[Move] = field(default_factory=list)
+    ended_on: dict[int, int] = field(default_factory=dict)
+    """How many moves there had been when a gate ended: fewer than now, and its result is stale."""
+    again: set[int] = field(default_factory=set)
+    """Gates that have run again because they were stale."""
+
+    def is_blocked(self) -> bool:
+        """Whether a gate has failed the validation."""
+        return any(result.blocks for result in self.results.values())
+
+    def is_over(self) -> bool:
+        """Whether nothing can come of running a gate again."""
+        is_lost = self.plan.ground and lost(self.plan.ground)
+        return bool(is_lost) or (self.plan.fail_fast and self.is_blocked())
+
+    def stale(self) -> tuple[int, ...]:
+        """Gates whose results are about another tree than the present one."""
+        return tuple(
+            number
+            for number, moves in sorted(self.ended_on.items())
+            if moves == PUT_OFF
+            or (moves < len(self.moves) and self.results[number].status not in FINAL)
+        )
+
+    def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
+        """All paths that moved since the last look, while these gates ran."""
+        before, self.seen = self.seen, self.plan.seen()
+        changed = self.plan.between(before, self.seen)
+        if paths := tuple(filter(counts, changed)):
+            self.moves.append(Move(numbers=numbers, paths=paths))
+        return changed
+
+    def record(self, number: int, result: GateResult, *, ended_on: int | None = None) -> None:
+        """Keep the result of a gate; by default it is about the tree as it is now."""
+        earlier = self.results.get(number)
+        self.results[number] = self._both(number, earlier, result) if earlier else result
+        self.ended_on[number] = len(self.moves) if ended_on is None else ended_on
+
+    def had_part(self, number: int) -> bool:
+        """Whether a gate may have moved code or settings."""
+        return any(number in move.numbers for move in self.moves)
+
+    def _both(self, number: int, earlier: GateResult, later: GateResult) -> GateResult:
+        """The later result with what the earlier one changed and cost.
+
+        A failure of a gate that may have changed the tree itself is never replaced by a pass.
+        """
+        stays = self.had_part(number) and not is_writer(self.gates[number]) and not earlier.success
+        last = earlier if stays and later.success else later
+        note = ("it passed once code or settings had changed: that does not count",)
+        cost = [r.cost_usd for r in (earlier, later) if r.cost_usd is not None]
+        return replace(
+            last,
+            changed=tuple(sorted({*earlier.changed, *later.changed})),
+            notes=tuple(dict.fromkeys((*earlier.notes, *later.notes)))
+            + (note if last is earlier else ()),
+            cost_usd=sum(cost) if cost else None,
+        )

@@ -1,0 +1,100 @@
+"""Run shell lines of gates side by side, and read each end. Decides nothing about a validation."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from atlas_retry.events import Emit, GateProgress, GateStarted
+from atlas_retry.gates.plan import Plan, command_of
+from atlas_retry.gates.results import result_of, skipped
+from atlas_retry.gates.same_tree import lost
+from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.process import Completed, run_all
+from atlas_retry.text.redaction import clean, redact
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """One shell line of a gate, to be run."""
+
+    gate: Gate
+    line: str
+    log_name: str
+
+
+def run_lines(
+    jobs: Sequence[Job], plan: Plan, emit: Emit, tell: Callable[[GateResult], None] | None = None
+) -> list[GateResult]:
+    """Run these side by side; `tell` hears of each as it ends. Results in the order given."""
+    watch = _Watch(jobs=jobs, plan=plan, emit=emit, tell=tell)
+    commands = [command_of(job.gate, job.line, plan, job.log_name) for job in jobs]
+    decisive = {
+        command.log_dir
+        for job, command in zip(jobs, commands, strict=True)
+        if plan.fail_fast and _decides(job.gate, plan)
+    }
+    run_all(
+        commands,
+        jobs=plan.jobs,
+        watch=watch,
+        stop_when=lambda ended: ended.exit_code != 0 and ended.command.log_dir in decisive,
+    )
+    return [
+        watch.results.get(index) or skipped(job.gate, "an earlier gate failed")
+        for index, job in enumerate(jobs)
+    ]
+
+
+def run_line(job: Job, plan: Plan, emit: Emit) -> GateResult:
+    """Run one alone."""
+    (result,) = run_lines([job], plan, emit)
+    return result
+
+
+def _decides(gate: Gate, plan: Plan) -> bool:
+    """Whether its first failure is the validation's: what is skipped then has to be no loss."""
+    return gate.required and not (plan.flake_reruns and gate.kind is Kind.TEST)
+
+
+class _Watch(Struct, kw_only=True):
+    """Turns what happens to commands into events, and their ends into results."""
+
+    jobs: Sequence[Job]
+    plan: Plan
+    emit: Emit
+    tell: Callable[[GateResult], None] | None
+    results: dict[int, GateResult] = field(default_factory=dict)
+
+    def started(self, index: int) -> None:
+        job = self.jobs[index]
+        self.emit(GateStarted(gate=job.gate.name, command=job.line))
+
+    def progress(self, index: int, last_line: str, elapsed_s: float) -> None:
+        gate = self.jobs[index].gate
+        shown = redact(clean(last_line), self.plan.secrets)
+        self.emit(GateProgress(gate=gate.name, last_line=shown, elapsed_s=elapsed_s))
+        if gate.kind is Kind.TEST:
+            # Its end is read whatever it is; to import the readers now costs nobody any time.
+            import_module("atlas_retry.diagnostics")
+
+    def ended(self, index: int, completed: Completed) -> None:
+        result = _void(result_of(self.jobs[index].gate, completed, self.plan.reading), self.plan)
+        self.results[index] = result
+        if self.tell:
+            self.tell(result)
+
+
+def _void(result: GateResult, plan: Plan) -> GateResult:
+    """Says nothing, optional or not, where what it was to judge has gone; who did it is unknown."""
+    gone = plan.ground and lost(plan.ground)
+    if not gone or result.status is Status.BROKEN:
+        return result
+    return replace(
+        result,
+        status=Status.FAILED if plan.after_attempt else Status.BROKEN,
+        success=False,
+        required=True,
+        triage="void",
+        error=gone,
+    )

@@ -1,0 +1,145 @@
+"""How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
+
+from collections.abc import Callable, Collection, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from atlas_retry.gates.results import Reading
+from atlas_retry.gates.same_tree import Ground
+from atlas_retry.model import Gate, GateResult, Validation
+from atlas_retry.process import Command
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Look
+
+AGENT_SECRETS = (
+    "ANTHROPIC_*",
+    "CLAUDE_CODE_*",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "AWS_BEARER_TOKEN_BEDROCK",
+)
+"""Names of variables that a gate sees only when its `pass_env` names them."""
+
+GIT_LOCAL = frozenset(
+    {
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_PREFIX",
+        "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    }
+)
+"""Set while git runs a hook; a test that makes a repository of its own would write into ours."""
+
+
+class Watched(Struct, frozen=True, kw_only=True):
+    """How a validation sees that files changed, and puts some back; None where nobody looks."""
+
+    take: Callable[[], "Look"]
+    """The work tree as it is now."""
+    between: Callable[["Look", "Look"], tuple[str, ...]]
+    """The paths whose content or mode differ between two looks."""
+    hold: Callable[[], str] | None = None
+    """Hold the content of all files; the id of a snapshot. None: nothing can be held."""
+    put_back: Callable[[str, Collection[str]], str] | None = None
+    """Make these paths what they are in a snapshot; the id of one of what was there."""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """How to run gates in one workspace."""
+
+    root: Path
+    logs: Path
+    """An existing folder for the whole output of every gate."""
+    environ: Mapping[str, str]
+    jobs: int = 1
+    check: bool = False
+    """A gate that changes files fails."""
+    fail_fast: bool = False
+    flake_reruns: int = 0
+    after_attempt: bool = False
+    """A missing tool is then the attempt's doing: failed, not broken."""
+    previous: Validation | None = None
+    """The validation of the same gates before; its failures try their `recheck` first."""
+    watched: Watched | None = None
+    review: Callable[[Gate], GateResult] | None = None
+    parsers: tuple[tuple[str, str], ...] = ()
+    secrets: frozenset[str] = frozenset()
+    """Values that never leave in a result."""
+    ground: Ground | None = None
+    """The work tree as it was when the validation began."""
+    wrap: Callable[[Command], Command] | None = None
+    """What to run instead of a command: the same, on a changed workspace."""
+    locate: Callable[[str], Path | None] | None = None
+    """Where such a command left a file of the workspace."""
+    known_s: Mapping[str, float] = field(default_factory=dict)
+    """How long a gate took before, by name."""
+
+    movers: set[Gate] = field(default_factory=set)
+    """Readers that moved code or settings: they run alone, before the others. A validation adds to
+    it, and those of one run share it."""
+    suspects: set[Gate] = field(default_factory=set)
+    """Readers that ran side by side while somebody moved code or settings: they run alone until it
+    is known who."""
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(
+            root=self.root,
+            secrets=self.secrets,
+            parsers=self.parsers,
+            locate=self.locate,
+            after_attempt=self.after_attempt,
+        )
+
+    def seen(self) -> "Look | None":
+        """The work tree as it is now, for `changed_since`; None where nobody watches."""
+        return self.watched.take() if self.watched else None
+
+    def changed_since(self, before: "Look | None") -> tuple[str, ...]:
+        """The paths that have changed since `before` was `seen`."""
+        return self.between(before, self.seen())
+
+    def between(self, before: "Look | None", after: "Look | None") -> tuple[str, ...]:
+        """The paths that differ between two looks."""
+        return self.watched.between(before, after) if self.watched and before and after else ()
+
+
+def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
+    """What a gate's command sees: the user's environment without the agents' secrets."""
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if name not in GIT_LOCAL and (name in gate.pass_env or not _is_secret(name))
+    }
+    return inherited | dict(gate.env)
+
+
+def _is_secret(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in AGENT_SECRETS)
+
+
+def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
+    """The process that stands for one of a gate's shell lines."""
+    command = Command(
+        argv=("/bin/sh", "-c", line),
+        cwd=plan.root / gate.cwd,
+        env=environment(gate, plan.environ),
+        timeout_s=gate.timeout_s,
+        log_dir=plan.logs / log_name,
+        keep_daemons=gate.keep_daemons,
+    )
+    return plan.wrap(command) if plan.wrap else command
+
+
+def log_name(position: int, gate: Gate, suffix: str = "") -> str:
+    """The folder of a gate's output: its position and as much of its name as is safe."""
+    safe = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
+    return f"{position:02d}-{safe}{suffix}"

@@ -1,0 +1,313 @@
+"""What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.model import (
+    CANNOT_EXECUTE,
+    NOT_FOUND,
+    OWN_JUNIT,
+    Diagnostic,
+    Gate,
+    GateResult,
+    Kind,
+    Status,
+)
+from atlas_retry.process import Completed, Ended
+from atlas_retry.text.redaction import clean, redact
+
+if TYPE_CHECKING:
+    from atlas_retry.diagnostics import Declared, Findings, ToolOutput
+
+MAX_REPORT_BYTES = 16 << 20
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """What reading a gate's end needs beside the gate."""
+
+    root: Path
+    secrets: frozenset[str] = frozenset()
+    """Values that never leave: those of secret-looking variables."""
+    parsers: tuple[tuple[str, str], ...] = ()
+    locate: Callable[[str], Path | None] | None = None
+    """Where a gate's report lies, where that is not in the workspace."""
+    after_attempt: bool = False
+    """A missing tool is then the attempt's doing: failed, not broken."""
+
+
+def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
+    """The result of a gate whose command has ended."""
+    stdout = redact(clean(completed.stdout.text), reading.secrets)
+    stderr = redact(clean(completed.stderr.text), reading.secrets)
+    findings = _findings(gate, completed, reading, stdout, stderr)
+    broken = None if reading.after_attempt else _why_broken(gate, completed, stderr, findings)
+    status = _status(gate, completed, findings, broken)
+    log_dir = completed.command.log_dir
+    return GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.run,
+        required=gate.required,
+        status=status,
+        success=status is Status.PASSED,
+        exit_code=completed.exit_code,
+        stdout=stdout,
+        stderr=stderr,
+        output_omitted_bytes=completed.stdout.omitted_bytes + completed.stderr.omitted_bytes,
+        log_path=str(log_dir) if log_dir else None,
+        duration_ms=round(completed.duration_s * 1000),
+        error=_error(status, completed, findings, broken),
+        started_at=completed.started_at,
+        completed_at=completed.completed_at,
+        diagnostics=_anchored(findings, reading.root) if findings else (),
+        beyond=findings.beyond if findings else 0,
+        at_least=bool(findings and findings.cut),
+        notes=tuple(_notes(completed)),
+        triage=_triage(status, findings),
+    )
+
+
+def skipped(gate: Gate, why: str) -> GateResult:
+    """The result of a gate that was not run, and fails nothing for that."""
+    return GateResult(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.run,
+        required=gate.required,
+        status=Status.SKIPPED,
+        success=True,
+        error=why,
+    )
+
+
+def changing(
+    result: GateResult, paths: Sequence[str], how: str = "", *, who: str = "it"
+) -> GateResult:
+    """The result of a gate that fails for the files that it changed."""
+    files = "1 file" if len(paths) == 1 else f"{len(paths)} files"
+    return replace(
+        result,
+        status=Status.FAILED,
+        success=False,
+        triage="code",
+        error=f"{who} changed {files}{how}: {', '.join(paths[:5])}",
+    )
+
+
+def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
+    """A result that another runner recorded, read as if its gate had ended just now."""
+    if result.diagnostics or result.success:
+        return result
+    stdout, stderr = (
+        redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
+    )
+    from atlas_retry.diagnostics import ToolOutput, diagnose
+
+    findings = diagnose(
+        ToolOutput(
+            command=result.command,
+            kind=result.kind,
+            exit_code=result.exit_code,
+            stdout=stdout,
+            stderr=stderr,
+            custom=reading.parsers,
+            root=str(reading.root),
+            project_names=_project_names(reading.root),
+        )
+    )
+    return replace(
+        result,
+        stdout=stdout,
+        stderr=stderr,
+        diagnostics=_anchored(findings, reading.root),
+        beyond=findings.beyond,
+        at_least=findings.cut or result.output_omitted_bytes > 0,
+        triage=_triage(result.status, findings),
+    )
+
+
+def _findings(
+    gate: Gate, completed: Completed, reading: Reading, stdout: str, stderr: str
+) -> "Findings | None":
+    """What the tool said; None where it has nothing to tell: it passed, without tests or words."""
+    silent = not (stdout or stderr or gate.report)
+    if completed.exit_code == 0 and (gate.kind is not Kind.TEST or silent):
+        return None
+    from atlas_retry.diagnostics import ToolOutput, diagnose
+
+    output = ToolOutput(
+        command=gate.run,
+        kind=gate.kind,
+        exit_code=completed.exit_code,
+        stdout=stdout,
+        stderr=stderr,
+        parser=gate.parser,
+        custom=reading.parsers,
+        report=_kept(_report_file(gate, reading), completed.command.log_dir),
+        root=str(reading.root),
+        cwd=gate.cwd,
+        project_names=_project_names(reading.root, gate.cwd)
+        if completed.exit_code
+        else frozenset(),
+        declared=cache(partial(_declared, reading.root, gate.cwd)),
+    )
+    is_long = completed.stdout.omitted_bytes or completed.stderr.omitted_bytes
+    if not is_long or completed.exit_code == 0 or output.report:
+        return diagnose(output)
+    if completed.exit_code is None:
+        return replace(diagnose(output), cut=True)  # it was ended while it went on printing
+    return _of_long(output, completed, reading.secrets)
+
+
+def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
+    """What all of a long output says. Diagnostics are redacted, for there is less of them."""
+    from atlas_retry.diagnostics import combined, diagnose
+    from atlas_retry.gates.log_parts import is_held, parts
+
+    read = (replace(output, stdout=out, stderr=err) for out, err in parts(completed))
+    findings = combined(map(diagnose, read))
+    return replace(
+        findings,
+        diagnostics=tuple(_redacted(d, secrets) for d in findings.diagnostics),
+        summary=tuple(redact(line, secrets) for line in findings.summary),
+        cut=findings.cut or not is_held(completed),
+    )
+
+
+def _redacted(diagnostic: Diagnostic, secrets: frozenset[str]) -> Diagnostic:
+    return replace(
+        diagnostic,
+        message=redact(diagnostic.message, secrets),
+        text=redact(diagnostic.text, secrets),
+        test_id=redact(diagnostic.test_id, secrets) if diagnostic.test_id else None,
+    )
+
+
+def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
+    """Top-level modules: what lies where Python projects keep them, and the project's own name."""
+    names = {
+        entry.stem
+        for folder in (root, root / "src", root / "lib", root / cwd, root / cwd / "src")
+        if folder.is_dir()
+        for entry in folder.iterdir()
+        if entry.suffix in ("", ".py")
+    }
+    import tomllib
+
+    try:
+        with (root / "pyproject.toml").open("rb") as file:
+            own = tomllib.load(file)["project"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset(names)
+    return frozenset(names | {str(own).replace("-", "_").lower()})
+
+
+def _declared(root: Path, cwd: str) -> "Declared":
+    from atlas_retry.config.dependencies import declared
+
+    return declared(root, cwd)
+
+
+def _report_file(gate: Gate, reading: Reading) -> tuple[str, bytes] | None:
+    if gate.report is None:
+        return None
+    named = (PurePosixPath(gate.cwd) / gate.report.path).as_posix()
+    path = reading.locate(named) if reading.locate else reading.root / named
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            return gate.report.format, file.read(MAX_REPORT_BYTES)
+    except OSError:
+        return None
+
+
+def _kept(report: tuple[str, bytes] | None, logs: Path | None) -> tuple[str, bytes] | None:
+    """The same report; JUnit is left beside the logs, for the next run writes over it."""
+    if report and logs and report[0] == "junit":
+        with suppress(OSError):
+            (logs / OWN_JUNIT).write_bytes(report[1])
+    return report
+
+
+def _anchored(findings: "Findings", root: Path) -> tuple[Diagnostic, ...]:
+    if not findings.diagnostics:
+        return ()
+    # start-up: tree-sitter is wanted only once something has failed
+    from atlas_retry.source.excerpt import anchor
+    from atlas_retry.workspace import directory_tree
+
+    return anchor(findings.diagnostics, directory_tree(root).read)
+
+
+def _notes(completed: Completed) -> Iterator[str]:
+    """What decides nothing, but whoever trusts the result wants to know."""
+    if completed.survivors:
+        yield f"still running after its end, and ended: {', '.join(completed.survivors)}"
+
+
+def _why_broken(
+    gate: Gate, completed: Completed, stderr: str, findings: "Findings | None"
+) -> str | None:
+    if completed.ended is Ended.NOT_STARTED:
+        return completed.error or "it could not be started"
+    if findings and findings.lack:
+        return findings.lack
+    if completed.exit_code not in (NOT_FOUND, CANNOT_EXECUTE):
+        return None
+    from atlas_retry.diagnostics import missing_program
+
+    last = stderr.strip().rpartition("\n")[2]
+    said = missing_program(stderr) or last or f"of `{gate.run}`"
+    if completed.exit_code == NOT_FOUND:
+        return f"a command was not found ({said}): install it, or correct the gate's command"
+    return f"a command cannot be executed ({said}): check its permissions"
+
+
+def _status(
+    gate: Gate, completed: Completed, findings: "Findings | None", broken: str | None
+) -> Status:
+    if broken:
+        return Status.BROKEN
+    if completed.ended in (Ended.TIMED_OUT, Ended.IDLE):
+        return Status.TIMED_OUT
+    if gate.kind is Kind.TEST and findings and findings.vacuous:
+        return Status.VACUOUS
+    return Status.PASSED if completed.exit_code == 0 else Status.FAILED
+
+
+def _error(
+    status: Status, completed: Completed, findings: "Findings | None", broken: str | None
+) -> str | None:
+    if status is Status.PASSED:
+        return None
+    if status is Status.VACUOUS:
+        return "no test ran"
+    if broken or completed.error:
+        return broken or completed.error
+    return f"exit code {completed.exit_code}{_count(findings)}"
+
+
+def _count(findings: "Findings | None") -> str:
+    if findings is None:
+        return ""
+    count = sum(d.count for d in findings.diagnostics) + findings.beyond
+    least = "at least " if findings.cut else ""
+    return f", {least}{count} complaint{'s' if count > 1 else ''}" if count else ""
+
+
+def _triage(status: Status, findings: "Findings | None") -> str | None:
+    """Why it failed, before any money is spent on it."""
+    if status is Status.PASSED:
+        return None
+    if status is Status.VACUOUS:
+        return "vacuous"
+    if status is Status.BROKEN or (findings and findings.environment):
+        return "environment"
+    return "threshold" if findings and findings.threshold else "code"

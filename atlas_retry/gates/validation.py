@@ -1,0 +1,298 @@
+"""Run gates: what runs alone, what side by side, and which tree each result is about.
+
+Each result belongs to the tree that its gate ended on. A validation counts only if code and
+settings are the same for all of them and at the end: what is stale runs again, once. Asks no agent.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from atlas_retry.errors import AtlasError
+from atlas_retry.events import (
+    Emit,
+    GateFinished,
+    GateStarted,
+    ValidationFinished,
+    ValidationStarted,
+    now,
+    unseen,
+)
+from atlas_retry.gates.course import PUT_OFF, Course, is_writer
+from atlas_retry.gates.lines import Job, run_line, run_lines
+from atlas_retry.gates.plan import Plan, log_name
+from atlas_retry.gates.results import changing, skipped
+from atlas_retry.gates.same_tree import ground
+from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Look
+
+
+def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validation:
+    """Run every gate that can run, and once more those that code or settings moved under.
+
+    Raises Interrupted once every child has been ended.
+    """
+    emit(ValidationStarted(gates=tuple(gates)))
+    plan = replace(plan, ground=ground(plan.root))
+    started_at, clock = now(), time.monotonic()
+    course = Course(gates=tuple(gates), plan=plan, emit=emit, seen=plan.seen())
+    _run(course, range(len(gates)))
+    while stale := _to_run_again(course):
+        course.again.update(stale)
+        _run(course, stale)
+    _blame(course)
+    validation = Validation(
+        results=tuple(course.results[number] for number in range(len(gates))),
+        started_at=started_at,
+        completed_at=now(),
+        duration_ms=round((time.monotonic() - clock) * 1000),
+    )
+    emit(ValidationFinished(validation=validation))
+    return validation
+
+
+def _to_run_again(course: Course) -> tuple[int, ...]:
+    if course.is_over():
+        return ()
+    return tuple(number for number in course.stale() if number not in course.again)
+
+
+def _blame(course: Course) -> None:
+    """Fail the gates that moved code or settings after others had run again to see them."""
+    stale = course.stale()
+    if not stale or course.is_over():
+        return
+    moves = course.moves[min(course.ended_on[number] for number in stale) :]
+    for number in sorted({number for move in moves for number in move.numbers}):
+        paths = sorted({p for move in moves if number in move.numbers for p in move.paths})
+        result = course.results[number]
+        if result.success:
+            failed = changing(result, paths, " again, after other gates had seen them")
+            course.results[number] = replace(failed, required=True)
+            course.emit(GateFinished(result=course.results[number]))
+
+
+def _run(course: Course, numbers: Iterable[int]) -> None:
+    for group in _groups(course, numbers):
+        gate = course.gates[group[0]]
+        if course.plan.fail_fast and course.is_blocked():
+            for number in group:
+                why = "an earlier gate failed"
+                course.results[number] = skipped(course.gates[number], why)
+        elif gate.kind is Kind.REVIEW:
+            _run_review(course, group[0])
+        elif is_writer(gate):
+            _run_writer(course, group[0])
+        else:
+            _run_readers(course, group)
+
+
+def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    """What runs together: readers that move files come alone, before the others."""
+
+    def is_reader(number: int) -> bool:
+        gate = course.gates[number]
+        return gate.kind is not Kind.REVIEW and not is_writer(gate)
+
+    for are_readers, stretch in groupby(numbers, key=is_reader):
+        members = tuple(stretch)
+        lonely = {*course.plan.movers, *course.plan.suspects} if are_readers else {*course.gates}
+        alone = [number for number in members if course.gates[number] in lonely]
+        yield from ((number,) for number in alone)
+        if rest := tuple(number for number in members if number not in alone):
+            yield rest
+
+
+def _run_writer(course: Course, number: int) -> None:
+    before = course.seen
+    result = _run_one(course, number)
+    changed = course.look((number,))
+    if changed and result.status is Status.FAILED:
+        result = _run_one(course, number, "-again")
+        course.look((number,))
+        changed = course.plan.between(before, course.seen)
+    result = replace(result, changed=changed)
+    if changed and result.success and course.plan.check:
+        result = changing(result, changed)
+    course.record(number, result)
+    course.emit(GateFinished(result=course.results[number]))
+
+
+def _run_one(course: Course, number: int, suffix: str = "") -> GateResult:
+    gate = course.gates[number]
+    job = Job(gate=gate, line=gate.run, log_name=log_name(number, gate, suffix))
+    return run_line(job, course.plan, course.emit)
+
+
+def _run_readers(course: Course, group: tuple[int, ...]) -> None:
+    before, moves = course.seen, len(course.moves)
+    held = _held(course, group)
+    results = _side_by_side(course, group)
+    course.look(group)
+    if len(course.moves) > moves:
+        _moved(course, results, moves)
+        return
+    for number, result in results.items():
+        course.record(number, result)
+    for number, result in results.items():
+        is_told = not _may_be_flaky(result, course.plan)
+        if not is_told:
+            course.results[number] = _rerun(course, number, before, held)
+        if not is_told or course.results[number].status is not result.status:
+            course.emit(GateFinished(result=course.results[number]))
+
+
+def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResult]:
+    """Side by side, longest known first; results in the order of the group.
+
+    A gate that failed before tries its `recheck` first, and counts as green only after all of it.
+    """
+    plan = course.plan
+
+    def tell(result: GateResult) -> None:
+        if not _may_be_flaky(result, plan):
+            course.emit(GateFinished(result=result))
+
+    def tell_failed(result: GateResult) -> None:
+        if not result.success:
+            tell(result)
+
+    results: dict[int, GateResult] = {}
+    numbered = [(number, course.gates[number]) for number in group]
+    order = sorted(numbered, key=lambda item: -plan.known_s.get(item[1].name, 0.0))
+    narrow = [(n, g, g.recheck) for n, g in order if g.recheck and _failed_before(n, plan)]
+    if narrow:
+        jobs = [
+            Job(gate=g, line=line, log_name=log_name(n, g, "-recheck")) for n, g, line in narrow
+        ]
+        ended = zip(narrow, run_lines(jobs, plan, course.emit, tell_failed), strict=True)
+        results = {n: result for (n, _, _), result in ended if not result.success}
+    whole = [(n, g) for n, g in order if n not in results]
+    jobs = [Job(gate=g, line=g.run, log_name=log_name(n, g)) for n, g in whole]
+    ran = run_lines(jobs, plan, course.emit, tell)
+    results |= dict(zip((n for n, _ in whole), ran, strict=True))
+    return {number: results[number] for number in group}
+
+
+def _failed_before(number: int, plan: Plan) -> bool:
+    earlier = plan.previous.results if plan.previous else ()
+    return number < len(earlier) and not earlier[number].success
+
+
+def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
+    """What readers come to that moved code or settings; `moves` there were before them."""
+    paths = course.moves[-1].paths
+    if len(results) == 1:
+        ((number, result),) = results.items()
+        _alone(course, number, result, paths)
+        return
+    gates = [course.gates[number] for number in results]
+    course.plan.suspects.update(gates)
+    told = f"code or settings changed while these ran: {', '.join(gate.name for gate in gates)}"
+    for number, result in results.items():
+        last = replace(result, changed=paths, notes=(*result.notes, told))
+        if course.plan.check and last.success:
+            last = changing(last, paths, who="it or what ran together with it")
+        course.record(number, last, ended_on=None if course.plan.check else moves)
+        if last.status is not result.status or _may_be_flaky(result, course.plan):
+            course.emit(GateFinished(result=last))
+
+
+def _alone(course: Course, number: int, result: GateResult, paths: tuple[str, ...]) -> None:
+    """A reader that moved code or settings: from now on it is known, and has to come to rest."""
+    gate, plan = course.gates[number], course.plan
+    is_new = gate not in plan.movers
+    is_restless = number in course.again and (not is_new or gate in plan.suspects)
+    plan.movers.add(gate)
+    plan.suspects.clear()
+    if plan.check and result.success:
+        result = changing(result, paths)
+    elif result.success and not is_restless:
+        result = _run_one(course, number, "-again")
+        seen = len(course.moves)
+        course.look((number,))
+        is_restless = len(course.moves) > seen
+    if is_restless and result.success:
+        result = changing(result, course.moves[-1].paths, " again")
+    told = ("code or settings changed while it ran: from now on it runs alone, before the others",)
+    notes = (*result.notes, *(told if is_new else ()))
+    result = replace(result, changed=paths, notes=notes)
+    course.record(number, result)
+    course.emit(GateFinished(result=course.results[number]))
+
+
+def _may_be_flaky(result: GateResult, plan: Plan) -> bool:
+    """A time-out is not repeated: it would cost the same again."""
+    return plan.flake_reruns > 0 and result.kind is Kind.TEST and result.status is Status.FAILED
+
+
+def _held(course: Course, group: tuple[int, ...]) -> str | None:
+    """The files as they are before tests that may be flaky; None where nothing can be held."""
+    watched = course.plan.watched
+    is_test = any(course.gates[number].kind is Kind.TEST for number in group)
+    if course.plan.flake_reruns and is_test and watched and watched.hold:
+        with suppress(AtlasError):
+            return watched.hold()
+    return None
+
+
+def _rerun(course: Course, number: int, before: "Look | None", held: str | None) -> GateResult:
+    """The last word on a test that failed: it may be flaky, on a tree as it was `before`."""
+    result = course.results[number]
+    if course.had_part(number):
+        return result
+    for again in range(1, course.plan.flake_reruns + 1):
+        if (left := _put_back(course, before, held)) is not None:
+            told = f"not run again, for what it wrote cannot be put back: {', '.join(left[:5])}"
+            return replace(result, notes=(*result.notes, told))
+        moves = len(course.moves)
+        second = _run_one(course, number, f"-rerun{again}")
+        course.look((number,))
+        if len(course.moves) > moves:
+            return result
+        if second.status is Status.PASSED:
+            return replace(
+                result,
+                status=Status.FLAKY,
+                success=True,
+                triage="flaky",
+                error=f"failed, then passed on the unchanged tree (run {again + 1})",
+            )
+    return result
+
+
+def _put_back(course: Course, before: "Look | None", held: str | None) -> tuple[str, ...] | None:
+    """Make the tree what it was `before`; the paths where that cannot be done, None for none."""
+    changed = course.plan.between(before, course.seen)
+    if not changed:
+        return None
+    watched = course.plan.watched
+    if held is None or not watched or not watched.put_back:
+        return changed
+    watched.put_back(held, changed)
+    course.seen = course.plan.seen()
+    return course.plan.between(before, course.seen) or None
+
+
+def _run_review(course: Course, number: int) -> None:
+    """A review costs money: what the tools refuse, or have yet to see again, is not reviewed."""
+    gate = course.gates[number]
+    is_put_off = bool(_to_run_again(course))
+    if course.plan.review is None:
+        result = skipped(gate, "no agent to review with")
+    elif is_put_off:
+        result = skipped(gate, "reviewed once the gates before it have seen the files as they are")
+    elif any(other.blocks for n, other in course.results.items() if n < number):
+        result = skipped(gate, "reviewed once the gates before it pass")
+    else:
+        course.emit(GateStarted(gate=gate.name, command="review"))
+        result = course.plan.review(gate)
+    course.emit(GateFinished(result=result))
+    course.look((number,))
+    course.record(number, result, ended_on=PUT_OFF if is_put_off else None)

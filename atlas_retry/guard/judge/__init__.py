@@ -1,0 +1,228 @@
+"""The guard's shell: builds its case from folders, revisions and snapshots. Judges by its rules.
+
+`judge_change` is what `atlas guard` asks; `seal` and `judge_attempt` are what a run asks.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.errors import UsageError
+from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
+from atlas_retry.guard.decides import is_code_or_setting
+from atlas_retry.guard.judge import folders, seals
+from atlas_retry.guard.judge.seals import Seal, clean, protected, restore_modes
+from atlas_retry.model import Gate, GateResult, Tree, Violation
+from atlas_retry.settings import Settings
+from atlas_retry.workspace import (
+    ObjectTree,
+    Workspace,
+    changes,
+    directory_tree,
+    facts_since,
+    git_facts,
+    revision_tree,
+    tree,
+)
+
+__all__ = [
+    "Asked",
+    "Seal",
+    "Turn",
+    "base_tree",
+    "clean",
+    "explain",
+    "judge_attempt",
+    "judge_change",
+    "protected",
+    "restore_modes",
+    "rewritten",
+    "seal",
+]
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What `atlas guard` was asked."""
+
+    workspace: Path
+    base: str
+    """A folder, else a revision of the workspace's repository."""
+    gates: tuple[Gate, ...] = ()
+    failing: tuple[GateResult, ...] = ()
+    outside: tuple[tuple[Path, Path], ...] = ()
+    """Places outside the workspace: before, after."""
+    allow: tuple[str, ...] = ()
+    protect: tuple[str, ...] = ()
+    notes_reviews: bool = False
+    """`guard.review: note`."""
+
+
+def judge_change(asked: Asked, environ: Mapping[str, str]) -> Judgement:
+    """The answers about a change. Executes nothing of the project.
+
+    Raises UsageError for a missing folder, GitError for a base that is neither folder nor revision.
+    """
+    return assess(_case(asked, environ))
+
+
+def explain(asked: Asked, path: str, environ: Mapping[str, str]) -> tuple[Ruling, ...]:
+    """Which mechanisms spoke of a path, and what they said."""
+    return tuple(ruling for ruling in rulings(_case(asked, environ)) if ruling.path == path)
+
+
+def _case(asked: Asked, environ: Mapping[str, str]) -> Case:
+    root, base = asked.workspace, Path(asked.base)
+    if not asked.base.strip():
+        raise UsageError("--base is empty", remedy="name a commit or a folder: --base main")
+    if not root.is_dir():
+        raise UsageError(f"{root} is no folder", remedy="Name the workspace that was changed.")
+    is_folder = base.is_dir()
+    before = base_tree(asked, environ)
+    after = directory_tree(root, environ=environ)
+    changed = _differing(before, after)
+    outside = [c for old, new in asked.outside for c in folders.differences(old, new)]
+    case = Case(
+        before=before,
+        after=after,
+        changed=changed,
+        gates=asked.gates,
+        failing=asked.failing,
+        allow=asked.allow,
+        protect=asked.protect,
+        outside=tuple(outside),
+        notes_reviews=asked.notes_reviews,
+        mentions=folders.searching(root, before, lambda: changed),
+    )
+    return _with_folder(case, base, root, environ) if is_folder else case
+
+
+def rewritten(
+    ws: Workspace, before: str, after: str, by_checkers: Collection[str]
+) -> tuple[Violation, ...]:
+    """What decides and was changed while gates ran: code of the attempt, run by them, did it.
+
+    Formatters and linters may (`by_checkers` are the paths that they changed); and data is output.
+    """
+    moved = {change.path for change in changes(ws, before, after)} - {*by_checkers}
+    paths = tuple(sorted(path for path in moved if is_code_or_setting(path)))
+    if not paths:
+        return ()
+    old, new = tree(ws, before), tree(ws, after)
+    old.preload(paths)
+    new.preload(paths)
+    found = assess(Case(before=old, after=new, changed=paths))
+    return tuple(
+        Violation(rule="rewritten-by-a-gate", path=path, detail="was changed while the gates ran")
+        for path in found.held_paths
+    )
+
+
+def _differing(before: Tree, after: Tree) -> tuple[str, ...]:
+    """Paths of two trees that may differ."""
+    both = sorted({*before.paths(), *after.paths()})
+    preload = getattr(before, "preload", None)
+    if preload:
+        preload(both)
+    return tuple(
+        path
+        for path in both
+        if before.mode(path) != after.mode(path) or before.read(path) != after.read(path)
+    )
+
+
+def base_tree(asked: Asked, environ: Mapping[str, str]) -> Tree:
+    """What the change is compared with. Raises GitError for an unknown revision."""
+    base = Path(asked.base)
+    if base.is_dir():
+        return directory_tree(base, environ=environ)
+    return revision_tree(asked.workspace, asked.base, environ=environ)
+
+
+def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str]) -> Case:
+    """With what two folders tell beyond the files that git sees."""
+    under_git = (base / ".git").exists() and (root / ".git").exists()
+    return replace(
+        case,
+        git_before=git_facts(base, environ=environ) if under_git else {},
+        git_after=git_facts(root, environ=environ) if under_git else {},
+        installed=_untracked(seals.installed_differences(base, root), (case.before, case.after)),
+        future=folders.from_the_future(base, root),
+        leftovers=folders.left_running(root, base.stat().st_ctime),
+    )
+
+
+def seal(ws: Workspace, settings: Settings, environ: Mapping[str, str]) -> Seal:
+    """Take, right before a turn, the state of everything beside the tree that decides."""
+    return seals.seal(ws.root, settings, environ)
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One agent turn: the snapshots around it, and what is known of the run."""
+
+    origin: str
+    """Snapshot that the first attempt started from."""
+    before: str
+    after: str
+    failing: tuple[GateResult, ...] = ()
+    earlier: frozenset[str] = frozenset()
+    """Paths that earlier attempts changed: judged again, against the origin."""
+    theirs: frozenset[str] = frozenset()
+    """What the user edited meanwhile: as it was before this turn."""
+    outputs: frozenset[str] = frozenset()
+    """Data that gates wrote in this run."""
+
+
+def judge_attempt(ws: Workspace, turn: Turn, taken: Seal, *, notes_reviews: bool) -> Judgement:
+    """The answers about what a turn did, and nobody else.
+
+    What gates wrote before or after it is not looked at; what decides is compared with the start
+    of the run, the user's own later edits included.
+    """
+    tracked = {change.path for change in changes(ws, turn.before, turn.after)}
+    touched = {change.path for change in changes(ws, turn.before, turn.after, ignored=True)}
+    paths = touched | (turn.earlier - turn.theirs)
+    origin, before, after = (
+        tree(ws, snapshot, ignored=True) for snapshot in (turn.origin, turn.before, turn.after)
+    )
+    base = folders.Mixed(origin, before, turn.theirs)
+    for one in (origin, before, after):
+        one.preload(paths)
+    beside = seals.compared(taken)
+    case = Case(
+        before=base,
+        after=after,
+        changed=tuple(sorted(paths)),
+        in_run=True,
+        ignored=frozenset(touched - tracked),
+        outputs=turn.outputs,
+        gates=taken.gates,
+        failing=turn.failing,
+        protect=taken.protect,
+        allow=taken.allow,
+        sources=taken.sources,
+        git_before=taken.facts,
+        git_after=facts_since(taken.root, taken.facts, environ=taken.environ),
+        outside=beside.outside,
+        tools=beside.tools,
+        nested=(*beside.nested, *(git for git in beside.hiding if _hides(git, before))),
+        modes=beside.modes,
+        installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
+        notes_reviews=notes_reviews,
+        mentions=folders.searching(taken.root, base, lambda: paths),
+    )
+    return replace(assess(case), unseen=beside.unseen)
+
+
+def _untracked(installed: tuple[str, ...], trees: Iterable[Tree]) -> tuple[str, ...]:
+    """Without what is vendored under git: that is the project's own."""
+    vendored = frozenset(path for path in installed if "vendor" in path.split("/"))
+    known = {path for one in trees for path in one.paths()} if vendored else set()
+    return tuple(path for path in installed if path not in vendored & known)
+
+
+def _hides(git_dir: str, before: ObjectTree) -> bool:
+    """Whether files that were there now lie in a repository of their own, and out of sight."""
+    folder = f"{git_dir.removesuffix('.git')}"
+    return any(path.startswith(folder) for path in before.paths())

@@ -1,0 +1,1 @@
+"""One run and several: validate, fix, ask, judge, decide. `many` -> `one` -> `loop` -> `decide`."""

@@ -1,0 +1,79 @@
+"""One budget for runs side by side: what they have spent and what is promised. Decides nothing."""
+
+import threading
+import time
+
+from atlas_retry.run.decide import Elsewhere, Progress
+
+
+class Purse:
+    """What the runs of a batch have come to together; any thread may ask.
+
+    An attempt is promised its share of the rest before it starts, so that attempts under way at
+    once cannot spend more than the budget between them.
+    """
+
+    def __init__(
+        self, *, runs: int = 1, jobs: int = 1, spent_usd: float = 0.0, dearest_usd: float = 0.0
+    ) -> None:
+        """`spent_usd` has gone from the same budget before, `dearest_usd` of it in one attempt."""
+        self._lock = threading.Lock()
+        self._runs = runs
+        self._jobs = jobs
+        self._before_usd = spent_usd
+        self._spent: dict[str, float] = {}
+        self._promised: dict[str, float] = {}
+        self._dearest = dearest_usd
+        self._started_s = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the first of the runs could begin."""
+        return time.monotonic() - self._started_s
+
+    def draw(self, key: str, progress: Progress, allowed_usd: float | None) -> Elsewhere:
+        """What all others have come to, and what this run's next attempt may cost.
+
+        `key` tells the run from the others; `allowed_usd` is the budget of all together.
+        """
+        with self._lock:
+            self._spent[key] = progress.cost_usd
+            self._promised.pop(key, None)
+            told = self._told_usd()
+            likely = max(self._dearest, progress.dearest_usd)
+            promised = self._promise(key, allowed_usd, told, likely)
+            return Elsewhere(
+                cost_usd=told - progress.cost_usd, dearest_usd=likely, promised_usd=promised
+            )
+
+    def settle(self, key: str, cost_usd: float) -> None:
+        """An attempt is paid: the rest of what it was promised is free again."""
+        with self._lock:
+            self._spent[key] = self._spent.get(key, 0.0) + cost_usd
+            self._promised.pop(key, None)
+            self._dearest = max(self._dearest, cost_usd)
+
+    def promise(self, key: str, allowed_usd: float | None) -> float | None:
+        """What a review of this run may cost; None: unlimited. It is free again once settled."""
+        with self._lock:
+            return self._promise(key, allowed_usd, self._told_usd(), 0.0)
+
+    def _promise(
+        self, key: str, allowed_usd: float | None, told_usd: float, likely_usd: float
+    ) -> float | None:
+        """A share of what is left, so that all who may ask at once get one."""
+        if allowed_usd is None:
+            return None
+        rest = max(allowed_usd - told_usd, 0.0)
+        idle = max(min(self._runs, self._jobs) - len(self._promised), 1)
+        self._promised[key] = min(rest, max(rest / idle, likely_usd))
+        return self._promised[key]
+
+    def _told_usd(self) -> float:
+        return self._before_usd + sum((*self._spent.values(), *self._promised.values()))
+
+    def leave(self, key: str) -> None:
+        """This run has ended, however it ended."""
+        with self._lock:
+            self._promised.pop(key, None)
+            self._runs -= 1

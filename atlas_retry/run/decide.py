@@ -1,0 +1,386 @@
+"""When a run ends and as what: every stop rule in one pure function, and the order of attempts."""
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics.fingerprints import steady
+from atlas_retry.guard import held
+from atlas_retry.model import (
+    TO_CHECK,
+    AgentReply,
+    Attempt,
+    Budget,
+    Gate,
+    GateResult,
+    Kind,
+    Status,
+    Validation,
+    Verdict,
+)
+from atlas_retry.settings import attempts_allowed
+from atlas_retry.text.units import some
+
+MAX_REJECTIONS = 2
+MAX_ERROR_CHARS = 400
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What a run may spend, and on what."""
+
+    budget: Budget
+    gates: tuple[Gate, ...]
+    with_agent: bool
+    """Without it no money is spent, whatever the budget."""
+    attempts_flag: int | None = None
+    attempts_configured: int | None = None
+
+
+class Elsewhere(Struct, frozen=True, kw_only=True):
+    """What the runs that share this one's budget have come to, this one left out."""
+
+    cost_usd: float = 0.0
+    """Spent, and promised to attempts that are under way."""
+    dearest_usd: float = 0.0
+    """The most that one attempt has cost, in this run or another."""
+    promised_usd: float | None = None
+    """What the next attempt of this run may cost; None = unlimited."""
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """Everything a run has come to so far."""
+
+    run_id: str = "RUN"
+    """For what there is to type."""
+    baseline: Validation
+    settled: Validation
+    """After the fixers: what the first attempt starts from."""
+    latest: Validation
+    """Of what is there now."""
+    start: str
+    """Snapshot of what was there before the run."""
+    origin: str
+    """Snapshot that the first attempt starts from: after the fixers."""
+    current: str
+    """Snapshot of what is there now."""
+    trees: tuple[str, ...] = ()
+    """Ids of every work tree there has been, the present one last."""
+    fixers_changed: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    refused: AgentReply | None = None
+    """The agent could not be had."""
+    theirs: frozenset[str] = frozenset()
+    """What the user has edited while an agent worked: it is not put back."""
+    begun_usd: float = 0.0
+    """What the turn that comes next has cost already, where it was cut off and goes on."""
+    begun_reviews_usd: float = 0.0
+    """The same of the reviews after it."""
+    elapsed_s: float = 0.0
+    elsewhere: Elsewhere = Elsewhere()
+
+    @property
+    def cost_usd(self) -> float:
+        """Of every turn, counted as an attempt or not, cut off or not, and of every review."""
+        refused = (self.refused.cost_usd or 0.0) if self.refused else 0.0
+        settled = self.settled.cost_usd if self.settled is not self.baseline else 0.0
+        begun = self.begun_usd + self.begun_reviews_usd
+        return sum(
+            map(_cost_usd, self.attempts), refused + self.baseline.cost_usd + settled + begun
+        )
+
+    @property
+    def ground(self) -> tuple[Validation, str]:
+        """What the next attempt starts from, and its snapshot: without what left things worse."""
+        there = [attempt for attempt in self.attempts if not attempt.worse]
+        validated = [a.validation for a in there if a.validation]
+        results = [a.result for a in there if a.result]
+        return [self.settled, *validated][-1], [self.origin, *results][-1]
+
+    @property
+    def dearest_usd(self) -> float:
+        """The most that one attempt has cost."""
+        return max(map(_cost_usd, self.attempts), default=0.0)
+
+
+def _cost_usd(attempt: Attempt) -> float:
+    """Of the agent's turn and of the reviews after it."""
+    reviews = attempt.validation.cost_usd if attempt.validation else 0.0
+    return (attempt.cost_usd or 0.0) + attempt.reviews_usd + reviews
+
+
+class End(Struct, frozen=True, kw_only=True):
+    """Why a run is over."""
+
+    verdict: Verdict
+    reason: str | None = None
+    remedy: str | None = None
+
+
+Rule = Callable[[Progress, Limits], End | None]
+
+
+def decide(progress: Progress, limits: Limits) -> End | None:
+    """The end of the run, or None to go on. The first rule that speaks decides."""
+    for rule in RULES:
+        if end := rule(progress, limits):
+            return _told(end, progress)
+    return None
+
+
+def _told(end: End, progress: Progress) -> End:
+    """With what was put back and why the last answer came to nothing: where a fix has gone."""
+    error = _error(progress)
+    if end.verdict is Verdict.EXHAUSTED and error:
+        end = replace(end, reason=f"{end.reason}; the last attempt came to nothing: {error}")
+    gone = held.account(progress.attempts)
+    if not gone or end.verdict not in _UNTOLD:
+        return end
+    told = replace(end, reason=f"{end.reason}; {gone}")
+    green = held.green_with_held(progress.attempts)
+    return replace(told, remedy=_pick(progress, green)) if green else told
+
+
+def _error(progress: Progress) -> str:
+    """Why the last attempt changed nothing, in one line; empty where it did, or nobody knows."""
+    last = progress.attempts[-1] if progress.attempts else None
+    if last is None or last.changes:
+        return ""
+    denied = some(dict.fromkeys(last.denials), held.MAX_SHOWN)
+    why = last.error or (f"not permitted: {denied}" if denied else "")
+    return " ".join(why.split())[:MAX_ERROR_CHARS]
+
+
+_UNTOLD = frozenset({Verdict.EXHAUSTED, Verdict.STALLED, Verdict.GAVE_UP})
+
+
+def _pick(progress: Progress, attempt: Attempt) -> str:
+    return f"atlas pick {progress.run_id} {attempt.number} --held"
+
+
+def _barred(progress: Progress, _: Limits) -> End | None:
+    """What cannot be put back is no ground for another attempt to stand on."""
+    last = progress.attempts[-1] if progress.attempts else None
+    if last is None or last.ends is None:
+        return None
+    reason = held.account((last,)) or "the guard ended the run"
+    accept = _pick(progress, last) if held.held_paths(last) else None
+    return End(verdict=last.ends, reason=reason, remedy=last.remedy or accept)
+
+
+def _passed(progress: Progress, _: Limits) -> End | None:
+    if not progress.latest.success:
+        return None
+    if seen := held.for_review(progress.attempts):
+        reason = f"green, once a person has looked at {held.named(h for _, h in seen)}"
+        remedy = f"atlas diff {progress.run_id} {seen[-1][0]}"
+        return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=remedy)
+    changed = progress.attempts or progress.fixers_changed or not progress.baseline.success
+    return End(verdict=Verdict.FIXED if changed else Verdict.CLEAN)
+
+
+def _unchecked(progress: Progress, _: Limits) -> End | None:
+    """Nothing failed, and nothing says that all is in order."""
+    why = progress.latest.unchecked
+    if why is None or progress.latest.failures:
+        return None
+    return End(verdict=Verdict.FAILED, reason=why, remedy=TO_CHECK)
+
+
+def _blamed(broken: GateResult) -> End:
+    """A command that has run, and is void for what has gone, is not to be run again."""
+    if broken.triage != "void":
+        reason = f"{broken.name} cannot be run: {broken.error}"
+        remedy = f"see it for yourself: {broken.command}" if broken.command else None
+    else:
+        reason, remedy = f"{broken.name} is void: {broken.error}", "atlas undo"
+    return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
+
+
+def _broken(progress: Progress, limits: Limits) -> End | None:
+    if progress.latest.broken and not progress.attempts:
+        return _blamed(progress.latest.broken[0])
+    if unheard := [r for r in progress.latest.broken if r.kind is Kind.REVIEW]:
+        return End(verdict=Verdict.BROKEN, reason=f"{unheard[0].name}: {unheard[0].error}")
+    if progress.refused and limits.with_agent:
+        reason = progress.refused.error or "the agent could not be had"
+        return End(verdict=Verdict.BROKEN, reason=reason, remedy=progress.refused.remedy)
+    return None
+
+
+def _no_agent(progress: Progress, limits: Limits) -> End | None:
+    if limits.with_agent:
+        return None
+    names = ", ".join(result.name for result in progress.latest.failures)
+    return End(verdict=Verdict.FAILED, reason=f"still failing: {names}")
+
+
+def _gave_up(progress: Progress, _: Limits) -> End | None:
+    reason = progress.attempts[-1].gave_up if progress.attempts else None
+    return End(verdict=Verdict.GAVE_UP, reason=f"the agent says: {reason}") if reason else None
+
+
+def _rejected(progress: Progress, _: Limits) -> End | None:
+    refused = [attempt for attempt in progress.attempts if attempt.rolled_back]
+    if len(refused) < MAX_REJECTIONS:
+        return None
+    what = held.named(v for attempt in refused for v in attempt.violations)
+    return End(verdict=Verdict.REJECTED, reason=f"the guard refused two attempts: {what}")
+
+
+def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
+    allowed, made = limits.budget.attempts, len(progress.attempts)
+    if allowed is None or made < allowed:
+        return None
+    step = progress.latest.failed_step or "validation"
+    if not made:
+        return _exhausted(f"{step} failed, and no attempt may be made")
+    return _exhausted(f"{step} failed after {made} attempt{'' if made == 1 else 's'}")
+
+
+def _gate_spent(progress: Progress, limits: Limits) -> End | None:
+    """A gate may have fewer attempts than the run; each attempt made while it failed counts."""
+    for gate, tried, allowed in _tries(progress, limits):
+        if tried >= allowed:
+            times = f"{tried} attempt{'' if tried == 1 else 's'}"
+            if not tried:
+                return _exhausted(f"{gate.name} failed, and may cost no attempt")
+            return _exhausted(f"{gate.name} failed after {times}, all that it may cost")
+    return None
+
+
+def last_attempt(progress: Progress, limits: Limits) -> int | None:
+    """The number of the attempt that is the last one if the same gates go on failing.
+
+    None = unlimited.
+    """
+    made = len(progress.attempts)
+    by_gate = [made + allowed - tried for _, tried, allowed in _tries(progress, limits)]
+    of_run = [] if limits.budget.attempts is None else [limits.budget.attempts]
+    return min((*by_gate, *of_run), default=None)
+
+
+def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]]:
+    """Every gate that blocks, the attempts made while it failed, and how many it may cost."""
+    before = tuple(_before_each(progress))
+    results = zip(limits.gates, progress.ground[0].results, strict=False)
+    for position, (gate, result) in enumerate(results):
+        if result.blocks:
+            tried = sum(_failed_at(validation, position) for validation in before)
+            yield (
+                gate,
+                tried,
+                attempts_allowed(
+                    gate, flag=limits.attempts_flag, configured=limits.attempts_configured
+                ),
+            )
+
+
+def _before_each(progress: Progress) -> Iterator[Validation]:
+    """The validation that each attempt started from."""
+    current = progress.settled
+    for attempt in progress.attempts:
+        yield current
+        current = current if attempt.worse else attempt.validation or current
+
+
+def _failed_at(validation: Validation, position: int) -> bool:
+    return position < len(validation.results) and validation.results[position].blocks
+
+
+def _cost_spent(progress: Progress, limits: Limits) -> End | None:
+    allowed = limits.budget.cost_usd
+    if allowed is None:
+        return None
+    others = progress.elsewhere
+    spent = progress.cost_usd + others.cost_usd
+    together = " by all workspaces together" if others.cost_usd else ""
+    if spent >= allowed:
+        return _exhausted(f"the budget of ${allowed:.2f} is spent{together}")
+    likely = max(progress.dearest_usd, others.dearest_usd)
+    if spent + likely > allowed:
+        return _exhausted(
+            f"the next attempt would exceed the budget: ${spent:.2f} of ${allowed:.2f} are spent"
+            f"{together}, the dearest attempt cost ${likely:.2f}"
+        )
+    return None
+
+
+def _time_spent(progress: Progress, limits: Limits) -> End | None:
+    allowed_s = limits.budget.wall_s
+    if allowed_s is None or progress.elapsed_s < allowed_s:
+        return None
+    return _exhausted(f"{allowed_s / 60:g} minutes are over")
+
+
+def _exhausted(reason: str) -> End:
+    return End(verdict=Verdict.EXHAUSTED, reason=reason)
+
+
+def _stalled(progress: Progress, _: Limits) -> End | None:
+    """What was put back for the first time is told to one more attempt."""
+    attempts = progress.attempts
+    if not attempts or attempts[-1].rolled_back or held.is_news(attempts):
+        return None
+    if not attempts[-1].changes:
+        return _stall(_idle(progress))
+    if progress.trees[-1] in progress.trees[:-1]:
+        if held.account(attempts[-1:]):
+            return _stall("nothing new was left of the attempt")
+        return _stall("the attempt gave back a tree that was there")
+    if len(attempts) > 1 and _same_complaints(*attempts[-2:]):
+        return _stall("two attempts in a row ended with the same diagnostics")
+    return None
+
+
+def _idle(progress: Progress) -> str:
+    if error := _error(progress):
+        return f"the attempt came to nothing: {error}"
+    what = "last attempt added" if held.account(progress.attempts) else "attempt changed"
+    return f"the {what} nothing"
+
+
+def _stall(reason: str) -> End:
+    return End(verdict=Verdict.STALLED, reason=reason)
+
+
+def _same_complaints(first: Attempt, second: Attempt) -> bool:
+    if first.validation is None or second.validation is None:
+        return False
+    return _complaints(first.validation) == _complaints(second.validation)
+
+
+def _complaints(validation: Validation) -> list[tuple[str, Status, tuple[tuple[str, str], ...]]]:
+    """What a validation says, messages included, without where it says it."""
+    return [
+        (r.name, r.status, tuple((d.fingerprint, steady(d.message)) for d in r.diagnostics))
+        for r in validation.failures
+    ]
+
+
+STOPS: tuple[Rule, ...] = (_attempts_spent, _gate_spent, _cost_spent, _time_spent, _stalled)
+
+
+def _needs_review(progress: Progress, limits: Limits) -> End | None:
+    """Green only with what was held, and nothing is left to try: for a person to decide."""
+    last = held.standing(progress.attempts)
+    needed = held.needed_paths(last) if last else ()
+    if last is None or not needed:
+        return None
+    if not held.repeats(progress.attempts) and not any(stop(progress, limits) for stop in STOPS):
+        return None
+    reason = f"green only with what was held: {some(sorted(needed), held.MAX_SHOWN)}"
+    return End(verdict=Verdict.NEEDS_REVIEW, reason=reason, remedy=_pick(progress, last))
+
+
+RULES: tuple[Rule, ...] = (
+    _barred,
+    _passed,
+    _unchecked,
+    _broken,
+    _no_agent,
+    _gave_up,
+    _rejected,
+    _needs_review,
+    *STOPS,
+)

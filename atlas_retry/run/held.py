@@ -1,0 +1,79 @@
+"""What was put back of a run's attempts, and how that is told. Pure; ends no run."""
+
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.model import Attempt, Held, Violation
+from atlas_retry.text.units import some
+
+MAX_SHOWN = 4
+
+Attempts = Sequence[Attempt]
+
+
+def held_paths(attempt: Attempt) -> frozenset[str]:
+    """Held, and not in the workspace."""
+    return frozenset(held.path for held in attempt.held if not held.in_place)
+
+
+def needed_paths(attempt: Attempt) -> frozenset[str]:
+    """Held, and the gates are green only with them."""
+    return frozenset(held.path for held in attempt.held if held.needed and not held.in_place)
+
+
+def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
+    """What is in the workspace for a person to look at, with the number of its attempt."""
+    there = in_place(attempts)
+    return tuple((a.number, held) for a in there for held in a.held if held.in_place)
+
+
+def in_place(attempts: Attempts) -> tuple[Attempt, ...]:
+    """Attempts whose edits are there: what left things worse goes before the next one."""
+    *earlier, last = attempts or (None,)
+    stay = [a for a in earlier if a and not a.worse]
+    return tuple(a for a in (*stay, last) if a and not a.rolled_back)
+
+
+def standing(attempts: Attempts) -> Attempt | None:
+    """The last attempt that left anything: its tree is what is there."""
+    return next((a for a in reversed(in_place(attempts)) if a.changes), None)
+
+
+def is_news(attempts: Attempts) -> bool:
+    """Whether the last attempt had something put back that no agent has been told of yet."""
+    *earlier, last = attempts
+    known = frozenset[str]().union(*map(_put_back, earlier))
+    return not _put_back(last) <= known
+
+
+def _put_back(attempt: Attempt) -> frozenset[str]:
+    return held_paths(attempt) | {violation.path for violation in attempt.violations}
+
+
+def repeats(attempts: Attempts) -> bool:
+    """Whether what was needed and held of one attempt was held again of the next."""
+    if len(attempts) < 2:  # noqa: PLR2004 - a pair
+        return False
+    before, last = map(needed_paths, attempts[-2:])
+    return bool(before) and before <= last
+
+
+def green_with_held(attempts: Attempts) -> Attempt | None:
+    """The latest attempt that is green with what was held of it."""
+    return next((a for a in reversed(attempts) if needed_paths(a)), None)
+
+
+def account(attempts: Attempts) -> str:
+    """What was refused and held in all of them; empty where nothing was."""
+    return "; ".join(_account(attempts))
+
+
+def _account(attempts: Attempts) -> Iterator[str]:
+    if refused := named(v for a in attempts for v in a.violations):
+        yield f"the guard refused {refused}"
+    if held := named(h for a in attempts for h in a.held if not h.in_place):
+        yield f"held for a person to accept: {held}"
+
+
+def named(found: Iterator[Violation] | Iterator[Held]) -> str:
+    """`a.py (rule), b.py (rule) and 3 more`, each once."""
+    return some(dict.fromkeys(f"{one.path} ({one.rule})" for one in found), MAX_SHOWN)

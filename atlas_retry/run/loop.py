@@ -1,0 +1,285 @@
+"""The loop: validate, fix, ask, judge, validate again, until `decide` says how it ended.
+
+Everything it touches comes in as `Effects`; it starts no process, reads no file and prints nothing.
+"""
+
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics.counting import compared, first_problem
+from atlas_retry.errors import AtlasError, Interrupted
+from atlas_retry.events import (
+    AgentReplied,
+    AttemptFinished,
+    AttemptRestored,
+    AttemptStarted,
+    RunFinished,
+    RunStarted,
+    Scope,
+    within,
+)
+from atlas_retry.model import (
+    AgentReply,
+    AgentRequest,
+    Attempt,
+    Lost,
+    Outcome,
+    ReplyStatus,
+    Validation,
+    Verdict,
+)
+from atlas_retry.process import uninterruptible
+from atlas_retry.run.attribution import before_the_agent, go_back
+from atlas_retry.run.decide import End, Progress, decide, last_attempt
+from atlas_retry.run.effects import Effects, Run, Taken
+from atlas_retry.run.held import needed_paths, standing
+from atlas_retry.run.ranking import best, is_worse
+from atlas_retry.run.settle import Turn, settle
+from atlas_retry.settings import OnExhausted
+
+
+def retry(run: Run, do: Effects) -> Outcome:
+    """Validate, and spend the budget on what fails until it passes or a stop rule speaks.
+
+    Raises Interrupted after the unfinished attempt's edits have been put back.
+    """
+    scope = Scope(workspace=run.workspace.name, run=run.run_id)
+    do = replace(do, emit=within(do.emit, scope))
+    progress = run.so_far or _begin(run, do)
+    while (end := decide(progress := do.account(progress), run.limits)) is None:
+        progress = _attempt(progress, run, do)
+    with uninterruptible(f"run {run.run_id} is being ended"):
+        progress, final = _keep(progress, end, run, do)
+        end = _with_cause(end, final)
+        outcome = _outcome(run, progress, end, final, round(do.elapsed_s() * 1000))
+        outcome = replace(
+            outcome,
+            better=_better(progress, final),
+            lost=_lost(progress, do),
+            gates_changed=_of_gates(progress, do),
+        )
+        outcome = replace(outcome, learning_record_id=do.learn(outcome))
+        do.emit(RunFinished(outcome=outcome))
+    return outcome
+
+
+def _begin(run: Run, do: Effects) -> Progress:
+    """The baseline, and what the gates' own fixers make of it."""
+    start = do.snapshot("start")
+    do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
+    baseline = run.recorded or do.validate(None)
+    changed = () if baseline.success or baseline.broken else do.fix(baseline)
+    settled = do.validate(None) if changed else baseline
+    origin = do.snapshot("origin")
+    return Progress(
+        run_id=run.run_id,
+        baseline=baseline,
+        settled=settled,
+        latest=settled,
+        start=start.id,
+        origin=origin.id,
+        current=origin.id,
+        trees=(origin.tree,),
+        fixers_changed=changed,
+    )
+
+
+def _attempt(progress: Progress, run: Run, do: Effects) -> Progress:
+    """One agent turn, the guard, and the validation after it."""
+    if lack := do.lack():
+        return replace(progress, refused=lack.reply)
+    number = len(progress.attempts) + 1
+    scope = Scope(
+        workspace=run.workspace.name,
+        run=run.run_id,
+        attempt=number,
+        max_attempts=last_attempt(progress, run.limits),
+        failed_step=progress.ground[0].failed_step,
+    )
+    do = replace(do, emit=within(do.emit, scope))
+    progress = _on_its_ground(progress, do)
+    before = do.snapshot(f"{number}-before")
+    do.seal()
+    try:
+        return _turn(progress, before, number, run, do)
+    except Interrupted:
+        _put_back(before, number, do)
+        raise
+    except AtlasError:
+        with suppress(AtlasError):  # what went wrong first is what has to be mended
+            _put_back(before, number, do)
+        raise
+
+
+def _on_its_ground(progress: Progress, do: Effects) -> Progress:
+    """Put back what left things worse: nothing is built on it."""
+    validation, snapshot = progress.ground
+    if not progress.attempts or not progress.attempts[-1].worse or progress.latest == validation:
+        return progress
+    go_back(snapshot, progress, do)
+    return replace(progress, latest=validation, current=snapshot)
+
+
+def _put_back(before: Taken, number: int, do: Effects) -> None:
+    """Undo the edits of an attempt that goes no further; they stay in its snapshot."""
+    with uninterruptible(f"what attempt {number} had changed is being restored"):
+        unfinished = do.snapshot(f"{number}-unfinished")
+        do.restore(before.id, unfinished.id, None)
+        do.emit(AttemptRestored(number=number))
+
+
+def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects) -> Progress:
+    since_s = do.elapsed_s()
+    request, prompt_path = do.request(progress, number)
+    do.emit(
+        AttemptStarted(
+            number=number,
+            agent=run.agent,
+            model=request.model,
+            session_id=request.session_id,
+            snapshot=before.id,
+            prompt_chars=len(request.prompt),
+            prompt_path=prompt_path,
+        )
+    )
+    reply = do.ask(request)
+    do.emit(AgentReplied(number=number, reply=reply))
+    after = do.snapshot(str(number))
+    before, theirs = before_the_agent(before, after, reply, number, do)
+    progress = replace(progress, theirs=progress.theirs | theirs)
+    if reply.status is ReplyStatus.UNAVAILABLE:
+        do.restore(before.id, after.id, None)
+        return replace(progress, refused=reply)
+    attempt = replace(
+        _told(reply, run, request, progress),
+        number=number,
+        prompt_chars=len(request.prompt),
+        prompt_path=prompt_path,
+        snapshot=after.id,
+        changes=do.changes(before.id, after.id),
+    )
+    turn = Turn(before=before, after=after, gates=run.limits.gates)
+    attempt, end, validation = settle(attempt, turn, progress, do)
+    attempt = _measured(attempt, progress.latest, validation)
+    attempt = replace(
+        attempt,
+        duration_ms=round((do.elapsed_s() - since_s) * 1000),
+        result=end.id,
+        since_start=do.changes(progress.start, end.id),
+    )
+    do.emit(AttemptFinished(result=attempt))
+    return replace(
+        progress,
+        latest=validation or progress.latest,
+        current=end.id,
+        trees=(*progress.trees, end.tree),
+        attempts=(*progress.attempts, attempt),
+        begun_usd=0.0,
+        begun_reviews_usd=0.0,
+    )
+
+
+def _measured(attempt: Attempt, before: Validation, after: Validation | None) -> Attempt:
+    """With what it changed about the problems. What is green with what was held is no loss."""
+    fixed, remaining, introduced = compared(before, after or before)
+    return replace(
+        attempt,
+        validation=after,
+        fixed=fixed,
+        remaining=remaining,
+        introduced=introduced,
+        worse=bool(after and is_worse(after, than=before) and not needed_paths(attempt)),
+    )
+
+
+def _told(reply: AgentReply, run: Run, request: AgentRequest, progress: Progress) -> Attempt:
+    """What the agent says of its own turn, with what had been paid for it before it was cut off."""
+    begun_usd = progress.begun_usd
+    return Attempt(
+        number=request.attempt,
+        agent=run.agent,
+        model=reply.model or request.model,
+        session_id=reply.session_id,
+        transport_retries=reply.transport_retries,
+        denials=reply.denials,
+        cost_usd=begun_usd + (reply.cost_usd or 0.0) if begun_usd else reply.cost_usd,
+        reviews_usd=progress.begun_reviews_usd,
+        tokens=reply.tokens,
+        summary=reply.summary,
+        error=reply.error,
+        gave_up=reply.gave_up,
+    )
+
+
+def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress, Validation]:
+    """Leave the tree behind that `on_exhausted` asks for; the validation that goes with it."""
+    stays = end.verdict.is_green or end.verdict is Verdict.NEEDS_REVIEW
+    if stays or not progress.attempts or run.on_exhausted is OnExhausted.KEEP:
+        last = standing(progress.attempts)
+        return _marked(progress, (last,) if last else ()), progress.latest
+    if run.on_exhausted is OnExhausted.RESTORE:
+        go_back(progress.start, progress, do)
+        return replace(progress, current=progress.start), progress.baseline
+    chosen = best(progress)
+    target = (chosen and chosen.result) or progress.origin
+    if target != progress.current:
+        go_back(target, progress, do)
+        progress = replace(progress, current=target)
+    if chosen is None or chosen.validation is None:
+        return progress, progress.settled
+    return _marked(progress, (chosen,)), chosen.validation
+
+
+def _with_cause(end: End, final: Validation) -> End:
+    """How many problems are left where a run came to no other end, and the first of them."""
+    problems = first_problem(final)
+    if not problems or end.verdict not in (Verdict.FAILED, Verdict.EXHAUSTED, Verdict.STALLED):
+        return end
+    return replace(end, reason=f"{end.reason}; {problems}")
+
+
+def _better(progress: Progress, final: Validation) -> int | None:
+    """The attempt that came closest, where something else is in the workspace."""
+    chosen = best(progress)
+    if chosen is None or chosen.validation is None or not is_worse(final, than=chosen.validation):
+        return None
+    return chosen.number
+
+
+def _lost(progress: Progress, do: Effects) -> tuple[Lost, ...]:
+    """What the user had not committed and the tree of the attempt that stays no longer has."""
+    kept = next((a.result for a in reversed(progress.attempts) if a.kept), None)
+    return do.lost(progress.start, kept) if kept else ()
+
+
+def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
+    numbers = {attempt.number for attempt in kept if not attempt.rolled_back}
+    marked = tuple(replace(a, kept=a.number in numbers) for a in progress.attempts)
+    return replace(progress, attempts=marked)
+
+
+def _of_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
+    """What differs from the start of the run, and was changed by no agent and no person."""
+    agents = {change.path for attempt in progress.attempts for change in attempt.changes}
+    moved = (change.path for change in do.changes(progress.start, progress.current))
+    return tuple(path for path in moved if path not in agents | progress.theirs)
+
+
+def _outcome(
+    run: Run, progress: Progress, end: End, final: Validation, duration_ms: int
+) -> Outcome:
+    return Outcome(
+        run_id=run.run_id,
+        verdict=end.verdict,
+        workspace=run.workspace,
+        baseline=progress.baseline,
+        final=final,
+        attempts=progress.attempts,
+        final_error=end.reason,
+        remedy=end.remedy,
+        cost_usd=progress.cost_usd,
+        duration_ms=duration_ms,
+        escalation_required=bool(progress.attempts) and not end.verdict.is_green,
+        start_snapshot=progress.start,
+    )

@@ -1,0 +1,33 @@
+"""Hand a run that did not end green to the command of `retry.on_failure`. Changes no outcome."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from atlas_retry.events import Emit, Notice
+from atlas_retry.gates.plan import environment
+from atlas_retry.model import Gate, Kind, Level, Outcome
+from atlas_retry.process import Command, run
+from atlas_retry.reports.documents import encode, run_document
+
+TIMEOUT_S = 60.0
+
+
+def tell(line: str | None, outcome: Outcome, environ: Mapping[str, str], emit: Emit) -> None:
+    """Run the line by /bin/sh in the workspace, with the run's JSON on stdin.
+
+    It sees what a gate sees. That it failed, or took longer than a minute, is only told.
+    """
+    if line is None or outcome.verdict.is_green:
+        return
+    done = run(
+        Command(
+            argv=("/bin/sh", "-c", line),
+            cwd=Path(outcome.workspace.root),
+            env=environment(Gate(name="on_failure", kind=Kind.CUSTOM, run=line), environ),
+            stdin=encode(run_document(outcome)).encode(),
+            timeout_s=TIMEOUT_S,
+        )
+    )
+    if done.exit_code != 0:
+        why = done.error or f"exit code {done.exit_code}: {done.stderr.tail or done.stderr.head}"
+        emit(Notice(level=Level.WARNING, text=f"retry.on_failure: {why.strip()}"))

@@ -1,0 +1,187 @@
+"""Open a workspace with its configuration, and say how its gates run. Decides nothing."""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry import config, state_dir
+from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.gates.plan import Plan, Watched
+from atlas_retry.model import Gate, Validation, WorkspaceFacts
+from atlas_retry.settings import Settings
+from atlas_retry.text.redaction import secret_values
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Lookout, Workspace
+
+KEPT_VALIDATION_LOGS = 10
+
+
+class Site(Struct, frozen=True, kw_only=True, dict=True):
+    """One workspace with its configuration."""
+
+    root: Path
+    """Of the work tree; without git, the directory that was named."""
+    settings: Settings
+    state: Path
+    environ: Mapping[str, str]
+
+    @property
+    def has_git(self) -> bool:
+        return os.path.lexists(self.root / ".git")
+
+    @cached_property
+    def git(self) -> "Workspace":
+        """Opened when it is first wanted: to run readers alone, nobody asks git anything."""
+        from atlas_retry.workspace import open_workspace
+
+        return open_workspace(self.root, self.state, environ=self.environ)
+
+    @cached_property
+    def lookout(self) -> "Lookout":
+        """What sees changes, under git or not; made when it is first wanted."""
+        from atlas_retry.workspace import Lookout, remembered, user_environment
+
+        return Lookout(
+            self.root,
+            user_environment(self.environ),
+            lambda: remembered(self.git).files if self.has_git else {},
+            avoid=self.state,
+        )
+
+    @cached_property
+    def movers(self) -> set[Gate]:
+        """As `Plan.movers`, for as long as the site is open."""
+        return set()
+
+    @cached_property
+    def suspects(self) -> set[Gate]:
+        """As `Plan.suspects`, for as long as the site is open."""
+        return set()
+
+    @property
+    def facts(self) -> WorkspaceFacts:
+        """For reports. Raises WorkspaceError where git is there but cannot be used."""
+        if self.has_git:
+            from atlas_retry.workspace import facts
+
+            return facts(self.git)
+        return WorkspaceFacts(name=self.root.name, root=str(self.root))
+
+
+def open_site(
+    path: Path, environ: Mapping[str, str], overrides: Mapping[str, object] | None = None
+) -> Site:
+    """Find the workspace of a directory and read its configuration.
+
+    Raises UsageError where there is no such directory, ConfigError, StateError.
+    """
+    if not path.is_dir():
+        raise UsageError(f"{path} is no directory")
+    home = state_dir.locate(environ)
+    root = config.root_of(path)
+    if (home / "workspaces" / state_dir.key_of(root) / "aside.note").exists():
+        _put_back(root, home, environ)
+    return Site(
+        root=root,
+        settings=config.load(path, environ=environ, overrides=overrides or {}),
+        state=home,
+        environ=environ,
+    )
+
+
+def _put_back(root: Path, home: Path, environ: Mapping[str, str]) -> None:
+    """What an atlas that was killed had changed for a while; its configuration may be in it."""
+    from atlas_retry.workspace import lock, open_workspace
+
+    with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
+        pass
+
+
+def validation_logs(site: Site) -> Path:
+    """A new folder for the output of one validation; the oldest ones go, see `state_dir.trim`."""
+    parent = state_dir.folder(site.state, "validations", state_dir.key_of(site.root))
+    state_dir.trim(parent, keep=KEPT_VALIDATION_LOGS - 1)
+    return state_dir.folder(parent, state_dir.new_run_id())
+
+
+def plan(site: Site, logs: Path) -> Plan:
+    """How gates run in a site, before a command's flags."""
+    return Plan(
+        root=site.root,
+        logs=logs,
+        environ=site.environ,
+        jobs=site.settings.jobs,
+        watched=_watched(site),
+        parsers=site.settings.parsers,
+        secrets=secret_values(site.environ),
+        known_s=known_s(site),
+        movers=site.movers,
+        suspects=site.suspects,
+    )
+
+
+def known_s(site: Site) -> dict[str, float]:
+    """How long each gate took when it last ran, by name; empty where nobody remembers."""
+    try:
+        return msgspec.json.decode(_durations(site).read_bytes(), type=dict[str, float])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def remember(site: Site, validation: Validation) -> None:
+    """Keep how long each gate took: the longest starts first the next time.
+
+    A state directory that is full or read-only costs this knowledge and nothing else.
+    """
+    ran = (result for result in validation.results if result.started_at)
+    took = known_s(site) | {result.name: result.duration_ms / 1000 for result in ran}
+    file = _durations(site)
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        unfinished.write_bytes(msgspec.json.encode(took))
+        unfinished.replace(file)
+
+
+def _durations(site: Site) -> Path:
+    return state_dir.folder(site.state, "durations") / f"{state_dir.key_of(site.root)}.json"
+
+
+def _watched(site: Site) -> Watched:
+    def hold() -> str:
+        from atlas_retry.workspace import snapshot
+
+        return snapshot(site.git).id
+
+    def put_back(held: str, paths: Collection[str]) -> str:
+        from atlas_retry.workspace import restore
+
+        return restore(site.git, held, paths).before
+
+    return Watched(
+        take=lambda: site.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
+        between=lambda before, after: site.lookout.between(before, after),  # noqa: PLW0108
+        hold=hold if site.has_git else None,
+        put_back=put_back if site.has_git else None,
+    )
+
+
+def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
+    """The gates of these kinds or names, all of them for none. Raises UsageError."""
+    for word in only:
+        if not any(word in (gate.kind, gate.name) for gate in gates):
+            known = ", ".join(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
+            raise UsageError(f"no gate is of kind or name {word!r}", remedy=f"one of: {known}")
+    return tuple(g for g in gates if not only or g.kind in only or g.name in only)
+
+
+def failing_gates(site: Site, validation: Validation) -> tuple[Gate, ...]:
+    """The gates behind the results that are not a success."""
+    pairs = zip(site.settings.gates, validation.results, strict=True)
+    return tuple(gate for gate, result in pairs if not result.success)

@@ -1,0 +1,38 @@
+"""Which attempt is worth keeping, and which left things worse. Pure."""
+
+from atlas_retry.diagnostics.counting import compared, cut_short, total
+from atlas_retry.model import Attempt, Status, Validation
+from atlas_retry.run.decide import Progress
+
+Standing = tuple[int, int, int]
+"""Required gates that did not pass, how many could not count, problems; less is better."""
+
+
+def best(progress: Progress) -> Attempt | None:
+    """The attempt worth keeping when a run does not end green; None when the start was no worse.
+
+    Order: required gates that pass, fewest remaining, fewest introduced, smallest change. Where a
+    gate could not count its problems, that is more than any number of them.
+    """
+    candidates = [a for a in progress.attempts if a.validation and a.result and not a.rolled_back]
+    chosen = min(candidates, key=lambda attempt: _rank(attempt, progress.settled), default=None)
+    if chosen is None or chosen.validation is None:
+        return None
+    return chosen if is_worse(progress.settled, than=chosen.validation) else None
+
+
+def _rank(attempt: Attempt, start: Validation) -> tuple[Standing, int, int]:
+    validation = attempt.validation or start
+    _, _, introduced = compared(start, validation)
+    size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
+    return _standing(validation), len(introduced), size
+
+
+def is_worse(validation: Validation, *, than: Validation) -> bool:
+    """Whether fewer required gates pass, or as many and there are more problems."""
+    return _standing(validation) > _standing(than)
+
+
+def _standing(validation: Validation) -> Standing:
+    red = [r for r in validation.results if r.blocks or (r.required and r.status is Status.SKIPPED)]
+    return len(red), cut_short(validation), total(validation)

@@ -1,0 +1,257 @@
+"""Continue a run that was cut off: rebuild what it had come to, and pay for nothing twice.
+
+Refuses where the workspace has moved on since.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import history, process, state_dir, workspace
+from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.events import Emit, Notice, now
+from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
+from atlas_retry.run.decide import Progress
+from atlas_retry.run.one import Asked, Finished, GoingOn, refuse_begun, run_locked, site_of
+from atlas_retry.run.open import Site
+from atlas_retry.text.units import some
+
+MAX_SHOWN = 8
+
+
+class _Scene(Struct, frozen=True, kw_only=True):
+    """A run that was cut off, and the workspace as it is now."""
+
+    git: workspace.Workspace
+    run: RunRow
+    remains: Remains
+    folder: Path
+    held: Mapping[str, str]
+    emit: Emit
+
+    @property
+    def expected(self) -> str:
+        """The snapshot that the next attempt starts from."""
+        attempt, done = self.remains.open_attempt, self.remains.attempts
+        if attempt:
+            return attempt.snapshot
+        return (done[-1].result if done else None) or self.held[rescue.ORIGIN]
+
+
+def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool) -> Finished:
+    """Let a run that was cut off go on with what is left of its budget.
+
+    Where nothing had been asked of an agent yet it starts over, as a run of its own. Raises
+    UsageError where the run may spend money and `ai_fix` does not allow it; WorkspaceError, with
+    the difference, where the workspace or its gates are not as it knew them, and as
+    `refuse_begun`.
+    """
+    with history.reading(state_dir.locate(environ)) as connection:
+        remains = archive.remains(connection, run.id)
+    order = remains.order
+    if order.ai_fix and not ai_fix:
+        raise UsageError(
+            f"run {run.id} asks an agent, and without --ai-fix nothing is spent",
+            remedy=f"atlas resume {run.root} --ai-fix",
+        )
+    asked = Asked(
+        ai_fix=ai_fix,
+        overrides=order.overrides,
+        attempts_flag=order.attempts_flag,
+        allow=order.allow,
+        force=order.force,
+        batch=order.batch,
+    )
+    home = state_dir.locate(environ)
+    git = workspace.open_workspace(Path(run.root), home, environ=environ)
+    refuse_begun(git, asked)
+    with workspace.lock(git):
+        scene = _Scene(
+            git=git,
+            run=run,
+            remains=remains,
+            folder=state_dir.folder(home, "runs", run.id),
+            held=rescue.snapshots(git, run),
+            emit=emit,
+        )
+        process.end_marked(run.mark)
+        if not remains.validations or rescue.ORIGIN not in scene.held:
+            emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
+            site = site_of(git.root, asked, environ)
+            return Finished(site=site, outcome=run_locked(site, asked, emit))
+        alive_s = rescue.last_sign_of_life_s(run, scene.folder)
+        turn = _put_in_order(scene)
+        # only now: the configuration may have been among the unfinished edits
+        site = site_of(git.root, asked, environ)
+        _same_gates(scene, site)
+        going_on = _continued_run(scene, turn, alive_s, site)
+        return Finished(site=site, outcome=run_locked(site, asked, emit, going_on))
+
+
+def _put_in_order(scene: _Scene) -> str | None:
+    """Put the workspace back to where the next attempt starts; what the turn is taken up from."""
+    there = workspace.snapshot(scene.git)
+    ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
+    what = f"run {scene.run.id} is being put in order"
+    with history.beating(scene.folder), process.uninterruptible(what):
+        if not ours:
+            return _held_turn(scene)
+        replayed = _hold(scene, there.id)
+        workspace.restore(scene.git, scene.expected)
+        text = f"what was unfinished is put back (it is held): {some(ours, MAX_SHOWN)}"
+        scene.emit(Notice(level=Level.WARNING, text=text))
+        return replayed
+
+
+def _continued_run(scene: _Scene, turn: str | None, alive_s: float, site: Site) -> GoingOn:
+    """How the run goes on; the journal is told."""
+    elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - _seconds(scene.run.segment_at))
+    with history.opened(site.state) as connection:
+        keeping.interrupted(connection, scene.run, "it was cut off, and goes on")
+        keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
+    return GoingOn(
+        run_id=scene.run.id,
+        so_far=_progress(scene),
+        elapsed_s=elapsed_s,
+        with_agent=lambda agent: _taking_up(scene, turn, agent),
+    )
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
+
+
+def _same_gates(scene: _Scene, site: Site) -> None:
+    """A run's counts are of its gates, so they have to be the same ones."""
+    was = [result.name for result in scene.remains.validations[0].results]
+    are = [gate.name for gate in site.settings.gates]
+    if was != are:
+        raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
+
+
+def _difference(scene: _Scene, there: str, quiet_s: float) -> tuple[str, ...]:
+    """What the run itself had left unfinished.
+
+    Raises WorkspaceError where something differs that is somebody else's doing.
+    """
+    moved = workspace.moved_git(scene.git, scene.run.start)
+    if moved:
+        raise _refusal(scene, f"git has moved on: {some(sorted(moved), MAX_SHOWN)}")
+    paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
+    attempt = scene.remains.open_attempt
+    theirs = (
+        paths if attempt and attempt.restored else rescue.edited_since(scene.git, paths, quiet_s)
+    )
+    if theirs:
+        raise _refusal(scene, f"edited since: {some(sorted(theirs), MAX_SHOWN)}")
+    return tuple(paths)
+
+
+def _refusal(scene: _Scene, why: str) -> WorkspaceError:
+    run = scene.run
+    return WorkspaceError(
+        f"run {run.id} cannot go on: {why}",
+        remedy=f"atlas retry {run.root} --ai-fix starts anew; atlas undo {run.id} puts back what "
+        "was there before the run",
+    )
+
+
+def _hold(scene: _Scene, there: str) -> str | None:
+    """Hold what is unfinished; the snapshot that the attempt's turn is taken up from."""
+    attempt = scene.remains.open_attempt
+    if attempt is None:
+        return None
+    workspace.keep(scene.git, rescue.held_under(scene.run, rescue.unfinished(attempt)), there)
+    if attempt.reply and str(attempt.number) in scene.held:
+        return scene.held[str(attempt.number)]
+    if attempt.reply:
+        workspace.keep(scene.git, rescue.held_under(scene.run, str(attempt.number)), there)
+    return there
+
+
+def _held_turn(scene: _Scene) -> str | None:
+    """The same, where the unfinished edits have been put back before."""
+    attempt = scene.remains.open_attempt
+    if attempt is None:
+        return None
+    turn = scene.held.get(str(attempt.number)) if attempt.reply else None
+    return turn or scene.held.get(rescue.unfinished(attempt))
+
+
+def _progress(scene: _Scene) -> Progress:
+    """What the run had come to."""
+    remains, origin = scene.remains, scene.held[rescue.ORIGIN]
+    baseline, settled = remains.validations[0], remains.validations[-1]
+    results = [attempt.result or origin for attempt in remains.attempts]
+    fixed = workspace.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
+    progress = Progress(
+        run_id=scene.run.id,
+        baseline=baseline,
+        settled=settled,
+        latest=settled,
+        start=scene.run.start,
+        origin=origin,
+        current=results[-1] if results else origin,
+        trees=tuple(workspace.load(scene.git, name).work for name in (origin, *results)),
+        fixers_changed=tuple(change.path for change in fixed),
+        attempts=remains.attempts,
+    )
+    progress = _as_it_is(progress, remains.open_attempt)
+    counted_usd = progress.cost_usd - sum(a.cost_usd or 0.0 for a in remains.attempts)
+    return replace(
+        progress,
+        begun_usd=remains.open_attempt.lost_usd if remains.open_attempt else 0.0,
+        begun_reviews_usd=max(remains.reviews_usd - counted_usd, 0.0),
+    )
+
+
+def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
+    """What left things worse has been put back where another attempt was begun."""
+    last = progress.attempts[-1].validation if progress.attempts else None
+    if begun or last is None:
+        current = begun.snapshot if begun else progress.current
+        return replace(progress, latest=progress.ground[0], current=current)
+    return replace(progress, latest=last)
+
+
+def _taking_up(scene: _Scene, turn: str | None, agent: Agent) -> Agent:
+    """An agent that takes up the attempt that was cut off, and asks as usual afterwards.
+
+    A turn that had come to its end is not paid again: its edits and its reply are used. A
+    conversation that was under way goes on with its edits in place. Anything else starts over.
+    """
+    begun = scene.remains.open_attempt
+    if begun is None:
+        return agent
+
+    def ask(request: AgentRequest) -> AgentReply:
+        if request.attempt != begun.number or not (begun.reply or begun.session_id):
+            return agent(request)
+        _bring(scene, begun, turn)
+        if begun.reply:
+            return begun.reply
+        return agent(_continued(request, begun, scene.remains.attempts))
+
+    return ask
+
+
+def _bring(scene: _Scene, begun: OpenAttempt, turn: str | None) -> None:
+    if turn is None:
+        return
+    paths = [c.path for c in workspace.changes(scene.git, begun.snapshot, turn, ignored=True)]
+    if paths:
+        workspace.restore(scene.git, turn, paths, since=begun.snapshot)
+
+
+def _continued(request: AgentRequest, begun: OpenAttempt, done: Iterable[Attempt]) -> AgentRequest:
+    earlier = [a.cost_usd or 0.0 for a in done if a.session_id == begun.session_id]
+    return replace(
+        request,
+        session=Session.RESUME,
+        session_id=begun.session_id,
+        session_cost_usd=sum(earlier, begun.lost_usd),
+    )

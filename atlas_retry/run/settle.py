@@ -1,0 +1,223 @@
+"""What an agent's turn comes to: what is put back of it, and what the gates say of the rest."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
+from atlas_retry.guard.judgement import Judgement
+from atlas_retry.model import (
+    Attempt,
+    Gate,
+    GateResult,
+    Held,
+    Kind,
+    Level,
+    Validation,
+    Verdict,
+    Violation,
+)
+from atlas_retry.run.decide import Progress
+from atlas_retry.run.effects import Effects, Taken
+from atlas_retry.text.units import some
+
+NEEDED = "needed-by-tests"
+"""The rule for what was kept, and without which the tests fail."""
+UNSEEN = "not-under-git"
+"""The rule for what git does not hold, and without which the gates fail."""
+MAX_UNSEEN = 20
+_PROVING = frozenset({Kind.TEST, Kind.CUSTOM})
+"""What may read what decides, and is not about what is to be left behind."""
+MAX_SHOWN = 4
+
+Settled = tuple[Attempt, Taken, Validation | None]
+"""An attempt, what is there after it, and what the gates say of that; None: they were not asked."""
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """What an agent started from, and what it left."""
+
+    before: Taken
+    after: Taken
+    gates: tuple[Gate, ...]
+    """In the order of every validation's results."""
+
+
+def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Settled:
+    """Judge the turn, put back what is refused or held, and run the gates on what is left.
+
+    It is judged once, before any gate runs: what gates write is not the agent's.
+    """
+    judgement = do.judge(progress.origin, turn.before.id, turn.after.id, progress)
+    attempt, left = _put_back(_answered(attempt, judgement), judgement, turn, do)
+    if not attempt.changes or attempt.rolled_back or attempt.ends is Verdict.REJECTED:
+        return attempt, left, None
+    settled: Settled = attempt, left, None
+    if left.tree != turn.before.tree:
+        settled = _validated(attempt, judgement, turn, progress, do)
+    return settled if settled[0].rolled_back else _tried(settled, turn, progress.latest, do)
+
+
+def _answered(attempt: Attempt, judgement: Judgement) -> Attempt:
+    """A guard that only warns holds nothing."""
+    if judgement.blocks:
+        return replace(
+            attempt,
+            violations=judgement.refused,
+            held=judgement.held,
+            noted=judgement.noted,
+            unseen=judgement.unseen,
+            ends=judgement.ends,
+            remedy=judgement.remedy,
+        )
+    would = tuple(
+        Violation(rule=h.rule, path=h.path, line=h.line, detail=h.detail) for h in judgement.held
+    )
+    return replace(attempt, violations=judgement.refused, noted=(*judgement.noted, *would))
+
+
+def _put_back(
+    attempt: Attempt, judgement: Judgement, turn: Turn, do: Effects
+) -> tuple[Attempt, Taken]:
+    """The attempt and what is there then; `turn.after` itself where nothing had to go."""
+    left = turn.after
+    if judgement.blocks and (judgement.restore != () or judgement.rewrite):
+        if judgement.restore != ():
+            do.restore(turn.before.id, turn.after.id, judgement.restore)
+        if judgement.restore is not None:
+            do.write(judgement.rewrite)
+        left = do.snapshot(f"{attempt.number}-guarded")
+    whole = judgement.restore is None or (left.tree == turn.before.tree and attempt.violations)
+    rolled_back = left is not turn.after and bool(whole)
+    if attempt.violations or attempt.held:
+        found = ViolationsFound(
+            level=Level.WARNING,
+            violations=attempt.violations,
+            held=attempt.held,
+            rolled_back=rolled_back,
+        )
+        do.emit(found)
+    return replace(attempt, rolled_back=rolled_back), left
+
+
+def _validated(
+    attempt: Attempt, judgement: Judgement, turn: Turn, progress: Progress, do: Effects
+) -> Settled:
+    """What the gates say of what is left; a green has to stand without what was kept as well."""
+    left = do.snapshot(f"{attempt.number}-left")
+    validation = do.validate(progress.latest)
+    end = do.snapshot(f"{attempt.number}-end")
+    if left.tree != end.tree and (found := do.rewritten(left.id, end.id, validation)):
+        return _undone(attempt, found, turn, end, do)
+    if not validation.success:
+        return attempt, end, validation
+    attempt, validation = _confirmed(attempt, validation, turn, progress, do)
+    if not validation.success:
+        return attempt, end, validation
+    attempt = _marked(attempt, needed=False)
+    if not judgement.blocks or not judgement.as_before:
+        return attempt, end, validation
+    proving, said = _part(turn.gates, validation, lambda gate: gate.kind in _PROVING)
+    proof = said
+    if proving:
+        do.emit(Notice(text="  once more with the tests as they were, for some were changed:"))
+        proof = do.aside(proving, judgement.as_before, said)
+    if not any(map(_denies, proof.results)):
+        return attempt, end, validation
+    do.write(judgement.as_before)
+    validation = _with(validation, proof, turn.gates, proving)
+    do.emit(ValidationFinished(validation=validation))
+    needed = tuple(
+        Held(rule=NEEDED, path=path, needed=True, detail="The tests pass only with this change.")
+        for path in judgement.as_before
+    )
+    attempt = replace(attempt, held=(*attempt.held, *needed))
+    return attempt, do.snapshot(f"{attempt.number}-end"), validation
+
+
+def _undone(
+    attempt: Attempt, found: tuple[Violation, ...], turn: Turn, end: Taken, do: Effects
+) -> Settled:
+    """The attempt restored whole: its code changes what decides whenever a gate runs it."""
+    do.emit(ViolationsFound(level=Level.WARNING, violations=found, rolled_back=True))
+    do.restore(turn.before.id, end.id, None)
+    violations = (*attempt.violations, *found)
+    attempt = replace(attempt, violations=violations, rolled_back=True)
+    return attempt, do.snapshot(f"{attempt.number}-guarded"), None
+
+
+def _confirmed(
+    attempt: Attempt, validation: Validation, turn: Turn, progress: Progress, do: Effects
+) -> tuple[Attempt, Validation]:
+    """A green, without what the turns of the run wrote where git does not look.
+
+    Nobody else will get that: caches, ignored modules, what a build made of other sources.
+    """
+    turns = [one for one in progress.attempts if not one.rolled_back]
+    paths = {path for one in (*turns, attempt) for path in one.unseen}
+    files = do.unseen(progress.origin, turn.after.id, sorted(paths)) if paths else {}
+    gates, said = _part(turn.gates, validation, lambda gate: gate.kind is not Kind.REVIEW)
+    if not files or not gates:
+        return attempt, validation
+    seen = do.aside(gates, files, said)
+    if not any(map(_denies, seen.results)):
+        return attempt, validation
+    do.write(files)
+    validation = _with(validation, seen, turn.gates, gates)
+    do.emit(ValidationFinished(validation=validation))
+    held = tuple(
+        Held(rule=UNSEEN, path=path, needed=True, detail="The gates pass only with it, and git "
+             "ignores it: nobody else would get it.")
+        for path in list(files)[:MAX_UNSEEN]
+    )  # fmt: skip
+    return replace(attempt, held=(*attempt.held, *held)), validation
+
+
+def _denies(result: GateResult) -> bool:
+    """A bar for coverage is not held against tests that are left out."""
+    return result.blocks and result.triage != "threshold"
+
+
+def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Settled:
+    """Where the gates fail, whether they pass with what was held; reviews cost, and are not tried.
+
+    `before` is what they say where nothing else is left of the attempt.
+    """
+    attempt, end, validation = settled
+    red = validation or before
+    paths = [h.path for h in attempt.held if h.needed is None and not h.in_place]
+    refused = any(result.kind is Kind.REVIEW for result in red.failures)
+    if red.success or refused or not paths:
+        return settled
+    trying, said = _part(turn.gates, red, lambda gate: gate.kind is not Kind.REVIEW)
+    do.emit(Notice(text=f"  once more with what was held: {some(paths, MAX_SHOWN)}"))
+    seen = do.aside(trying, do.read(turn.after.id, paths), said)
+    return _marked(attempt, needed=not seen.failures), end, validation
+
+
+def _marked(attempt: Attempt, *, needed: bool) -> Attempt:
+    """What was held is told to be needed, or not; what is in place has not been tried without."""
+    told = (h if h.in_place else replace(h, needed=needed) for h in attempt.held)
+    return replace(attempt, held=tuple(told))
+
+
+def _part(
+    gates: Sequence[Gate], validation: Validation, wanted: Callable[[Gate], bool]
+) -> tuple[tuple[Gate, ...], Validation]:
+    """Some of the gates, and what they said."""
+    pairs = [p for p in zip(gates, validation.results, strict=True) if wanted(p[0])]
+    results = tuple(result for _, result in pairs)
+    return tuple(gate for gate, _ in pairs), replace(validation, results=results)
+
+
+def _with(
+    validation: Validation, part: Validation, gates: Sequence[Gate], asked: Sequence[Gate]
+) -> Validation:
+    """The validation with what some of the gates said later."""
+    later = iter(part.results)
+    results = zip(gates, validation.results, strict=True)
+    return replace(
+        validation,
+        results=tuple(next(later) if gate in asked else result for gate, result in results),
+    )

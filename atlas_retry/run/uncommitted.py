@@ -1,0 +1,78 @@
+"""Definitions that only the user's uncommitted files held, and that a run has left nowhere.
+
+Reads snapshots and the last commit; changes nothing.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from atlas_retry import workspace
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.model import Lost, Tree
+from atlas_retry.source import Scope, ScopeKind, definitions
+
+MAX_BYTES = 1 << 20
+"""Of a file that is looked into."""
+
+
+def lost_definitions(
+    git: workspace.Workspace, start: str, left: str, environ: Mapping[str, str]
+) -> tuple[Lost, ...]:
+    """Functions, classes and top-level names of the snapshot `start` that are gone in `left`.
+
+    Only those that the last commit does not have in that file; what was moved to another file that
+    the run changed is not gone.
+    """
+    paths = [change.path for change in workspace.changes(git, start, left)]
+    if not paths:
+        return ()
+    before, after = (workspace.tree(git, name) for name in (start, left))
+    for tree in (before, after):
+        tree.preload(paths)
+    committed = _committed(git.root, paths, environ)
+    return tuple(lost(paths, before=before, after=after, committed=committed))
+
+
+def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
+    """None where nothing is committed yet."""
+    with suppress(WorkspaceError):
+        found = workspace.revision_tree(root, "HEAD", environ=environ)
+        found.preload(paths)
+        return found
+    return None
+
+
+def lost(
+    paths: Iterable[str], *, before: Tree, after: Tree, committed: Tree | None
+) -> Iterator[Lost]:
+    """The same, of trees; `paths` are the files that differ between the first two."""
+    gone: dict[str, tuple[Scope, ...]] = {}
+    come: set[str] = set()
+    for path in paths:
+        old, new = _scopes(path, before), _scopes(path, after)
+        come.update(scope.name for key, scope in new.items() if key not in old)
+        known = _scopes(path, committed) if committed else {}
+        gone[path] = tuple(scope for key, scope in old.items() if key not in {*new, *known})
+    for path, scopes in gone.items():
+        left = [scope for scope in scopes if scope.name not in come]
+        if names := _outermost(left):
+            yield Lost(path=path, names=names)
+
+
+def _scopes(path: str, tree: Tree) -> dict[str, Scope]:
+    """Functions, classes and top-level names by their qualified names."""
+    content = tree.read(path)
+    if content is None or len(content) > MAX_BYTES or not (tree.mode(path) or "").startswith("100"):
+        return {}
+    return {
+        scope.qualified_name: scope
+        for scope in definitions(path, content)
+        if scope.kind is not ScopeKind.VARIABLE or scope.owner is None
+    }
+
+
+def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
+    """A class says all that was in it."""
+    named = {scope.qualified_name: scope for scope in scopes}
+    return tuple(name for name, scope in named.items() if scope.owner not in named)

@@ -1,0 +1,25 @@
+"""Reads source: scopes, the names used in them, imports. Pure; judges nothing.
+
+`parse(language_of(path), source)` is the tolerant tree-sitter tree for whoever needs more.
+"""
+
+from atlas_retry.source.documentation import documentation
+from atlas_retry.source.imports import Import, imports
+from atlas_retry.source.names import Use, uses
+from atlas_retry.source.parsing import comment_of, language_of, parse
+from atlas_retry.source.scopes import Scope, ScopeKind, definitions, enclosing
+
+__all__ = [
+    "Import",
+    "Scope",
+    "ScopeKind",
+    "Use",
+    "comment_of",
+    "definitions",
+    "documentation",
+    "enclosing",
+    "imports",
+    "language_of",
+    "parse",
+    "uses",
+]

@@ -1,0 +1,163 @@
+"""Cuts the text of a passage: whole, without its longest remarks, or around its marks."""
+
+import re
+import textwrap
+
+from msgspec import Struct
+
+from atlas_retry.source import comment_of, documentation
+from atlas_retry.source.excerpt.places import MAX_NOTE_CHARS, Passage, shortened
+
+MAX_LINE_CHARS = 400
+MAX_SIGNATURE_LINES = 12
+LEAN_NOTE_CHARS = 90
+SPARED = 0.18
+"""Of the lines that say something, the most that are spared from a documentation text."""
+
+MIN_TOLD = 4
+"""Characters of words; a line with fewer says nothing."""
+TAB_CHARS = 4
+_TABS = re.compile(r"^(?: {4})+")
+_WORD_CHAR = re.compile(r"\w")
+
+
+class Excerpt(Struct, frozen=True, kw_only=True):
+    """A passage as text; `omitted_lines` of it were left out."""
+
+    passage: Passage
+    text: str
+    omitted_lines: int = 0
+    told: float = 1.0
+    """Share of the lines that say something which are shown."""
+
+
+def excerpt(
+    passage: Passage, source: bytes, *, max_chars: int, is_lean: bool = False
+) -> Excerpt | None:
+    """The passage within `max_chars`: whole, else its signature and windows around the marks.
+
+    Lean: less of its documentation, without the indentation that all its lines share, the rest
+    of the indentation in tabs.
+    None where not even the marked lines fit, or the source is binary.
+    """
+    if b"\0" in source[:8192]:
+        return None
+    lines = _decorated(passage, source, LEAN_NOTE_CHARS if is_lean else MAX_NOTE_CHARS)
+    if is_lean:
+        lines = [_TABS.sub(_tabbed, x) for x in textwrap.dedent("\n".join(lines)).split("\n")]
+    kept = set(range(len(lines)))
+    if is_lean or _size(lines, kept) > max_chars:
+        kept -= _spared(passage, source, lines)
+    if _size(lines, kept) > max_chars:
+        kept = _windows(passage, lines, max_chars)
+    if not kept:
+        return None
+    shown = sorted(kept)
+    telling = _telling(lines)
+    return Excerpt(
+        passage=passage,
+        text=_joined(lines, shown),
+        omitted_lines=len(lines) - len(kept),
+        told=len(telling & kept) / len(telling) if telling else 1.0,
+    )
+
+
+def _tabbed(match: re.Match[str]) -> str:
+    return "\t" * (len(match[0]) // TAB_CHARS)
+
+
+def _first(note: str, limit: int) -> str:
+    return note if len(note) <= limit else f"{note[: limit - 3]}..."
+
+
+def _decorated(passage: Passage, source: bytes, note_chars: int) -> list[str]:
+    notes = {mark.line: _first(mark.note, note_chars) for mark in passage.marks}
+    comment = comment_of(passage.path)
+    wanted = source.splitlines()[passage.start_line - 1 : passage.end_line]
+    return [
+        shortened(raw.decode("utf-8", "replace").rstrip(), MAX_LINE_CHARS)
+        + (f"  {comment} <-- ERROR: {notes[number]}" if notes.get(number) else "")
+        for number, raw in enumerate(wanted, start=passage.start_line)
+    ]
+
+
+def _size(lines: list[str], kept: set[int]) -> int:
+    gap = len(_GAP) + 3 if len(kept) < len(lines) else 0
+    return sum(len(lines[index]) + 1 for index in kept) + gap
+
+
+def _spared(passage: Passage, source: bytes, lines: list[str]) -> set[int]:
+    """The end of its own docstring, as far as nearly all that it says is still shown."""
+    first = passage.def_line + MAX_SIGNATURE_LINES
+    own = [text for text in documentation(passage.path, source) if passage.def_line < text[0]]
+    start, end = min(own, default=(first, first))
+    if start >= first or end > passage.end_line:
+        return set()
+    start, end = start - passage.start_line, end - passage.start_line
+    telling = _telling(lines)
+    room = int(len(telling) * SPARED)
+    spared = set[int]()
+    for index in range(end - 1, start, -1):
+        if len(spared & telling) + (index in telling) > room:
+            break
+        spared.add(index)
+    return spared if len(spared) > 1 else set()
+
+
+def _telling(lines: list[str]) -> set[int]:
+    return {i for i, line in enumerate(lines) if len(_WORD_CHAR.findall(line)) >= MIN_TOLD}
+
+
+def _windows(passage: Passage, lines: list[str], max_chars: int) -> set[int]:
+    """Indices of the lines that are shown of what does not fit."""
+    marks = [mark.line - passage.start_line for mark in passage.marks]
+    head = _signature(passage, lines)
+    spent, kept = 0, set[int]()
+    for index in _by_distance(len(lines), [*marks, *head] if marks else head, marks):
+        cost = len(lines[index]) + 1 + _gap_cost(index, kept)
+        if spent + cost > max_chars:
+            break
+        spent += cost
+        kept.add(index)
+    return kept if kept.issuperset(marks[:1] or head[:1]) else set()
+
+
+def _signature(passage: Passage, lines: list[str]) -> list[int]:
+    first = passage.def_line - passage.start_line
+    for index in range(first, min(len(lines), first + MAX_SIGNATURE_LINES)):
+        if lines[index].rstrip().endswith((":", "{", "do", ")", ";")) or index == first + 11:
+            return list(range(first, index + 1))
+    return [first] if first < len(lines) else []
+
+
+def _by_distance(count: int, first: list[int], centres: list[int]) -> list[int]:
+    """The lines named first, then all others, nearest to a centre first."""
+    around = centres or first[-1:] or [0]
+    rest = sorted(
+        set(range(count)) - set(first),
+        key=lambda index: (min(abs(index - centre) for centre in around), index),
+    )
+    return [*dict.fromkeys(index for index in first if 0 <= index < count), *rest]
+
+
+_GAP = "    ... ({} lines left out)"
+_GAP_CHARS = len(_GAP) + 6
+
+
+def _gap_cost(index: int, kept: set[int]) -> int:
+    """A line with no neighbour opens a gap on both sides; one with two closes it."""
+    neighbours = (index - 1 in kept) + (index + 1 in kept)
+    return (2 - 2 * neighbours) * _GAP_CHARS if neighbours < 2 else 0  # noqa: PLR2004 - both sides
+
+
+def _joined(lines: list[str], kept: list[int]) -> str:
+    shown: list[str] = []
+    expected = 0
+    for index in kept:
+        if index > expected:
+            shown.append(_GAP.format(index - expected))
+        shown.append(lines[index])
+        expected = index + 1
+    if expected < len(lines):
+        shown.append(_GAP.format(len(lines) - expected))
+    return "\n".join(shown)

@@ -1,0 +1,167 @@
+"""The imports of a source as values. Which file a module is, the caller finds out."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from atlas_retry.source.languages import BY_NAME, query
+from atlas_retry.source.parsing import language_of, parse
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class Import(Struct, frozen=True, kw_only=True):
+    """One name that an import binds."""
+
+    module: str
+    """As written: `pkg.mod`, `..mod`, `./mod`, `crate::mod`, `a/b.h`."""
+    name: str | None
+    """What is taken from the module; `*` for all, None for the module itself."""
+    local: str
+    """The name that it has in this source."""
+    start_line: int
+    end_line: int
+
+
+Found = tuple[str, str | None, str]
+"""Module, name, local name."""
+
+_QUOTED = re.compile(r"""["'<]([^"'<>]+)["'>]""")
+_ALIASED = re.compile(r"(?:type\s+)?(\*|[\w$]+)(?:\s*(?:\bas\b|:)\s*([\w$]+))?")
+
+
+def imports(path: str, source: bytes) -> tuple[Import, ...]:
+    """Every import in order, wherever it stands; empty when unreadable."""
+    language = language_of(path, source)
+    tree = parse(language, source)
+    if language is None or tree is None or not BY_NAME[language].imports:
+        return ()
+    from tree_sitter import QueryCursor
+
+    cursor = QueryCursor(query(language, BY_NAME[language].imports))
+    nodes = cursor.captures(tree.root_node).get("import", [])
+    read = _READERS.get(language, _path_like)
+    return tuple(
+        Import(
+            module=module,
+            name=name,
+            local=local,
+            start_line=node.start_point.row + 1,
+            end_line=node.end_point.row + 1,
+        )
+        for node in sorted(nodes, key=lambda node: node.start_byte)
+        for module, name, local in read(node)
+    )
+
+
+def _text(node: "Node | None") -> str:
+    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
+
+
+def _python(node: "Node") -> Iterator[Found]:
+    module = _text(node.child_by_field_name("module_name"))
+    if any(child.type == "wildcard_import" for child in node.children):
+        yield module, "*", "*"
+    for child in node.children_by_field_name("name"):
+        name = _text(child.child_by_field_name("name") or child)
+        alias = _text(child.child_by_field_name("alias"))
+        if module:
+            yield module, name, alias or name
+        elif alias:
+            yield name, None, alias
+        else:
+            yield name, None, name
+
+
+def _javascript(node: "Node") -> Iterator[Found]:
+    text = _text(node)
+    quoted = _QUOTED.findall(text)
+    if not quoted:
+        return
+    module = quoted[-1]
+    bound = re.split(r"\bfrom\b|=\s*require", text)[0]
+    braces = re.search(r"\{([^}]*)\}", bound)
+    for part in braces[1].split(",") if braces else ():
+        if named := _ALIASED.match(part.strip()):
+            yield module, named[1], named[2] or named[1]
+    whole = re.search(r"\*\s*as\s+([\w$]+)", bound)
+    if whole:
+        yield module, None, whole[1]
+    first = re.match(r"(?:import\s+(?:type\s+)?)?([\w$]+)\s*(?:,|$)", bound.strip())
+    if first and first[1] not in ("import", "export", "type"):
+        yield module, "default", first[1]
+    if not (braces or whole or first):
+        yield module, "*", "*"
+
+
+def _go(node: "Node") -> Iterator[Found]:
+    module = _text(node.child_by_field_name("path")).strip('"`')
+    alias = _text(node.child_by_field_name("name"))
+    yield module, None, alias or module.rpartition("/")[2]
+
+
+def _rust(node: "Node") -> Iterator[Found]:
+    text = re.sub(r"\s+", " ", _text(node.child_by_field_name("argument")))
+    yield from _rust_tree("", text)
+
+
+def _rust_tree(prefix: str, text: str) -> Iterator[Found]:
+    """`a::{b, c::{d as e}}`, one name at a time."""
+    head, brace, rest = text.partition("{")
+    if brace:
+        for part in _split_top(rest.rpartition("}")[0]):
+            yield from _rust_tree(prefix + head.strip(), part)
+        return
+    path, _, alias = text.strip().partition(" as ")
+    module, _, name = (prefix + path.strip()).rpartition("::")
+    if name == "self":
+        module, _, name = module.rpartition("::")
+    if name:
+        yield module, name, alias.strip() or name
+
+
+def _split_top(text: str) -> Iterator[str]:
+    depth = start = 0
+    for index, char in enumerate(text):
+        depth += (char == "{") - (char == "}")
+        if char == "," and depth == 0:
+            yield text[start:index]
+            start = index + 1
+    if text[start:].strip():
+        yield text[start:]
+
+
+def _java(node: "Node") -> Iterator[Found]:
+    text = _text(node).removeprefix("import").strip(" ;\n").removeprefix("static ").strip()
+    module, _, name = text.rpartition(".")
+    yield module, name, name
+
+
+def _php(node: "Node") -> Iterator[Found]:
+    for part in _text(node).removeprefix("use").strip(" ;\n").split(","):
+        path, _, alias = part.strip().partition(" as ")
+        module, _, name = path.rpartition("\\")
+        yield module, name, alias or name
+
+
+def _path_like(node: "Node") -> Iterator[Found]:
+    """`#include "a.h"`, `require_relative "a"`, `source ./a.sh`."""
+    text = _text(node)
+    quoted = _QUOTED.search(text)
+    module = quoted[1] if quoted else text.split()[-1]
+    yield module, "*", "*"
+
+
+_READERS: "dict[str, Callable[[Node], Iterator[Found]]]" = {
+    "python": _python,
+    "javascript": _javascript,
+    "typescript": _javascript,
+    "tsx": _javascript,
+    "go": _go,
+    "rust": _rust,
+    "java": _java,
+    "php": _php,
+}

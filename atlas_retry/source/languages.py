@@ -1,0 +1,278 @@
+"""The languages that atlas reads, one row each: a grammar wheel and its queries. Parses nothing."""
+
+import importlib
+from functools import cache
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Query
+
+
+class Grammar(Struct, frozen=True, kw_only=True):
+    """How one language is recognised and what in its tree is a definition or an import."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    wheel: str
+    entry: str = "language"
+    """Function of the wheel that returns the grammar."""
+    comment: str = "//"
+    definitions: str
+    """Query with a node `@function`, `@class`, `@module`, `@test` or `@variable`, its `@name`, and
+    the `@owner` that it names itself (a Go receiver)."""
+    imports: str = ""
+    """Query whose `@import` nodes are whole statements."""
+    interpreters: tuple[str, ...] = ()
+    """Names that a `#!` line may hold, for files without a suffix."""
+
+
+_PYTHON = """
+(function_definition name: (identifier) @name) @function
+(class_definition name: (identifier) @name) @class
+(module (expression_statement (assignment left: (identifier) @name) @variable))
+(class_definition body: (block (expression_statement
+  (assignment left: (identifier) @name) @variable)))
+(type_alias_statement left: (type (_) @name)) @variable
+"""
+
+_JAVASCRIPT = """
+(function_declaration name: (identifier) @name) @function
+(generator_function_declaration name: (identifier) @name) @function
+(class_declaration name: (_) @name) @class
+(method_definition name: (_) @name) @function
+(variable_declarator name: (identifier) @name
+  value: [(arrow_function) (function_expression)]) @function
+(pair key: (_) @name value: [(arrow_function) (function_expression)]) @function
+(assignment_expression left: (member_expression property: (_) @name)
+  right: [(arrow_function) (function_expression)]) @function
+(call_expression arguments: (arguments . [(string) (template_string)] @name
+  [(arrow_function) (function_expression)])) @test
+(program (lexical_declaration (variable_declarator name: (identifier) @name) @variable))
+(program (variable_declaration (variable_declarator name: (identifier) @name) @variable))
+(export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @variable))
+"""
+
+_JAVASCRIPT_FIELDS = """
+(field_definition property: (_) @name value: [(arrow_function) (function_expression)]) @function
+"""
+
+_TYPESCRIPT_ONLY = """
+(public_field_definition name: (_) @name value: [(arrow_function) (function_expression)]) @function
+(abstract_class_declaration name: (_) @name) @class
+(interface_declaration name: (_) @name) @class
+(enum_declaration name: (_) @name) @class
+(type_alias_declaration name: (_) @name) @class
+(internal_module name: (_) @name) @module
+(function_signature name: (_) @name) @function
+"""
+
+_JAVASCRIPT_IMPORTS = """
+(import_statement) @import
+(export_statement source: (_)) @import
+(variable_declarator value: (call_expression function: (identifier) @_require
+  (#eq? @_require "require"))) @import
+"""
+
+_GO = """
+(function_declaration name: (identifier) @name) @function
+(method_declaration receiver: (parameter_list (parameter_declaration
+  type: [(type_identifier) @owner (pointer_type (type_identifier) @owner)
+    (generic_type type: (type_identifier) @owner)
+    (pointer_type (generic_type type: (type_identifier) @owner))]))
+  name: (field_identifier) @name) @function
+(type_spec name: (type_identifier) @name) @class
+(type_alias name: (type_identifier) @name) @class
+(const_spec name: (identifier) @name) @variable
+(source_file (var_declaration (var_spec name: (identifier) @name) @variable))
+(source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @variable)))
+"""
+
+_RUST = """
+(function_item name: (identifier) @name) @function
+(function_signature_item name: (identifier) @name) @function
+(macro_definition name: (identifier) @name) @function
+(impl_item type: (_) @name) @class
+(struct_item name: (_) @name) @class
+(enum_item name: (_) @name) @class
+(union_item name: (_) @name) @class
+(trait_item name: (_) @name) @class
+(type_item name: (_) @name) @class
+(mod_item name: (identifier) @name) @module
+(const_item name: (identifier) @name) @variable
+(static_item name: (identifier) @name) @variable
+"""
+
+_JAVA = """
+(class_declaration name: (identifier) @name) @class
+(interface_declaration name: (identifier) @name) @class
+(enum_declaration name: (identifier) @name) @class
+(record_declaration name: (identifier) @name) @class
+(annotation_type_declaration name: (identifier) @name) @class
+(method_declaration name: (identifier) @name) @function
+(constructor_declaration name: (identifier) @name) @function
+(compact_constructor_declaration name: (identifier) @name) @function
+(field_declaration declarator: (variable_declarator name: (identifier) @name)) @variable
+"""
+
+_C = """
+(function_definition declarator: (_) @name) @function
+(struct_specifier name: (_) @name body: (_)) @class
+(union_specifier name: (_) @name body: (_)) @class
+(enum_specifier name: (_) @name body: (_)) @class
+(type_definition declarator: (type_identifier) @name) @class
+(preproc_function_def name: (identifier) @name) @function
+(preproc_def name: (identifier) @name) @variable
+(translation_unit (declaration declarator: (init_declarator declarator: (_) @name)) @variable)
+"""
+
+_CPP_ONLY = """
+(class_specifier name: (_) @name body: (_)) @class
+(namespace_definition name: (_) @name) @module
+(alias_declaration name: (_) @name) @class
+"""
+
+_RUBY = """
+(method name: (_) @name) @function
+(singleton_method name: (_) @name) @function
+(class name: (_) @name) @class
+(module name: (_) @name) @class
+(call arguments: (argument_list . (string) @name) block: (_)) @test
+(assignment left: (constant) @name) @variable
+"""
+
+_PHP = """
+(function_definition name: (name) @name) @function
+(method_declaration name: (name) @name) @function
+(class_declaration name: (name) @name) @class
+(interface_declaration name: (name) @name) @class
+(trait_declaration name: (name) @name) @class
+(enum_declaration name: (name) @name) @class
+(const_declaration (const_element (name) @name)) @variable
+"""
+
+_BASH = """
+(function_definition name: (word) @name) @function
+(program (variable_assignment name: (variable_name) @name) @variable)
+"""
+
+GRAMMARS: tuple[Grammar, ...] = (
+    Grammar(
+        name="python",
+        suffixes=(".py", ".pyi", ".pyw"),
+        wheel="tree_sitter_python",
+        comment="#",
+        definitions=_PYTHON,
+        imports="(import_statement) @import (import_from_statement) @import",
+        interpreters=("python",),
+    ),
+    Grammar(
+        name="javascript",
+        suffixes=(".js", ".jsx", ".mjs", ".cjs"),
+        wheel="tree_sitter_javascript",
+        definitions=_JAVASCRIPT + _JAVASCRIPT_FIELDS,
+        imports=_JAVASCRIPT_IMPORTS,
+        interpreters=("node",),
+    ),
+    Grammar(
+        name="typescript",
+        suffixes=(".ts", ".mts", ".cts"),
+        wheel="tree_sitter_typescript",
+        entry="language_typescript",
+        definitions=_JAVASCRIPT + _TYPESCRIPT_ONLY,
+        imports=_JAVASCRIPT_IMPORTS,
+    ),
+    Grammar(
+        name="tsx",
+        suffixes=(".tsx",),
+        wheel="tree_sitter_typescript",
+        entry="language_tsx",
+        definitions=_JAVASCRIPT + _TYPESCRIPT_ONLY,
+        imports=_JAVASCRIPT_IMPORTS,
+    ),
+    Grammar(
+        name="go",
+        suffixes=(".go",),
+        wheel="tree_sitter_go",
+        definitions=_GO,
+        imports="(import_spec) @import",
+    ),
+    Grammar(
+        name="rust",
+        suffixes=(".rs",),
+        wheel="tree_sitter_rust",
+        definitions=_RUST,
+        imports="(use_declaration) @import",
+    ),
+    Grammar(
+        name="java",
+        suffixes=(".java",),
+        wheel="tree_sitter_java",
+        definitions=_JAVA,
+        imports="(import_declaration) @import",
+    ),
+    Grammar(
+        name="c",
+        suffixes=(".c", ".h"),
+        wheel="tree_sitter_c",
+        definitions=_C,
+        imports="(preproc_include) @import",
+    ),
+    Grammar(
+        name="cpp",
+        suffixes=(".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".ipp"),
+        wheel="tree_sitter_cpp",
+        definitions=_C + _CPP_ONLY,
+        imports="(preproc_include) @import",
+    ),
+    Grammar(
+        name="ruby",
+        suffixes=(".rb", ".rake"),
+        wheel="tree_sitter_ruby",
+        comment="#",
+        definitions=_RUBY,
+        imports='(call method: (identifier) @_m (#match? @_m "^require")) @import',
+        interpreters=("ruby",),
+    ),
+    Grammar(
+        name="php",
+        suffixes=(".php",),
+        wheel="tree_sitter_php",
+        entry="language_php",
+        definitions=_PHP,
+        imports="(namespace_use_declaration) @import",
+        interpreters=("php",),
+    ),
+    Grammar(
+        name="bash",
+        suffixes=(".sh", ".bash"),
+        wheel="tree_sitter_bash",
+        comment="#",
+        definitions=_BASH,
+        imports='(command name: (command_name) @_c (#any-of? @_c "source" ".")) @import',
+        interpreters=("sh", "bash", "dash"),
+    ),
+)
+
+BY_NAME: dict[str, Grammar] = {grammar.name: grammar for grammar in GRAMMARS}
+BY_SUFFIX: dict[str, Grammar] = {
+    suffix: grammar for grammar in GRAMMARS for suffix in grammar.suffixes
+}
+
+
+@cache
+def load(name: str) -> "Language":
+    """The grammar of a language in `BY_NAME`, loaded at its first use."""
+    from tree_sitter import Language
+
+    grammar = BY_NAME[name]
+    return Language(getattr(importlib.import_module(grammar.wheel), grammar.entry)())
+
+
+@cache
+def query(name: str, pattern: str) -> "Query":
+    """A compiled query; compiling costs milliseconds, so each is kept."""
+    from tree_sitter import Query
+
+    return Query(load(name), pattern)

@@ -1,0 +1,150 @@
+"""Functions, classes and named values of a source, with their lines. Resolves no names."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.source.languages import BY_NAME, query
+from atlas_retry.source.parsing import language_of, parse
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class ScopeKind(StrEnum):
+    """What a definition is. A `test` is a call such as `it("adds", () => ...)`."""
+
+    FUNCTION = "function"
+    CLASS = "class"
+    MODULE = "module"
+    TEST = "test"
+    VARIABLE = "variable"
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """One definition. Lines are 1-based and inclusive; decorators and attributes belong to it."""
+
+    kind: ScopeKind
+    name: str
+    qualified_name: str
+    """`Class.method`, `outer.inner`; a Go method carries its receiver's type."""
+    start_line: int
+    def_line: int
+    """Of the signature, below the decorators."""
+    end_line: int
+    owner: str | None = None
+    """Qualified name of the scope around it."""
+    depth: int = 0
+
+    @property
+    def lines(self) -> int:
+        return self.end_line - self.start_line + 1
+
+    def holds(self, line: int) -> bool:
+        return self.start_line <= line <= self.end_line
+
+
+_WRAPPERS = frozenset(
+    {
+        "decorated_definition",
+        "export_statement",
+        "template_declaration",
+        "lexical_declaration",
+        "type_declaration",
+    }
+)
+_PREFIXES = frozenset({"attribute_item", "decorator"})
+_ORDER = tuple(ScopeKind)
+_GENERIC = re.compile(r"<.*", re.DOTALL)
+_QUOTES = "\"'`"
+
+
+@lru_cache(maxsize=128)
+def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
+    """Every definition in order of its first line, outer before inner; empty when unreadable."""
+    language = language_of(path, source)
+    tree = parse(language, source)
+    if language is None or tree is None:
+        return ()
+    from tree_sitter import QueryCursor
+
+    cursor = QueryCursor(query(language, BY_NAME[language].definitions))
+    found: dict[tuple[int, int], Scope] = {}
+    for _, captures in cursor.matches(tree.root_node):
+        node, scope = _scope(captures)
+        place = (node.start_byte, -node.end_byte)
+        known = found.get(place)
+        if known is None or _ORDER.index(scope.kind) < _ORDER.index(known.kind):
+            found[place] = scope
+    return tuple(_nested(found))
+
+
+def enclosing(path: str, source: bytes, line: int) -> Scope | None:
+    """The innermost function, test or class around a 1-based line; None at the top level."""
+    around = [
+        scope
+        for scope in definitions(path, source)
+        if scope.holds(line) and scope.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)
+    ]
+    return min(around, key=lambda scope: (scope.lines, -scope.depth), default=None)
+
+
+def _scope(captures: "dict[str, list[Node]]") -> "tuple[Node, Scope]":
+    kind = next(kind for kind in ScopeKind if kind.value in captures)
+    node = captures[kind.value][0]
+    name = _name(captures["name"][0])
+    owner = _text(captures["owner"][0]) if "owner" in captures else None
+    return node, Scope(
+        kind=kind,
+        name=name.rpartition("::")[2],
+        qualified_name=name.replace("::", "."),
+        start_line=_first_line(node),
+        def_line=node.start_point.row + 1,
+        end_line=_last_line(node),
+        owner=owner,
+    )
+
+
+def _last_line(node: "Node") -> int:
+    end = node.end_point
+    return max(node.start_point.row + 1, end.row + (1 if end.column else 0))
+
+
+def _first_line(node: "Node") -> int:
+    while node.parent is not None and node.parent.type in _WRAPPERS:
+        node = node.parent
+    before = node.prev_named_sibling
+    while before is not None and before.type in _PREFIXES:
+        node, before = before, before.prev_named_sibling
+    return node.start_point.row + 1
+
+
+def _name(node: "Node") -> str:
+    """The name within C's nest of declarators; the text of a string; a type without parameters."""
+    inner: Node | None = node
+    while inner is not None:
+        node, inner = inner, inner.child_by_field_name("declarator")
+    return _GENERIC.sub("", _text(node)).strip(_QUOTES) or "_"
+
+
+def _text(node: "Node") -> str:
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def _nested(found: dict[tuple[int, int], Scope]) -> Iterator[Scope]:
+    """Qualify each scope with the ones that it lies in: outer come before inner."""
+    outer: list[tuple[int, Scope]] = []
+    for (start, minus_end), scope in sorted(found.items(), key=lambda item: item[0]):
+        while outer and outer[-1][0] <= start:
+            outer.pop()
+        owner = scope.owner or (outer[-1][1].qualified_name if outer else None)
+        qualified = f"{owner}.{scope.qualified_name}" if owner else scope.qualified_name
+        named = replace(scope, qualified_name=qualified, owner=owner, depth=len(outer))
+        if named.kind is not ScopeKind.VARIABLE:
+            outer.append((-minus_end, named))
+        yield named

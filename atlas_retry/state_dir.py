@@ -1,0 +1,83 @@
+"""Where atlas keeps what is not the project's: one folder of the user, outside the workspace."""
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from atlas_retry.errors import StateError
+
+
+def locate(environ: Mapping[str, str]) -> Path:
+    """The state directory: `$ATLAS_HOME`, else `atlas` in the XDG state directory.
+
+    Source: XDG Base Directory Specification 0.8. Raises StateError when there is no home at all.
+    """
+    if chosen := environ.get("ATLAS_HOME"):
+        return Path(chosen).absolute()
+    if base := environ.get("XDG_STATE_HOME"):
+        return Path(base).absolute() / "atlas"
+    if not environ.get("HOME"):
+        raise StateError(
+            "there is no place for the state directory: neither ATLAS_HOME nor HOME is set",
+            remedy="export ATLAS_HOME=/some/folder",
+        )
+    return Path(environ["HOME"]).absolute() / ".local" / "state" / "atlas"
+
+
+def folder(*parts: str | Path) -> Path:
+    """The folder of these parts, made with mode 0700 where it is missing. Raises StateError."""
+    path = Path(*parts)
+    try:
+        for above in reversed(path.parents):
+            if not above.exists():
+                above.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StateError(
+            f"the state directory cannot be written: {error}",
+            remedy="export ATLAS_HOME=/a/folder/you/can/write",
+        ) from error
+    return path
+
+
+MAX_LOG_BYTES = 2 << 30
+"""Of the folders of output that are kept side by side; one command alone may print half of it."""
+
+
+def trim(parent: Path, *, keep: int | None = None) -> None:
+    """Make room for one more folder: the oldest go beyond `keep` or MAX_LOG_BYTES.
+
+    They are named so that names sort by time, or are numbers. The newest one always stays.
+    """
+    import shutil
+
+    total = 0
+    newest_first = sorted(parent.iterdir(), key=lambda p: (len(p.name), p.name), reverse=True)
+    for at, old in enumerate(newest_first):
+        total += _log_bytes(old)
+        if at and (total > MAX_LOG_BYTES or (keep is not None and at >= keep)):
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _log_bytes(parent: Path) -> int:
+    """What the logs in a folder take; somebody else may be removing it meanwhile."""
+    total = 0
+    for above, _, names in os.walk(parent):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(f"{above}/{name}").st_size if name.endswith(".log") else 0
+    return total
+
+
+def key_of(root: Path) -> str:
+    """A short name for a work tree that no other has: its folder's name and a hash of its path."""
+    digest = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:16]
+    return f"{root.resolve().name}-{digest}"
+
+
+def new_run_id() -> str:
+    """An id that sorts by time and can be typed: `20261122-093000-1f2e`."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.urandom(2).hex()}"

@@ -1,0 +1,1 @@
+"""Text made harmless, and values in words: secrets, units, JSON. Pure."""
