@@ -49,7 +49,8 @@ def schema(
     ] = False,
 ) -> int:
     """Print the JSON Schema of the configuration, for editors."""
-    from atlas_retry import config, reports
+    from atlas_retry import config
+    from atlas_retry.reports import documents
 
-    print(json.dumps(reports.schema() if report else config.schema(), indent=2))
+    print(json.dumps(documents.schema() if report else config.schema(), indent=2))
     return 0

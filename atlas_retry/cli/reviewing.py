@@ -11,11 +11,11 @@ import typer
 
 from atlas_retry import state_dir, workspace
 from atlas_retry.cli import history, output
-from atlas_retry.guard import held
 from atlas_retry.model import Attempt, Outcome
 from atlas_retry.process.terminal import hand_over
 from atlas_retry.reports.findings import pick_command
 from atlas_retry.reports.screen.wording import Line, printable
+from atlas_retry.run import held
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
 MAX_LINES = 80

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.guard import findings
 from atlas_retry.model import Outcome, Validation, WorkspaceFacts
+from atlas_retry.reports import findings
 
 
 class Subject(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.fingerprints import steady
-from atlas_retry.guard import held
 from atlas_retry.model import (
     TO_CHECK,
     AgentReply,
@@ -19,6 +18,7 @@ from atlas_retry.model import (
     Validation,
     Verdict,
 )
+from atlas_retry.run import held
 from atlas_retry.settings import attempts_allowed
 from atlas_retry.text.units import some
 

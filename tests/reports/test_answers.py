@@ -9,8 +9,8 @@ from urllib.parse import unquote
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.guard import findings
 from atlas_retry.model import Attempt, Held, Outcome, Verdict, Violation
+from atlas_retry.reports import findings
 from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.formats import REPORTS, of_run
 from atlas_retry.reports.github import annotations

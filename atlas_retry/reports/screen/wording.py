@@ -340,7 +340,7 @@ def lost_lines(outcome: Outcome) -> Iterator[Line]:
 
 def answer_lines(outcome: Outcome) -> Iterator[Line]:
     """What the guard answered and what became of it, a line each."""
-    from atlas_retry.guard import findings
+    from atlas_retry.reports import findings
 
     found = findings.of_run(outcome)
     for fate in dict.fromkeys(one.fate for one in found):
@@ -365,7 +365,7 @@ def _next_commands(outcome: Outcome) -> Iterator[Line]:
 
 def _accepting(outcome: Outcome) -> Iterator[Line]:
     """What accepts what was held, where it is not named already."""
-    from atlas_retry.guard import findings
+    from atlas_retry.reports import findings
 
     held = (one for one in findings.of_run(outcome) if one.is_accepting)
     for command in dict.fromkeys(one.command for one in held):
