@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.events import Emit, unseen
 from atlas_retry.gates.validation import run_gates
+from atlas_retry.history import Order
 from atlas_retry.model import Outcome, Validation
 from atlas_retry.run.one import Asked, run_one, site_of
 from atlas_retry.run.open import open_site, plan, select, validation_logs
@@ -46,5 +47,5 @@ def retry(
     Interrupted once everything is put back, where signals are handled by
     `atlas_retry.process.handle_signals`.
     """
-    asked = Asked(ai_fix=ai_fix, overrides=settings or {})
+    asked = Asked(order=Order(ai_fix=ai_fix, overrides=settings or {}))
     return run_one(site_of(Path(path).resolve(), asked, os.environ), asked, on_event)

@@ -5,18 +5,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from atlas_retry import agents, history, process, state_dir, workspace
-from atlas_retry.events import Emit, Event, fan_out
+from atlas_retry.events import Event, fan_out
 from atlas_retry.guard.judgement import Judgement
+from atlas_retry.history import Order
 from atlas_retry.model import Outcome
-from atlas_retry.run import wiring
+from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress
-from atlas_retry.run.effects import Contents, Run
+from atlas_retry.run.effects import Contents, Effects, Run
+from atlas_retry.run.folder import run_folder
 from atlas_retry.run.loop import retry
-from atlas_retry.run.one import Asked, order_of, site_of
-from atlas_retry.run.open import Site
+from atlas_retry.run.one import Asked, site_of
+from atlas_retry.run.open import limits
 from tests.projects import Project
 
 
@@ -54,49 +55,48 @@ def acts(project: Project, *turns: Mapping[str, str | None]) -> None:
 
 def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3) -> Outcome:
     """One run in this process, judged by `guard`; its journal is written as of any run."""
-    asked = Asked(ai_fix=True, attempts_flag=attempts)
+    asked = Asked(order=Order(ai_fix=True, attempts_flag=attempts))
     site = site_of(project.root, asked, project.environ)
     run_id = state_dir.new_run_id()
     opening = history.Opening(
         run_id=run_id,
-        order=order_of(asked),
+        order=asked.order,
         repository=str(site.git.common_dir),
         mark=process.mark(),
     )
     with workspace.lock(site.git), history.journal(site.state, opening, told.append) as journal:
-        journey = _journey(site, run_id, attempts, fan_out((journal, told.append)))
-
-        def judge(origin: str, before: str, after: str, _: Progress) -> Judgement:
-            changed = {c.path for c in workspace.changes(site.git, before, after)}
-            there = workspace.tree(site.git, origin)
-            files = {path: (there.mode(path), there.read(path)) for path in changed}
-            was = {p: (m, c) if m and c is not None else None for p, (m, c) in files.items()}
-            return guard(Seen(changed=frozenset(changed), origin=was))
-
-        return retry(journey.run, replace(wiring.effects(journey), judge=judge))
-
-
-def _journey(site: Site, run_id: str, attempts: int, emit: Emit) -> wiring.Journey:
-    settings = site.settings.agent
-    agent = agents.resolve(settings.backend)(settings, emit, site.environ)
-    return wiring.Journey(
-        site=site,
-        git=site.git,
-        folder=wiring.run_folder(site, run_id),
-        run=Run(
+        emit = fan_out((journal, told.append))
+        settings = site.settings.agent
+        agent = agents.resolve(settings.backend)(settings, emit, site.environ)
+        run = Run(
             run_id=run_id,
             workspace=site.facts,
-            limits=wiring.limits(site, with_agent=True, attempts_flag=attempts),
+            limits=limits(site, with_agent=True, attempts_flag=attempts),
             agent=settings.backend,
-        ),
-        agent=agent,
-        reviewer=lambda _: agent,
-        facts=workspace.git_facts(site.root, environ=site.environ),
-        learnings=lambda _: (),
-        learn=lambda _: None,
-        emit=emit,
-        started_s=time.monotonic(),
-    )
+        )
+        do = _Judged(
+            run=run,
+            site=site,
+            folder=run_folder(site, run_id),
+            agent=agent,
+            reviewer=lambda _: agent,
+            facts=workspace.git_facts(site.root, environ=site.environ),
+            journal=journal,
+            emit=emit,
+            started_s=time.monotonic(),
+            budget=SharedBudget(),
+            guard=guard,
+        )
+        return retry(do)
+
+
+class _Judged(Effects, kw_only=True):
+    guard: Guard
+
+    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
+        changed = {change.path for change in self.changes(before, after)}
+        origin = self.read(progress.origin, changed)
+        return self.guard(Seen(changed=frozenset(changed), origin=origin))
 
 
 def prompt_of(outcome: Outcome, number: int) -> str:

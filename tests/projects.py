@@ -12,6 +12,7 @@ import yaml
 from msgspec import Struct
 
 from atlas_retry.events import Event
+from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.run.one import Asked, run_one, site_of
 
@@ -90,7 +91,7 @@ class Project(Struct, frozen=True, kw_only=True):
         """One run in this process, as the command line would start it."""
         told = [] if events is None else events
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
-        asked = Asked(ai_fix=ai_fix, overrides=flags, force=force)
+        asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags, force=force))
         site = site_of(self.root, asked, self.environ)
         return run_one(site, asked, told.append)
 

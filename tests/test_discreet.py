@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from atlas_retry.agents.redacted import discreet_agent, discreet_emit
+from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.events import AgentActivity, AnswerRetried, Event, TransportRetried
 from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus
 from tests.projects import WORSE, Project
@@ -27,13 +27,13 @@ def test_no_word_of_a_reply_holds_a_secret() -> None:
         status=ReplyStatus.FAILED, summary=said, error=said, gave_up=said, denials=(said,)
     )
     request = AgentRequest(prompt="?", workspace="/w", scratch="/s")
-    assert VALUE not in str(discreet_agent(Talker(reply), HIDDEN)(request))
+    assert VALUE not in str(redacted_agent(Talker(reply), HIDDEN)(request))
 
 
 def test_what_is_not_said_stays_unsaid() -> None:
     reply = AgentReply(status=ReplyStatus.DONE, summary="plus, not minus", structured="{}")
     request = AgentRequest(prompt="?", workspace="/w", scratch="/s")
-    assert discreet_agent(Talker(reply), HIDDEN)(request) == reply
+    assert redacted_agent(Talker(reply), HIDDEN)(request) == reply
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_not_said_stays_unsaid() -> None:
 )
 def test_what_an_agent_does_is_told_without_secrets(event: Event) -> None:
     told: list[Event] = []
-    discreet_emit(told.append, HIDDEN)(event)
+    redacted_emit(told.append, HIDDEN)(event)
     assert VALUE not in told[0].message
     assert told[0].time == event.time
 

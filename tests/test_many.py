@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.events import Event, Notice
+from atlas_retry.history import Order
 from atlas_retry.model import Verdict
 from atlas_retry.reports.screen.console import Printer
 from atlas_retry.run import many
@@ -62,7 +63,7 @@ class Yard(Struct, frozen=True):
     ) -> Done:
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
         told = [] if events is None else events
-        asked = Asked(ai_fix=ai_fix, overrides=flags)
+        asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags))
         roots = many.find([f"./{name}" for name in names], self.folder, self.environ)
         return many.run(roots, asked, self.environ, told.append, jobs=jobs)
 

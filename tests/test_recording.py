@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
+from atlas_retry.history import Order
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.run.one import Asked, run_one, site_of
 from tests.messages_server import call, serving
@@ -14,7 +15,7 @@ from tests.test_review import answer
 
 
 def recorded(project: Project, folder: Path) -> Outcome:
-    asked = Asked(ai_fix=True, record=folder)
+    asked = Asked(order=Order(ai_fix=True), record=folder)
     site = site_of(project.root, asked, project.environ)
     return run_one(site, asked, lambda _: None)
 

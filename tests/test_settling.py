@@ -35,7 +35,7 @@ REVIEWED = Held(rule="special-case", path="code", in_place=True)
 
 
 def retried(world: World, attempts: int | None = 3) -> Outcome:
-    return retry(run(attempts), world.effects())
+    return retry(world.effects(run(attempts)))
 
 
 def needed(attempt: Attempt) -> list[tuple[str, bool | None]]:
@@ -134,7 +134,7 @@ def test_what_is_held_is_tried_with_all_gates_but_reviews_and_left_out_again() -
     world.gates_say = lambda files: validation(
         result("lint", kind=Kind.LINT), *said(files).results, skipped
     )
-    outcome = retry(run(1, (lint, gate(), sense)), world.effects())
+    outcome = retry(world.effects(run(1, (lint, gate(), sense))))
     assert [[g.name for g in gates] for gates in world.asides] == [["lint", "tests"]]
     assert needed(outcome.attempts[0]) == [("test", True)]
     assert world.files["test"] == "strict"
@@ -169,7 +169,7 @@ def test_a_refused_review_is_no_matter_of_what_was_held() -> None:
     world = World(turns=[{"code": "right", "test": "weak"}], judgements=[HOLDS])
     refuses = result("sense", Status.FAILED, "s", kind=Kind.REVIEW)
     world.gates_say = lambda files: validation(*said(files).results, refuses)
-    outcome = retry(run(1, (gate(), sense)), world.effects())
+    outcome = retry(world.effects(run(1, (gate(), sense))))
     assert needed(outcome.attempts[0]) == [("test", None)]
     assert world.asides == []
 
@@ -211,7 +211,7 @@ def test_only_gates_that_may_read_tests_prove_what_was_kept() -> None:
         result("make", kind=Kind.BUILD),
         result("own", kind=Kind.CUSTOM),
     )
-    retry(run(gates=gates), world.effects())
+    retry(world.effects(run(gates=gates)))
     assert [[g.name for g in gates] for gates in world.asides] == [["tests", "own"]]
 
 
@@ -323,39 +323,41 @@ def test_a_refused_fix_is_never_said_to_have_changed_nothing() -> None:
 
 @pytest.mark.parametrize("end", [Interrupted(2), WorkspaceError("git failed")])
 def test_an_attempt_that_goes_no_further_is_put_back(end: BaseException) -> None:
-    world = World(turns=[{"code": "other"}])
+    class Ends(World):
+        def judge(self, *_: object) -> Judgement:
+            raise end
 
-    def judge(*_: object) -> Judgement:
-        raise end
-
+    world = Ends(turns=[{"code": "other"}])
     with pytest.raises(type(end)):
-        retry(run(), replace(world.effects(), judge=judge))
+        retry(world.effects(run()))
     assert world.files["code"] == "wrong"
     assert "snapshot 1-unfinished" in world.done
 
 
 def test_the_first_error_is_told_when_putting_back_fails_as_well() -> None:
-    world = World(turns=[{"code": "other"}])
+    class Fails(World):
+        def restore(self, *_: object) -> None:
+            raise WorkspaceError("no space to put it back")
 
-    def refuse(*_: object) -> None:
-        raise WorkspaceError("no space to put it back")
-
-    def judge(*_: object) -> Judgement:
-        raise WorkspaceError("git failed")
+        def judge(self, *_: object) -> Judgement:
+            raise WorkspaceError("git failed")
 
     with pytest.raises(WorkspaceError, match="git failed"):
-        retry(run(), replace(world.effects(), judge=judge, restore=refuse))
+        retry(Fails(turns=[{"code": "other"}]).effects(run()))
 
 
 def test_before_the_first_attempt_a_missing_tool_is_broken_and_a_flaky_test_run_again() -> None:
-    world = World()
     asked: list[Validation | None] = []
 
-    def validate(previous: Validation | None) -> Validation:
-        asked.append(previous)
-        return world.validate(previous)
+    class Fixes(World):
+        def validate(self, previous: Validation | None) -> Validation:
+            asked.append(previous)
+            return super().validate(previous)
 
-    retry(run(0), replace(world.effects(), validate=validate, fix=lambda _: ("a.py",)))
+        def fix(self, _: Validation) -> tuple[str, ...]:
+            return ("a.py",)
+
+    retry(Fixes().effects(run(0)))
     assert asked == [None, None]
 
 

@@ -1,6 +1,7 @@
 """A workspace of a few words, with gates, a guard and an agent that do what a test says."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, cast
 
 from msgspec import Struct, field
 
@@ -14,9 +15,12 @@ from atlas_retry.model import (
     ChangeStatus,
     Gate,
     GateResult,
+    Lost,
+    Outcome,
     ReplyStatus,
     Status,
     Validation,
+    Violation,
     WorkspaceFacts,
 )
 from atlas_retry.run.decide import Limits, Progress
@@ -64,32 +68,11 @@ class World(Struct, kw_only=True):
     """The snapshots; their ids are their positions."""
     asides: list[tuple[Gate, ...]] = field(default_factory=list)
 
-    def effects(self) -> Effects:
-        return Effects(
-            snapshot=self.snapshot,
-            changes=self.changes,
-            restore=self.restore,
-            read=self.read,
-            write=self.write,
-            validate=self.validate,
-            fix=lambda _: (),
-            request=lambda _, number: (
-                AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number),
-                "/s/prompt.md",
-            ),
-            lack=lambda: None,
-            seal=lambda: self.done.append("seal"),
-            ask=self.ask,
-            judge=self.judge,
-            rewritten=lambda *_: (),
-            unseen=lambda *_: {},
-            aside=self.aside,
-            lost=lambda *_: (),
-            learn=lambda _: None,
-            account=lambda progress: progress,
-            elapsed_s=lambda: 0.0,
-            emit=self.told.append,
-        )
+    def effects(self, run: Run) -> Effects:
+        """The world as the loop sees it; nothing of a real run is behind it."""
+        fields = dict.fromkeys(Effects.__struct_fields__)
+        used = {"run": run, "world": self, "emit": self.told.append}
+        return _InWorld(**cast("Any", fields | used))
 
     def snapshot(self, name: str) -> Taken:
         self.done.append(f"snapshot {name}")
@@ -120,12 +103,15 @@ class World(Struct, kw_only=True):
         self.files |= self.gates_write
         return said_of
 
+    def fix(self, _: Validation) -> tuple[str, ...]:
+        return ()
+
     def ask(self, _: AgentRequest) -> AgentReply:
         self.done.append("ask")
         self.files |= self.turns.pop(0)
         return self.reply
 
-    def judge(self, _: str, __: str, ___: str, ____: Progress) -> Judgement:
+    def judge(self, _: str, __: str, ___: Progress) -> Judgement:
         self.done.append("judge")
         return self.judgements.pop(0) if self.judgements else Judgement()
 
@@ -136,6 +122,68 @@ class World(Struct, kw_only=True):
         names = {gate.name for gate in gates}
         seen = self.gates_say(_with(self.files, files))
         return validation(*(r for r in seen.results if r.name in names))
+
+
+class _InWorld(Effects, kw_only=True):
+    world: World
+
+    def elapsed_s(self) -> float:
+        return 0.0
+
+    def snapshot(self, name: str) -> Taken:
+        return self.world.snapshot(name)
+
+    def changes(self, before: str, after: str) -> tuple[Change, ...]:
+        return self.world.changes(before, after)
+
+    def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
+        self.world.restore(target, expected, paths)
+
+    def read(self, snapshot: str, paths: Collection[str]) -> Contents:
+        return self.world.read(snapshot, paths)
+
+    def write(self, files: Contents) -> None:
+        self.world.write(files)
+
+    def validate(self, previous: Validation | None) -> Validation:
+        return self.world.validate(previous)
+
+    def fix(self, failed: Validation) -> tuple[str, ...]:
+        return self.world.fix(failed)
+
+    def request(self, _progress: Progress, number: int) -> tuple[AgentRequest, str]:
+        request = AgentRequest(prompt="?", workspace="/w", scratch="/s", attempt=number)
+        return request, "/s/prompt.md"
+
+    def lack(self) -> None:
+        return None
+
+    def seal(self) -> None:
+        self.world.done.append("seal")
+
+    def ask(self, request: AgentRequest) -> AgentReply:
+        return self.world.ask(request)
+
+    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
+        return self.world.judge(before, after, progress)
+
+    def rewritten(self, *_: object) -> tuple[Violation, ...]:
+        return ()
+
+    def unseen(self, *_: object) -> Contents:
+        return {}
+
+    def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
+        return self.world.aside(chosen, files, previous)
+
+    def lost(self, _start: str, _left: str) -> tuple[Lost, ...]:
+        return ()
+
+    def learn(self, _outcome: Outcome) -> str | None:
+        return None
+
+    def account(self, progress: Progress) -> Progress:
+        return progress
 
 
 def _with(files: Files, changed: Mapping[str, Content | None]) -> Files:

@@ -7,7 +7,7 @@ from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.text.redaction import redact
 
 
-def discreet_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
+def redacted_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
     """The same agent, its replies without secrets by their shape and without the `hidden` values.
 
     `structured` stays as it is: it has to be read first.
@@ -29,7 +29,7 @@ def discreet_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
     return ask
 
 
-def discreet_emit(emit: Emit, hidden: frozenset[str]) -> Emit:
+def redacted_emit(emit: Emit, hidden: frozenset[str]) -> Emit:
     """The same emitter for an agent, which tells what it does and what went wrong."""
 
     def told(event: Event) -> None:

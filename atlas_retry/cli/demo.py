@@ -9,6 +9,7 @@ from pathlib import Path
 
 from atlas_retry import agents
 from atlas_retry.errors import UsageError
+from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Screen
 from atlas_retry.reports.screen.wording import Line, outcome_summary
@@ -33,7 +34,7 @@ def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
             overrides: dict[str, object] = {"agent.backend": agent}
             if agent == "scripted":
                 overrides["agent.path"] = str(script)
-            asked = Asked(ai_fix=True, overrides=overrides)
+            asked = Asked(order=Order(ai_fix=True, overrides=overrides))
             site = site_of(root, asked, own)
             with on as shown:
                 shown.write(_opening(root))

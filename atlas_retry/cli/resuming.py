@@ -146,12 +146,13 @@ def _go_on(
 
 def _one(row: "RunRow", emit: "Emit", *, ai_fix: bool) -> "Finished":
     """A run that was cut off goes on; after one that has ended, a new one begins."""
+    from atlas_retry.history import Order
     from atlas_retry.run.one import Asked, Finished, run_one, site_of
     from atlas_retry.run.resume import resume as continued
 
     if row.is_open:
         return continued(row, os.environ, emit, ai_fix=ai_fix)
-    asked = Asked(ai_fix=ai_fix)
+    asked = Asked(order=Order(ai_fix=ai_fix))
     site = site_of(Path(row.root), asked, os.environ)
     outcome = run_one(site, asked, emit)
     return Finished(site=site, outcome=outcome)

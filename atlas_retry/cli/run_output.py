@@ -25,7 +25,9 @@ def told_run(outcome: Outcome, *, verbosity: int) -> Iterator[Line]:
 def write_prompts(roots: Sequence[Path], environ: Mapping[str, str], asked: Asked) -> int:
     """What `--dry-run` shows: the first prompt of each workspace."""
     for root in roots:
-        text = preview(root, environ, asked.overrides, recorded=asked.recorded, max_chars=None)
+        text = preview(
+            root, environ, asked.order.overrides, recorded=asked.recorded, max_chars=None
+        )
         print(text, end="")
     return 0
 

@@ -76,6 +76,7 @@ def retry(
 ) -> int:
     """Validate; on failure fix what fails, with --ai-fix by asking the agent."""
     from atlas_retry.cli import output, run_output
+    from atlas_retry.history import Order
     from atlas_retry.run import many
     from atlas_retry.run.one import Asked
 
@@ -85,7 +86,7 @@ def retry(
             remedy="leave out --json and --report",
         )
     targets = output.targets(report or [])
-    asked = Asked(
+    order = Order(
         ai_fix=ai_fix,
         overrides=overrides(
             {
@@ -98,10 +99,9 @@ def retry(
         ),
         attempts_flag=max_attempts,
         allow=tuple(allow or ()),
-        recorded=output.recorded(start_from),
-        record=record,
         force=force,
     )
+    asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
     level = options.verbosity(quiet, verbose)
     roots = many.find(workspaces or [], Path.cwd(), os.environ, every=every)
     if dry_run:

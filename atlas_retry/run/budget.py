@@ -6,7 +6,7 @@ import time
 from atlas_retry.run.decide import Elsewhere, Progress
 
 
-class Purse:
+class SharedBudget:
     """What the runs of a batch have come to together; any thread may ask.
 
     An attempt is promised its share of the rest before it starts, so that attempts under way at

@@ -1,25 +1,65 @@
-"""What the loop is given: a run to make, and what it may do to the world. Does nothing itself."""
+"""What one run does to the world, as methods that the loop calls. Decides nothing."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import shlex
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
+from atlas_retry import agents, process, workspace
+from atlas_retry.agents import review
 from atlas_retry.agents.lack import Lack
-from atlas_retry.events import Emit
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.events import (
+    Emit,
+    Event,
+    Notice,
+    Scope,
+    ValidationFinished,
+    ValidationStarted,
+    within,
+)
+from atlas_retry.gates.fixers import run_fixers
+from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.validation import run_gates
+from atlas_retry.guard import judge
 from atlas_retry.guard.judgement import Content, Judgement
+from atlas_retry.guard.places import is_made
+from atlas_retry.history import Journal
 from atlas_retry.model import (
     Agent,
+    AgentReply,
     AgentRequest,
     Change,
     Gate,
+    GateResult,
+    GitFacts,
+    Kind,
+    Level,
     Lost,
     Outcome,
     Validation,
     Violation,
     WorkspaceFacts,
 )
-from atlas_retry.run.decide import Limits, Progress
-from atlas_retry.settings import OnExhausted
+from atlas_retry.prompt import compose
+from atlas_retry.run.briefing import traced_brief
+from atlas_retry.run.budget import SharedBudget
+from atlas_retry.run.decide import Elsewhere, Limits, Progress, decide, last_attempt
+from atlas_retry.run.folder import RunFolder
+from atlas_retry.run.open import Site, failing_gates, plan, remember
+from atlas_retry.run.request import next_request, nth
+from atlas_retry.run.triage import against_baseline
+from atlas_retry.run.uncommitted import lost_definitions
+from atlas_retry.settings import GuardMode, OnExhausted, ReviewMode
+from atlas_retry.text.json_text import encodable
+from atlas_retry.text.redaction import redact, secret_values
+
+Contents = Mapping[str, Content | None]
+"""Files by path; None: there is none."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
@@ -30,56 +70,6 @@ class Taken(Struct, frozen=True, kw_only=True):
     tree: str
     """Of the files that count: equal exactly when these are equal."""
     left_out: tuple[str, ...] = ()
-
-
-Contents = Mapping[str, Content | None]
-"""Files by path; None: there is none."""
-
-
-class Effects(Struct, frozen=True, kw_only=True):
-    """What a run does to the world, each a callable, so that the loop itself is plain."""
-
-    snapshot: Callable[[str], Taken]
-    """Take one and keep it under a name within the run."""
-    changes: Callable[[str, str], tuple[Change, ...]]
-    restore: Callable[[str, str, Collection[str] | None], None]
-    """Bring back a snapshot, whole or some paths of it. The second id is what should be there
-    now: what differs from it was edited by the user meanwhile, and is told, not overwritten."""
-    read: Callable[[str, Collection[str]], Contents]
-    """These files as a snapshot holds them."""
-    write: Callable[[Contents], None]
-    """Make these files what is said."""
-    validate: Callable[[Validation | None], Validation]
-    """Run the gates; None before the first attempt, else the validation before."""
-    fix: Callable[[Validation], tuple[str, ...]]
-    """Run the fixers of what failed; the paths that changed."""
-    request: Callable[[Progress, int], tuple[AgentRequest, str]]
-    """The next attempt's request, and the path its prompt was written to."""
-    lack: Callable[[], Lack | None]
-    """Why no agent can be had; asked for before an attempt is begun."""
-    seal: Callable[[], None]
-    """Take what decides besides the files of the workspace, as it is now: the next `judge`
-    compares with it."""
-    ask: Agent
-    judge: Callable[[str, str, str, Progress], Judgement]
-    """What the guard says of the change between the last two snapshots. Of the first, and of what
-    the user has edited since, is everything that decides as it was before the run."""
-    rewritten: Callable[[str, str, Validation], tuple[Violation, ...]]
-    """What decides and moved between two snapshots, while the gates of a validation ran."""
-    unseen: Callable[[str, str, Collection[str]], Contents]
-    """What turns wrote where git does not look, as it was in the first snapshot; without what can
-    be made again, or of which no more than its time moved. The second snapshot is the last."""
-    aside: Callable[[Sequence[Gate], Contents, Validation], Validation]
-    """Run these gates with these files in place of those that are there; all is left as it is.
-    Given is what the same gates said before."""
-    lost: Callable[[str, str], tuple[Lost, ...]]
-    """Definitions that only the uncommitted files of the first snapshot held, gone in the other."""
-    learn: Callable[[Outcome], str | None]
-    """Record what a failed run teaches; the record's id."""
-    account: Callable[[Progress], Progress]
-    """The same with the time it took, and with what others have spent of a budget they share."""
-    elapsed_s: Callable[[], float]
-    emit: Emit
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -94,3 +84,293 @@ class Run(Struct, frozen=True, kw_only=True):
     """Failures to start from instead of a baseline validation."""
     so_far: Progress | None = None
     """Of an interrupted run that goes on."""
+
+
+class Effects(Struct, kw_only=True):
+    """One run in one workspace: who is asked, who listens, and all that it may do."""
+
+    run: Run
+    site: Site
+    folder: RunFolder
+    agent: Agent
+    reviewer: Callable[[Gate], Agent]
+    """Who judges for a review gate. Raises AgentError."""
+    facts: GitFacts
+    """What git held when the run began, or went on."""
+    journal: Journal
+    emit: Emit
+    started_s: float
+    """By the monotonic clock."""
+    budget: SharedBudget
+    """What the runs of a batch share."""
+    sealed: judge.Seal | None = None
+    validations: Iterator[int] = field(default_factory=count)
+    """Numbers the folders of their logs."""
+    asides: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def within(self, scope: Scope) -> "Effects":
+        """The same, with every event belonging to this scope."""
+        return replace(self, emit=within(self.emit, scope))
+
+    def elapsed_s(self) -> float:
+        """Since the run began, without the time in which it was cut off."""
+        return time.monotonic() - self.started_s
+
+    # --- the tree
+
+    def snapshot(self, name: str) -> Taken:
+        """Take a snapshot and keep it under a name within the run."""
+        taken = workspace.snapshot(self.site.git)
+        workspace.keep(self.site.git, f"runs/{self.run.run_id}/{name}", taken.id)
+        return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
+
+    def changes(self, before: str, after: str) -> tuple[Change, ...]:
+        """What differs between two snapshots."""
+        return workspace.changes(self.site.git, before, after)
+
+    def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
+        """Restore a snapshot, whole or some paths of it.
+
+        What differs from `expected` was edited by the user meanwhile: it is reported, and not
+        overwritten. A whole restore covers git's own state, where it moved since the run began.
+        Raises WorkspaceError where git's folder is gone.
+        """
+        git = self.site.git
+        with process.uninterruptible(f"{self.site.root} is being restored"):
+            if paths is None and (moved := self._moved_in_git()):
+                workspace.put_back_git(git, target, moved)
+            done = workspace.restore(git, target, paths, since=expected)
+        if not git.git_dir.is_dir():
+            text = "is gone, with the commits that no snapshot holds; the files are restored"
+            raise WorkspaceError(f"{git.git_dir} {text}", remedy="copy it from a clone")
+        if done.conflicts:
+            names = ", ".join(done.conflicts)
+            text = f"edited meanwhile by somebody else, and left as it is: {names}"
+            self.emit(Notice(level=Level.WARNING, text=text))
+
+    def _moved_in_git(self) -> frozenset[str]:
+        """What git holds beside the work tree and the index that is not as it was at the start."""
+        was = self.facts
+        now = workspace.facts_since(self.site.root, was, environ=self.site.environ)
+        names = {*was, *now} - {"index"}
+        return frozenset(name for name in names if was.get(name) != now.get(name))
+
+    def read(self, snapshot: str, paths: Collection[str]) -> Contents:
+        """These files as a snapshot holds them."""
+        tree = workspace.tree(self.site.git, snapshot, ignored=True)
+        tree.preload(paths)
+        files = ((path, tree.mode(path), tree.read(path)) for path in paths)
+        return {
+            path: None if mode is None or content is None else (mode, content)
+            for path, mode, content in files
+        }
+
+    def write(self, files: Contents) -> None:
+        """Give these files these contents."""
+        workspace.write(self.site.git, files)
+
+    def lost(self, start: str, left: str) -> tuple[Lost, ...]:
+        """Definitions that only the uncommitted files of the first snapshot held."""
+        return tuple(
+            replace(lost, command=_pick_command(self.run.run_id, lost.path))
+            for lost in lost_definitions(self.site.git, start, left, self.site.environ)
+        )
+
+    # --- gates
+
+    def validate(self, previous: Validation | None) -> Validation:
+        """Run the gates; `previous` is None before the first attempt."""
+        settings, number = self.site.settings, next(self.validations)
+        with_agent = self.run.limits.with_agent
+        chosen = replace(
+            plan(self.site, self.folder.logs(number)),
+            review=self._reviewer_of(number) if with_agent else None,
+            flake_reruns=settings.retry.flake_reruns if previous is None else 0,
+            after_attempt=previous is not None,
+            previous=previous,
+        )
+        validation = run_gates(settings.gates, chosen, self.emit)
+        if previous is None:
+            validation = against_baseline(self.site, settings.gates, validation, chosen, self.emit)
+        remember(self.site, validation)
+        return validation
+
+    def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
+        """How the n-th validation's reviews are made, and paid."""
+        settings, root = self.site.settings, self.site.root
+        hidden = secret_values(self.site.environ)
+
+        def diff() -> str:
+            start = workspace.kept(self.site.git)[f"runs/{self.run.run_id}/start"]
+            present = workspace.snapshot(self.site.git).id
+            return workspace.patch(self.site.git, start, present).decode(errors="replace")
+
+        desk = review.Desk(
+            root=root,
+            diff=diff,
+            agent=self.reviewer,
+            promised_usd=lambda: self.budget.promise(str(root), settings.retry.budget.cost_usd),
+            redact=lambda text: redact(text, hidden),
+            scratch=self.folder.scratch(max(number, 1)),
+            model=nth(settings.agent.models, 1),
+            attempt=max(number, 1),
+            idle_timeout_s=settings.agent.idle_timeout_s,
+        )
+
+        def reviewed(gate: Gate) -> GateResult:
+            result = review.review(gate, desk)
+            self.budget.settle(str(root), result.cost_usd or 0.0)
+            return result
+
+        return reviewed
+
+    def fix(self, failed: Validation) -> tuple[str, ...]:
+        """Run the fixers of the gates that failed; the paths that changed."""
+        gates = failing_gates(self.site, failed)
+        return run_fixers(gates, plan(self.site, self.folder.logs(0)), self.emit)
+
+    def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
+        """Run these gates with these files in place, and leave everything as it was.
+
+        `previous` is the result of the same gates without these files.
+        """
+        how = replace(
+            plan(self.site, self.folder.aside(next(self.asides))),
+            after_attempt=True,
+            previous=previous,
+        )
+        seen, way = self._beside(chosen, files, how)
+        if way is workspace.Way.IN_PLACE or seen.success or not previous.success:
+            return seen
+        # in an overlay no gate sees what another wrote: only a red in place is one
+        return self._beside(chosen, files, how, in_place=True)[0]
+
+    def _beside(
+        self, chosen: Sequence[Gate], files: Contents, how: Plan, *, in_place: bool = False
+    ) -> tuple[Validation, workspace.Way]:
+        """It is no validation of the run: of its events only the gates' own are reported."""
+
+        def gates_only(event: Event) -> None:
+            if not isinstance(event, ValidationStarted | ValidationFinished):
+                self.emit(event)
+
+        lines = [gate.run for gate in chosen]
+        with workspace.beside(self.site.git, files, lines, in_place=in_place) as there:
+            if there.reason and not in_place:
+                self.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
+            wrapped = replace(how, wrap=there.wrap, locate=there.file)
+            return run_gates(chosen, wrapped, gates_only), there.way
+
+    # --- the agent
+
+    def lack(self) -> Lack | None:
+        """Why no agent is available; asked before an attempt begins."""
+        return agents.check(self.site.settings.agent, self.site.environ)
+
+    def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
+        """The next attempt's request, and the path that its prompt was written to."""
+        scratch = self.folder.scratch(number)
+        brief = traced_brief(self.site, progress.latest, scratch)
+        prompt = compose(
+            replace(
+                brief,
+                attempt=number,
+                max_attempts=last_attempt(progress, self.run.limits),
+                history=progress.attempts,
+                learnings=self.journal.recall(progress.latest),
+            )
+        )
+        prompt_file = scratch / "prompt.md"
+        prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
+        return next_request(self.site, prompt, scratch, progress, number), str(prompt_file)
+
+    def ask(self, request: AgentRequest) -> AgentReply:
+        """One turn of the agent, paid from the budget."""
+        with process.at_once():
+            reply = self.agent(request)
+        self.budget.settle(str(self.site.root), reply.cost_usd or 0.0)
+        touched = tuple(_behind_links(self.site.root, path) for path in reply.touched)
+        return replace(reply, touched=touched)
+
+    def account(self, progress: Progress) -> Progress:
+        """The same with the time it took, and with what others have spent of the shared budget.
+
+        A run that is over anyway takes nothing from it, not even for a moment.
+        """
+        elapsed_s = max(self.elapsed_s(), self.budget.elapsed_s)
+        progress = replace(progress, elapsed_s=elapsed_s, elsewhere=Elsewhere())
+        if decide(progress, self.run.limits):
+            return progress
+        allowed_usd = self.run.limits.budget.cost_usd
+        elsewhere = self.budget.draw(str(self.site.root), progress, allowed_usd)
+        return replace(progress, elsewhere=elsewhere)
+
+    def learn(self, outcome: Outcome) -> str | None:
+        """Record what a failed run teaches; the record's id."""
+        return self.journal.learn(outcome)
+
+    # --- the guard
+
+    def seal(self) -> None:
+        """Take what decides besides the files of the workspace: the next `judge` compares."""
+        self.sealed = judge.seal(self.site.git, self.site.settings, self.site.environ)
+
+    def judge(self, before: str, after: str, progress: Progress) -> Judgement:
+        """What the guard says of the change between two snapshots."""
+        guard = self.site.settings.guard
+        if guard.mode is GuardMode.OFF or self.sealed is None:
+            return Judgement()
+        earlier = (a.changes for a in progress.attempts if not (a.rolled_back or a.worse))
+        turn = judge.Turn(
+            origin=progress.origin,
+            before=before,
+            after=after,
+            failing=progress.latest.failures,
+            earlier=frozenset(change.path for changes in earlier for change in changes),
+            theirs=progress.theirs,
+            outputs=self._written_by_gates(progress),
+        )
+        notes_reviews = guard.review is ReviewMode.NOTE
+        judgement = judge.judge_attempt(
+            self.site.git, turn, self.sealed, notes_reviews=notes_reviews
+        )
+        judge.clean(self.sealed)
+        if guard.mode is GuardMode.BLOCK:
+            judge.restore_modes(self.sealed)
+        return replace(judgement, blocks=guard.mode is GuardMode.BLOCK)
+
+    def _written_by_gates(self, progress: Progress) -> frozenset[str]:
+        """What moved during the baseline, but for what the fixers were asked to change."""
+        moved = self.changes(progress.start, progress.origin)
+        return frozenset(change.path for change in moved) - {*progress.fixers_changed}
+
+    def rewritten(self, before: str, after: str, validation: Validation) -> tuple[Violation, ...]:
+        """What decides and moved between two snapshots, while the gates of a validation ran."""
+        if self.site.settings.guard.mode is not GuardMode.BLOCK:
+            return ()
+        checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
+        results = (result for result in validation.results if result.kind in checkers)
+        changed = {path for result in results for path in result.changed}
+        return judge.rewritten(self.site.git, before, after, changed)
+
+    def unseen(self, origin: str, after: str, paths: Collection[str]) -> Contents:
+        """What turns wrote where git does not look, as it was in the first snapshot.
+
+        Without what can be made again, or of which no more than its time moved. The second
+        snapshot is the last.
+        """
+        was, now = self.read(origin, paths), self.read(after, paths)
+        return {
+            path: None if was[path] == now[path] or is_made(path) else was[path] for path in paths
+        }
+
+
+def _pick_command(run_id: str, path: str) -> str:
+    return f"atlas pick {run_id} start --path {shlex.quote(encodable(path))}"
+
+
+def _behind_links(root: Path, path: str) -> str:
+    """The file behind a path that an agent named, links followed."""
+    there = (root / path).resolve()
+    inside = there.is_relative_to(root.resolve())
+    return there.relative_to(root.resolve()).as_posix() if inside else path

@@ -1,6 +1,6 @@
 """The loop: validate, fix, ask, judge, validate again, until `decide` says how it ended.
 
-Everything it touches comes in as `Effects`; it starts no process, reads no file and prints nothing.
+Everything it touches is a method of `Effects`; it starts no process itself and reads no file.
 """
 
 from contextlib import suppress
@@ -17,7 +17,6 @@ from atlas_retry.events import (
     RunFinished,
     RunStarted,
     Scope,
-    within,
 )
 from atlas_retry.model import (
     AgentReply,
@@ -39,16 +38,16 @@ from atlas_retry.run.settle import Turn, settle
 from atlas_retry.settings import OnExhausted
 
 
-def retry(run: Run, do: Effects) -> Outcome:
+def retry(do: Effects) -> Outcome:
     """Validate, and spend the budget on what fails until it passes or a stop rule speaks.
 
     Raises Interrupted after the unfinished attempt's edits have been put back.
     """
-    scope = Scope(workspace=run.workspace.name, run=run.run_id)
-    do = replace(do, emit=within(do.emit, scope))
-    progress = run.so_far or _begin(run, do)
+    run = do.run
+    do = do.within(Scope(workspace=run.workspace.name, run=run.run_id))
+    progress = run.so_far or _begin(do)
     while (end := decide(progress := do.account(progress), run.limits)) is None:
-        progress = _attempt(progress, run, do)
+        progress = _attempt(progress, do)
     with uninterruptible(f"run {run.run_id} is being ended"):
         progress, final = _keep(progress, end, run, do)
         end = _with_cause(end, final)
@@ -64,9 +63,9 @@ def retry(run: Run, do: Effects) -> Outcome:
     return outcome
 
 
-def _begin(run: Run, do: Effects) -> Progress:
+def _begin(do: Effects) -> Progress:
     """The baseline, and what the gates' own fixers make of it."""
-    start = do.snapshot("start")
+    run, start = do.run, do.snapshot("start")
     do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
     baseline = run.recorded or do.validate(None)
     changed = () if baseline.success or baseline.broken else do.fix(baseline)
@@ -85,11 +84,11 @@ def _begin(run: Run, do: Effects) -> Progress:
     )
 
 
-def _attempt(progress: Progress, run: Run, do: Effects) -> Progress:
+def _attempt(progress: Progress, do: Effects) -> Progress:
     """One agent turn, the guard, and the validation after it."""
     if lack := do.lack():
         return replace(progress, refused=lack.reply)
-    number = len(progress.attempts) + 1
+    run, number = do.run, len(progress.attempts) + 1
     scope = Scope(
         workspace=run.workspace.name,
         run=run.run_id,
@@ -97,12 +96,12 @@ def _attempt(progress: Progress, run: Run, do: Effects) -> Progress:
         max_attempts=last_attempt(progress, run.limits),
         failed_step=progress.ground[0].failed_step,
     )
-    do = replace(do, emit=within(do.emit, scope))
+    do = do.within(scope)
     progress = _on_its_ground(progress, do)
     before = do.snapshot(f"{number}-before")
     do.seal()
     try:
-        return _turn(progress, before, number, run, do)
+        return _turn(progress, before, number, do)
     except Interrupted:
         _put_back(before, number, do)
         raise
@@ -129,20 +128,10 @@ def _put_back(before: Taken, number: int, do: Effects) -> None:
         do.emit(AttemptRestored(number=number))
 
 
-def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects) -> Progress:
+def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progress:
+    """Ask the agent, judge what it changed, and run the gates on what is left of it."""
     since_s = do.elapsed_s()
-    request, prompt_path = do.request(progress, number)
-    do.emit(
-        AttemptStarted(
-            number=number,
-            agent=run.agent,
-            model=request.model,
-            session_id=request.session_id,
-            snapshot=before.id,
-            prompt_chars=len(request.prompt),
-            prompt_path=prompt_path,
-        )
-    )
+    request, prompt_path = _request(progress, before, number, do)
     reply = do.ask(request)
     do.emit(AgentReplied(number=number, reply=reply))
     after = do.snapshot(str(number))
@@ -152,23 +141,45 @@ def _turn(progress: Progress, before: Taken, number: int, run: Run, do: Effects)
         do.restore(before.id, after.id, None)
         return replace(progress, refused=reply)
     attempt = replace(
-        _told(reply, run, request, progress),
-        number=number,
-        prompt_chars=len(request.prompt),
+        _reported(reply, request, progress, do),
         prompt_path=prompt_path,
         snapshot=after.id,
         changes=do.changes(before.id, after.id),
     )
-    turn = Turn(before=before, after=after, gates=run.limits.gates)
+    turn = Turn(before=before, after=after, gates=do.run.limits.gates)
     attempt, end, validation = settle(attempt, turn, progress, do)
-    attempt = _measured(attempt, progress.latest, validation)
     attempt = replace(
-        attempt,
+        _measured(attempt, progress.latest, validation),
         duration_ms=round((do.elapsed_s() - since_s) * 1000),
         result=end.id,
         since_start=do.changes(progress.start, end.id),
     )
     do.emit(AttemptFinished(result=attempt))
+    return _advanced(progress, attempt, end, validation)
+
+
+def _request(
+    progress: Progress, before: Taken, number: int, do: Effects
+) -> tuple[AgentRequest, str]:
+    """What the agent is asked, and where its prompt is; the attempt is on record from here on."""
+    request, prompt_path = do.request(progress, number)
+    started = AttemptStarted(
+        number=number,
+        agent=do.run.agent,
+        model=request.model,
+        session_id=request.session_id,
+        snapshot=before.id,
+        prompt_chars=len(request.prompt),
+        prompt_path=prompt_path,
+    )
+    do.emit(started)
+    return request, prompt_path
+
+
+def _advanced(
+    progress: Progress, attempt: Attempt, end: Taken, validation: Validation | None
+) -> Progress:
+    """The run after an attempt."""
     return replace(
         progress,
         latest=validation or progress.latest,
@@ -193,12 +204,13 @@ def _measured(attempt: Attempt, before: Validation, after: Validation | None) ->
     )
 
 
-def _told(reply: AgentReply, run: Run, request: AgentRequest, progress: Progress) -> Attempt:
-    """What the agent says of its own turn, with what had been paid for it before it was cut off."""
+def _reported(reply: AgentReply, request: AgentRequest, progress: Progress, do: Effects) -> Attempt:
+    """What the agent reports of its turn, with what was paid for it before it was cut off."""
     begun_usd = progress.begun_usd
     return Attempt(
         number=request.attempt,
-        agent=run.agent,
+        prompt_chars=len(request.prompt),
+        agent=do.run.agent,
         model=reply.model or request.model,
         session_id=reply.session_id,
         transport_retries=reply.transport_retries,

@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from atlas_retry import config, process, state_dir, workspace
 from atlas_retry.errors import AtlasError, ConfigError, UsageError
 from atlas_retry.events import Emit, Event, Notice, WorkspaceFinished
-from atlas_retry.history import Order
 from atlas_retry.model import Level, Outcome, Validation, Verdict, WorkspaceFacts
 from atlas_retry.reports.documents import Cascade
-from atlas_retry.run.budget import Purse
+from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.concurrent import side_by_side
-from atlas_retry.run.one import Asked, Done, Finished, order_of, purse_of, run_one, site_of
+from atlas_retry.run.one import Asked, Done, Finished, budget_of, run_one, site_of
 from atlas_retry.run.waiting import Waiting, note
 from atlas_retry.settings import BatchSettings, OnCascade
 
@@ -77,21 +76,22 @@ def run(
     An error ends a batch of one that begins; else it is how that workspace ended. Raises
     Interrupted after all have ended.
     """
-    if len(folders) == 1 and asked.batch is None:
+    if len(folders) == 1 and asked.order.batch is None:
         site = site_of(folders[0], asked, environ)
         outcome = run_one(site, asked, emit)
         _keep(folders, (), asked, environ)
         return Done(finished=(Finished(site=site, outcome=outcome),))
     settings = _settings(folders[0], asked, environ)
     jobs = min(jobs or settings.jobs, len(folders))
-    purse = purse_of(state_dir.locate(environ), asked.batch, runs=len(folders), jobs=jobs)
-    asked = replace(asked, batch=asked.batch or state_dir.new_run_id())
+    budget = budget_of(state_dir.locate(environ), asked.order.batch, runs=len(folders), jobs=jobs)
+    batch = asked.order.batch or state_dir.new_run_id()
+    asked = replace(asked, order=replace(asked.order, batch=batch))
     course = _Course(settings=settings, total=len(folders), emit=_in_turn(emit))
     crew = _Crew(
         asked=asked,
         environ=environ,
         emit=course.emit,
-        purse=purse,
+        budget=budget,
         labels=labels(folders),
     )
     queue = iter(folders)
@@ -105,11 +105,11 @@ def run(
             _keep(folders, left, asked, environ)
             if left:
                 names = [crew.labels[folder] for folder in left]
-                course.emit(_not_started(names, _next(ai_fix=asked.ai_fix)))
+                course.emit(_not_started(names, _next(ai_fix=asked.order.ai_fix)))
     return Done(
         finished=tuple(course.finished[folder] for folder in folders if folder in course.finished),
         not_started=tuple(str(folder) for folder in left),
-        next_command=_next(ai_fix=asked.ai_fix),
+        next_command=_next(ai_fix=asked.order.ai_fix),
         cascade=course.cascade,
     )
 
@@ -137,7 +137,9 @@ def go_on(
         elif done.not_started:
             left += folders
         elif folders:
-            done = run(folders, _asked_again(order, ai_fix=ai_fix), environ, emit)
+            done = run(
+                folders, Asked(order=replace(order, ai_fix=ai_fix or order.ai_fix)), environ, emit
+            )
             finished += done.finished
     if unpaid:
         emit(_not_started([*labels(unpaid).values()], _next(ai_fix=True)))
@@ -149,17 +151,6 @@ def go_on(
     )
 
 
-def _asked_again(order: Order, *, ai_fix: bool) -> Asked:
-    return Asked(
-        ai_fix=ai_fix or order.ai_fix,
-        overrides=order.overrides,
-        attempts_flag=order.attempts_flag,
-        allow=order.allow,
-        force=order.force,
-        batch=order.batch,
-    )
-
-
 def _next(*, ai_fix: bool) -> str:
     return f"{GO_ON} --ai-fix" if ai_fix else GO_ON
 
@@ -167,7 +158,7 @@ def _next(*, ai_fix: bool) -> str:
 def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSettings:
     """The `batch` section of the first workspace; where it cannot be read that will be told."""
     try:
-        return config.load(folder, environ=environ, overrides=asked.overrides).batch
+        return config.load(folder, environ=environ, overrides=asked.order.overrides).batch
     except ConfigError:
         return BatchSettings()
 
@@ -204,7 +195,7 @@ class _Crew(Struct, frozen=True, kw_only=True):
     asked: Asked
     environ: Mapping[str, str]
     emit: Emit
-    purse: Purse
+    budget: SharedBudget
     labels: Mapping[Path, str]
 
     def run(self, folder: Path) -> tuple[Path, Finished]:
@@ -218,13 +209,13 @@ class _Crew(Struct, frozen=True, kw_only=True):
             ) as scratch:
                 asked = self._asked(folder)
                 site = site_of(folder, asked, {**self.environ, "TMPDIR": scratch})
-                outcome = run_one(site, asked, told, self.purse)
+                outcome = run_one(site, asked, told, self.budget)
             # the folder is gone, so whoever asks the site something later needs another
             return folder, Finished(site=replace(site, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
             return folder, Finished(site=None, outcome=_broken(folder, error))
         finally:
-            self.purse.leave(str(config.root_of(folder)))
+            self.budget.leave(str(config.root_of(folder)))
 
     def _asked(self, folder: Path) -> Asked:
         """The same of every workspace, but for where it is recorded."""
@@ -268,11 +259,10 @@ def _labelled(emit: Emit, label: str) -> Emit:
 def _keep(
     folders: Sequence[Path], left: Sequence[Path], asked: Asked, environ: Mapping[str, str]
 ) -> None:
-    order = order_of(asked)
     note(
         state_dir.locate(environ),
         [str(folder) for folder in folders],
-        [Waiting(root=str(folder), order=order) for folder in left],
+        [Waiting(root=str(folder), order=asked.order) for folder in left],
     )
 
 

@@ -4,14 +4,15 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry import agents, history, process, state_dir, workspace
-from atlas_retry.agents import capture as recording
-from atlas_retry.agents.redacted import discreet_agent, discreet_emit
+from atlas_retry.agents import capture
+from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, Scope, fan_out, following
 from atlas_retry.history import archive
@@ -20,13 +21,14 @@ from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.formats import Recorded, Subject, of_run
 from atlas_retry.reports.handoff import handoff
-from atlas_retry.run import on_failure, wiring
-from atlas_retry.run.budget import Purse
+from atlas_retry.run import on_failure
+from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress
-from atlas_retry.run.effects import Run
+from atlas_retry.run.effects import Effects, Run
+from atlas_retry.run.folder import RunFolder, run_folder
 from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.loop import retry
-from atlas_retry.run.open import Site, open_site
+from atlas_retry.run.open import Site, limits, open_site
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some, usd
 from atlas_retry.workspace import identity
@@ -35,19 +37,11 @@ from atlas_retry.workspace import identity
 class Asked(Struct, frozen=True, kw_only=True):
     """What a command line asks of every workspace."""
 
-    ai_fix: bool = False
-    overrides: Mapping[str, object] = field(default_factory=dict)
-    """Configuration keys, dotted, that flags set."""
-    attempts_flag: int | None = None
-    allow: tuple[str, ...] = ()
-    """Globs that may be changed, beside the configured ones."""
+    order: history.Order = history.Order()
+    """What can be asked again later."""
     recorded: Recorded | None = None
     """A failure to start from, instead of a baseline validation."""
     record: Path | None = None
-    force: bool = False
-    """Even while git is in the middle of a merge or the like."""
-    batch: str | None = None
-    """As in `history.Order`."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -97,35 +91,35 @@ def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
     Raises ConfigError, WorkspaceError, and UsageError where the configuration forbids the agent or
     the recording has no place.
     """
-    site = open_site(root, environ, asked.overrides)
-    if asked.ai_fix and not site.settings.retry.ai_retry_enabled:
+    site = open_site(root, environ, asked.order.overrides)
+    if asked.order.ai_fix and not site.settings.retry.ai_retry_enabled:
         raise UsageError(
             "--ai-fix is refused by ai_retry_enabled: false, "
             f"{site.settings.retry.ai_retry_origin}",
             remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
         )
-    if asked.ai_fix and not os.access(site.root, os.W_OK):
+    if asked.order.ai_fix and not os.access(site.root, os.W_OK):
         raise WorkspaceError(f"{site.root} cannot be written: no agent could change anything in it")
     if asked.record:
-        recording.open_folder(asked.record, site.root)
-    guard = replace(site.settings.guard, allow=(*site.settings.guard.allow, *asked.allow))
+        capture.open_folder(asked.record, site.root)
+    guard = replace(site.settings.guard, allow=(*site.settings.guard.allow, *asked.order.allow))
     return replace(site, settings=replace(site.settings, guard=guard))
 
 
-def run_one(site: Site, asked: Asked, emit: Emit, purse: Purse | None = None) -> Outcome:
+def run_one(site: Site, asked: Asked, emit: Emit, budget: SharedBudget | None = None) -> Outcome:
     """One run under the workspace's lock, every event of it in its log.
 
-    `purse` is what several runs share. Raises WorkspaceError where somebody else has the lock, and
+    `budget` is what several runs share. Raises WorkspaceError where somebody else has the lock, and
     as `refuse_begun`.
     """
     refuse_begun(site.git, asked)
     with workspace.lock(site.git):
-        return run_locked(site, asked, emit, purse=purse)
+        return run_locked(site, asked, emit, budget=budget)
 
 
 def refuse_begun(git: workspace.Workspace, asked: Asked) -> None:
     """Raise WorkspaceError where git is in the middle of something and nobody forced the run."""
-    if git.in_progress and not asked.force:
+    if git.in_progress and not asked.order.force:
         raise WorkspaceError(
             f"git is in the middle of {_begun(git)} in {git.root}: what is half done there would "
             "be taken for the failure",
@@ -149,11 +143,11 @@ def run_locked(
     asked: Asked,
     emit: Emit,
     going_on: GoingOn | None = None,
-    purse: Purse | None = None,
+    budget: SharedBudget | None = None,
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
     run_id = going_on.run_id if going_on else state_dir.new_run_id()
-    folder = wiring.run_folder(site, run_id)
+    folder = run_folder(site, run_id)
     identity.sign(site.git)
     with process.orderly(), ExitStack() as stack:
         stack.enter_context(history.beating(folder.path))
@@ -164,10 +158,10 @@ def run_locked(
         _name_unfinished(site, journal, told, run_id)
         _name_begun(site, told)
         told = following(fan_out((journal, told)), Scope(run=run_id))
-        journey = _journey(site, asked, journal, told, going_on)
-        journey = replace(journey, purse=purse or purse_of(site.state, asked.batch, but=run_id))
+        do = _effects(site, asked, journal, told, going_on)
+        do.budget = budget or budget_of(site.state, asked.order.batch, but=run_id)
         try:
-            outcome = retry(journey.run, wiring.effects(journey))
+            outcome = retry(do)
         except Interrupted:
             text = (
                 f"interrupted: what the attempt had changed is put back. "
@@ -181,30 +175,18 @@ def run_locked(
         return outcome
 
 
-def order_of(asked: Asked) -> history.Order:
-    """What is kept of it, to ask the same again."""
-    return history.Order(
-        ai_fix=asked.ai_fix,
-        overrides=asked.overrides,
-        attempts_flag=asked.attempts_flag,
-        allow=asked.allow,
-        force=asked.force,
-        batch=asked.batch,
-    )
-
-
-def purse_of(
+def budget_of(
     home: Path, batch: str | None, *, but: str = "", runs: int = 1, jobs: int = 1
-) -> Purse:
-    """A purse that knows what the batch has spent before, all its runs but one. StateError."""
+) -> SharedBudget:
+    """A budget that knows what the batch has spent before, all its runs but one. StateError."""
     if batch is None:
-        return Purse(runs=runs, jobs=jobs)
+        return SharedBudget(runs=runs, jobs=jobs)
     with history.reading(home) as connection:
         spent_usd, dearest_usd = archive.batch_usd(connection, batch, but=but)
-    return Purse(runs=runs, jobs=jobs, spent_usd=spent_usd, dearest_usd=dearest_usd)
+    return SharedBudget(runs=runs, jobs=jobs, spent_usd=spent_usd, dearest_usd=dearest_usd)
 
 
-def _handed_off(outcome: Outcome, folder: wiring.RunFolder) -> Outcome:
+def _handed_off(outcome: Outcome, folder: RunFolder) -> Outcome:
     """Where a person has to go on, the run's folder says how."""
     if not outcome.escalation_required:
         return outcome
@@ -216,7 +198,7 @@ def _handed_off(outcome: Outcome, folder: wiring.RunFolder) -> Outcome:
 def _opening(site: Site, asked: Asked, run_id: str) -> history.Opening:
     return history.Opening(
         run_id=run_id,
-        order=replace(order_of(asked), on_exhausted=site.settings.retry.on_exhausted),
+        order=replace(asked.order, on_exhausted=site.settings.retry.on_exhausted),
         repository=str(site.git.common_dir),
         mark=process.mark(),
         recorded=_baseline(site, asked.recorded),
@@ -250,43 +232,55 @@ def _begun(git: workspace.Workspace) -> str:
     return " and ".join(git.in_progress)
 
 
-def _journey(
-    site: Site, asked: Asked, journal: history.Journal, told: Emit, going_on: GoingOn | None
-) -> wiring.Journey:
+def _effects(
+    site: Site,
+    asked: Asked,
+    journal: history.Journal,
+    emit: Emit,
+    going_on: GoingOn | None,
+) -> Effects:
+    """All that a run needs, with a budget of its own."""
     opening = journal.opening
-    hidden = secret_values(site.environ)
-    factory = agents.resolve(site.settings.agent.backend)
-    agent = factory(site.settings.agent, discreet_emit(told, hidden), site.environ)
-    recorded = _recorder(site, asked)
-    return wiring.Journey(
+    so_far = going_on.so_far if going_on else None
+    run = Run(
+        run_id=opening.run_id,
+        workspace=site.facts,
+        limits=limits(site, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag),
+        agent=site.settings.agent.backend,
+        on_exhausted=site.settings.retry.on_exhausted,
+        recorded=opening.recorded,
+        so_far=so_far,
+    )
+    captured = _capturing(site, asked)
+    return Effects(
+        run=run,
         site=site,
-        git=site.git,
-        folder=wiring.run_folder(site, opening.run_id),
-        run=Run(
-            run_id=opening.run_id,
-            workspace=site.facts,
-            limits=wiring.limits(site, with_agent=asked.ai_fix, attempts_flag=asked.attempts_flag),
-            agent=site.settings.agent.backend,
-            on_exhausted=site.settings.retry.on_exhausted,
-            recorded=opening.recorded,
-            so_far=going_on.so_far if going_on else None,
-        ),
-        agent=recorded(discreet_agent(going_on.with_agent(agent) if going_on else agent, hidden)),
-        reviewer=lambda gate: recorded(_reviewer(site, gate, told)),
+        folder=run_folder(site, opening.run_id),
+        agent=captured(_agent(site, emit, going_on)),
+        reviewer=lambda gate: captured(_reviewer(site, gate, emit)),
         facts=workspace.git_facts(site.root, environ=site.environ),
-        learnings=journal.recall,
-        learn=journal.learn,
-        emit=told,
+        journal=journal,
+        emit=emit,
         started_s=time.monotonic() - (going_on.elapsed_s if going_on else 0.0),
+        budget=SharedBudget(),
+        validations=count(len(so_far.attempts) + 1 if so_far else 0),
     )
 
 
-def _recorder(site: Site, asked: Asked) -> Callable[[Agent], Agent]:
+def _agent(site: Site, emit: Emit, going_on: GoingOn | None) -> Agent:
+    """The configured agent, its words without secrets."""
+    hidden = secret_values(site.environ)
+    factory = agents.resolve(site.settings.agent.backend)
+    agent = factory(site.settings.agent, redacted_emit(emit, hidden), site.environ)
+    return redacted_agent(going_on.with_agent(agent) if going_on else agent, hidden)
+
+
+def _capturing(site: Site, asked: Asked) -> Callable[[Agent], Agent]:
     """What makes an agent one that is recorded, where that is asked for."""
     if asked.record is None:
         return lambda agent: agent
     folder = asked.record
-    return lambda agent: recording.Recorder(agent=agent, git=site.git, folder=folder)
+    return lambda agent: capture.Recorder(agent=agent, git=site.git, folder=folder)
 
 
 def _reviewer(site: Site, gate: Gate, told: Emit) -> Agent:

@@ -58,14 +58,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
             f"run {run.id} asks an agent, and without --ai-fix nothing is spent",
             remedy=f"atlas resume {run.root} --ai-fix",
         )
-    asked = Asked(
-        ai_fix=ai_fix,
-        overrides=order.overrides,
-        attempts_flag=order.attempts_flag,
-        allow=order.allow,
-        force=order.force,
-        batch=order.batch,
-    )
+    asked = Asked(order=replace(order, ai_fix=ai_fix))
     home = state_dir.locate(environ)
     git = workspace.open_workspace(Path(run.root), home, environ=environ)
     refuse_begun(git, asked)

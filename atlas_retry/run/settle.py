@@ -49,7 +49,7 @@ def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Set
 
     It is judged once, before any gate runs: what gates write is not the agent's.
     """
-    judgement = do.judge(progress.origin, turn.before.id, turn.after.id, progress)
+    judgement = do.judge(turn.before.id, turn.after.id, progress)
     attempt, left = _put_back(_answered(attempt, judgement), judgement, turn, do)
     if not attempt.changes or attempt.rolled_back or attempt.ends is Verdict.REJECTED:
         return attempt, left, None

@@ -35,8 +35,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.reports.screen.wording import failure_lines
-from atlas_retry.run import wiring
-from atlas_retry.run.open import Site, open_site, plan, validation_logs
+from atlas_retry.run.open import Site, limits, open_site, plan, validation_logs
 from atlas_retry.settings import attempts_allowed
 
 MAX_REASON_CHARS = 9_000
@@ -146,7 +145,7 @@ def _limits(site: Site, environ: Mapping[str, str]) -> Limits:
     configured = site.settings.retry.attempts_configured
     told = environ.get(CAP_VARIABLE, "")
     return Limits(
-        run=wiring.limits(site, with_agent=True, attempts_flag=None).budget.attempts or 0,
+        run=limits(site, with_agent=True, attempts_flag=None).budget.attempts or 0,
         gates={g.name: attempts_allowed(g, configured=configured) for g in site.settings.gates},
         cap=int(told) if told.isdecimal() else BLOCK_CAP,
     )

@@ -16,7 +16,7 @@ from atlas_retry.model import (
     Validation,
     Verdict,
 )
-from atlas_retry.run.budget import Purse
+from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Limits, Progress, decide
 
 FAILING = Validation(
@@ -42,44 +42,44 @@ def after(*costs: float) -> Progress:
 
 
 def test_alone_a_run_may_spend_all_that_is_left() -> None:
-    purse = Purse()
-    assert purse.draw("a", FRESH, 10.0).promised_usd == 10.0
-    assert purse.draw("a", after(3.0), 10.0).promised_usd == 7.0
-    assert purse.draw("a", after(3.0), None).promised_usd is None
+    budget = SharedBudget()
+    assert budget.draw("a", FRESH, 10.0).promised_usd == 10.0
+    assert budget.draw("a", after(3.0), 10.0).promised_usd == 7.0
+    assert budget.draw("a", after(3.0), None).promised_usd is None
 
 
 def test_attempts_side_by_side_are_promised_no_more_than_there_is() -> None:
-    purse = Purse(runs=5, jobs=2)
-    first, second = purse.draw("a", FRESH, 10.0), purse.draw("b", FRESH, 10.0)
+    budget = SharedBudget(runs=5, jobs=2)
+    first, second = budget.draw("a", FRESH, 10.0), budget.draw("b", FRESH, 10.0)
     assert (first.promised_usd, second.promised_usd) == (5.0, 5.0)
     assert second.cost_usd == 5.0
-    purse.settle("a", 1.0)
-    assert purse.draw("a", after(1.0), 10.0).promised_usd == 4.0
+    budget.settle("a", 1.0)
+    assert budget.draw("a", after(1.0), 10.0).promised_usd == 4.0
 
 
 def test_reviews_side_by_side_are_promised_no_more_than_there_is() -> None:
-    purse = Purse(runs=2, jobs=2)
-    assert [purse.promise("a", 4.0), purse.promise("b", 4.0)] == [2.0, 2.0]
-    purse.settle("a", 0.5)
-    assert purse.promise("a", 4.0) == 1.5
-    assert purse.promise("a", None) is None
+    budget = SharedBudget(runs=2, jobs=2)
+    assert [budget.promise("a", 4.0), budget.promise("b", 4.0)] == [2.0, 2.0]
+    budget.settle("a", 0.5)
+    assert budget.promise("a", 4.0) == 1.5
+    assert budget.promise("a", None) is None
 
 
 def test_the_last_run_may_spend_what_the_others_left() -> None:
-    purse = Purse(runs=3, jobs=3)
+    budget = SharedBudget(runs=3, jobs=3)
     for key, cost in (("a", 2.0), ("b", 1.0)):
-        purse.draw(key, FRESH, 10.0)
-        purse.settle(key, cost)
-        purse.leave(key)
-    assert purse.draw("c", FRESH, 10.0).promised_usd == 7.0
+        budget.draw(key, FRESH, 10.0)
+        budget.settle(key, cost)
+        budget.leave(key)
+    assert budget.draw("c", FRESH, 10.0).promised_usd == 7.0
 
 
 def test_an_attempt_is_promised_at_least_what_one_is_known_to_cost() -> None:
-    purse = Purse(runs=8, jobs=4)
-    purse.draw("a", FRESH, 10.0)
-    purse.settle("a", 4.0)
-    assert purse.draw("b", FRESH, 10.0).promised_usd == 4.0
-    assert purse.draw("c", FRESH, 10.0).promised_usd == 2.0
+    budget = SharedBudget(runs=8, jobs=4)
+    budget.draw("a", FRESH, 10.0)
+    budget.settle("a", 4.0)
+    assert budget.draw("b", FRESH, 10.0).promised_usd == 4.0
+    assert budget.draw("c", FRESH, 10.0).promised_usd == 2.0
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_an_attempt_is_promised_at_least_what_one_is_known_to_cost() -> None:
 def test_what_others_have_spent_ends_a_run(
     spent: float, own: tuple[float, ...], reason: str | None
 ) -> None:
-    purse = Purse(runs=2, jobs=1)
-    purse.draw("other", FRESH, 10.0)
-    purse.settle("other", spent)
+    budget = SharedBudget(runs=2, jobs=1)
+    budget.draw("other", FRESH, 10.0)
+    budget.settle("other", spent)
     progress = after(*own)
-    progress = replace(progress, elsewhere=purse.draw("mine", progress, 10.0))
+    progress = replace(progress, elsewhere=budget.draw("mine", progress, 10.0))
     end = decide(progress, LIMITS)
     if reason is None:
         assert end is None
@@ -109,7 +109,7 @@ def test_what_others_have_spent_ends_a_run(
 
 
 def test_many_threads_never_spend_more_than_the_budget() -> None:
-    purse = Purse(runs=40, jobs=8)
+    budget = SharedBudget(runs=40, jobs=8)
     spent: list[float] = []
     slots = threading.Semaphore(8)
 
@@ -117,14 +117,14 @@ def test_many_threads_never_spend_more_than_the_budget() -> None:
         with slots:
             progress = FRESH
             while True:
-                elsewhere = purse.draw(key, progress, 10.0)
+                elsewhere = budget.draw(key, progress, 10.0)
                 if decide(replace(progress, elsewhere=elsewhere), LIMITS):
                     break
                 cost = min(0.37, elsewhere.promised_usd or 0.0)
                 spent.append(cost)
-                purse.settle(key, cost)
+                budget.settle(key, cost)
                 progress = after(*(a.cost_usd or 0.0 for a in progress.attempts), cost)
-            purse.leave(key)
+            budget.leave(key)
 
     threads = [threading.Thread(target=run, args=(f"w{n}",)) for n in range(40)]
     for thread in threads:

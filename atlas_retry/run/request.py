@@ -1,0 +1,67 @@
+"""What an agent is asked for an attempt beside the prompt: model, session, time, money. Pure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from atlas_retry.guard import judge
+from atlas_retry.model import AgentRequest, Session
+from atlas_retry.prompt.brief import Prompt
+from atlas_retry.run.briefing import SHOWN
+from atlas_retry.run.decide import Progress
+from atlas_retry.run.open import Site
+
+T = TypeVar("T")
+
+
+def next_request(
+    site: Site, prompt: Prompt, scratch: Path, progress: Progress, number: int
+) -> AgentRequest:
+    """The request of the n-th attempt; `scratch` is its folder in the state directory."""
+    settings = site.settings
+    session_id, session_cost_usd = _conversation(site, progress, number)
+    return AgentRequest(
+        prompt=prompt.text,
+        stable_chars=prompt.stable_chars,
+        workspace=str(site.root),
+        scratch=str(scratch),
+        attempt=number,
+        model=nth(settings.agent.models, number),
+        session=Session.RESUME if session_id else Session.NEW,
+        session_id=session_id,
+        session_cost_usd=session_cost_usd,
+        cost_usd=progress.elsewhere.promised_usd,
+        timeout_s=_sooner(
+            settings.agent.timeout_s,
+            _left(settings.retry.budget.wall_s, progress.elapsed_s),
+        ),
+        idle_timeout_s=settings.agent.idle_timeout_s,
+        commands=tuple(gate.run for gate in settings.gates if gate.run),
+        protected=judge.protected(site.root, settings),
+        readable=(str(scratch / SHOWN),),
+    )
+
+
+def nth(values: Sequence[T], number: int) -> T | None:
+    """The value of the n-th attempt; the last one repeats."""
+    return values[min(number, len(values)) - 1] if values else None
+
+
+def _left(allowed_s: float | None, spent_s: float) -> float | None:
+    return None if allowed_s is None else max(allowed_s - spent_s, 0.0)
+
+
+def _sooner(one_s: float, other_s: float | None) -> float:
+    return one_s if other_s is None else min(one_s, other_s)
+
+
+def _conversation(site: Site, progress: Progress, number: int) -> tuple[str | None, float]:
+    """The session to resume and what it has cost; that of a restored attempt is over."""
+    wanted = nth(site.settings.agent.session, number)
+    last = progress.attempts[-1] if progress.attempts else None
+    if wanted is not Session.RESUME or last is None or not last.session_id:
+        return None, 0.0
+    if last.rolled_back or last.worse:
+        return None, 0.0
+    same = [a.cost_usd or 0.0 for a in progress.attempts if a.session_id == last.session_id]
+    return last.session_id, sum(same)
