@@ -27,7 +27,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Scope(Struct, frozen=True, kw_only=True):
+class EventScope(Struct, frozen=True, kw_only=True):
     """What an event belongs to; filled in by the emitter, not by who reports."""
 
     workspace: str | None = None
@@ -45,7 +45,7 @@ class Event(Struct, frozen=True, kw_only=True):
     kind: ClassVar[str] = "event"
     time: str = field(default_factory=now)
     level: Level = Level.NOTE
-    scope: Scope = Scope()
+    scope: EventScope = EventScope()
 
     @property
     def message(self) -> str:
@@ -70,22 +70,22 @@ def fan_out(observers: Iterable[Emit]) -> Emit:
     return emit
 
 
-def within(emit: Emit, scope: Scope) -> Emit:
+def within(emit: Emit, scope: EventScope) -> Emit:
     """An emitter that stamps `scope` on every event which has none of its own."""
 
     def stamped(event: Event) -> None:
-        emit(event if event.scope != Scope() else replace(event, scope=scope))
+        emit(event if event.scope != EventScope() else replace(event, scope=scope))
 
     return stamped
 
 
-def following(emit: Emit, scope: Scope) -> Emit:
+def following(emit: Emit, scope: EventScope) -> Emit:
     """An emitter for one run: what gates and agents say gets the scope that was last seen."""
     latest = scope
 
     def stamped(event: Event) -> None:
         nonlocal latest
-        latest = event.scope if event.scope != Scope() else latest
+        latest = event.scope if event.scope != EventScope() else latest
         emit(replace(event, scope=latest))
 
     return stamped

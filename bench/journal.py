@@ -20,9 +20,9 @@ from atlas_retry.events import (
     AttemptFinished,
     AttemptStarted,
     Event,
+    EventScope,
     RunFinished,
     RunStarted,
-    Scope,
     ValidationFinished,
     ValidationStarted,
 )
@@ -82,7 +82,7 @@ def _events(number: int) -> list[Event]:
         events += [AttemptFinished(result=each)]
     events.append(RunFinished(outcome=ended))
     at = (START + timedelta(minutes=number)).isoformat(timespec="seconds")
-    return [replace(event, time=at, scope=Scope(run=ended.run_id)) for event in events]
+    return [replace(event, time=at, scope=EventScope(run=ended.run_id)) for event in events]
 
 
 def _started(number: int) -> AttemptStarted:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from atlas_retry import process
 from atlas_retry.agents import anthropic, check
 from atlas_retry.agents.anthropic import anthropic_api
-from atlas_retry.agents.anthropic.transport import Line, Patience, access
+from atlas_retry.agents.anthropic.transport import Connection, Patience, access
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Event
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus, Session
@@ -324,7 +324,7 @@ def test_json_of_any_depth_is_an_answer_that_is_no_good(odd: Step, root: Path) -
 
 
 def test_the_clock_of_an_attempt_begins_once_the_sdk_is_there() -> None:
-    line = Line(
+    line = Connection(
         access=access({"ANTHROPIC_API_KEY": "dummy-key"}),
         patience=QUICK,
         emit=lambda _: None,

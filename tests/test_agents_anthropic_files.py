@@ -15,10 +15,10 @@ from atlas_retry.agents.anthropic.bill import StoppedError
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
 from atlas_retry.agents.anthropic.faults import of_turn
 from atlas_retry.agents.anthropic.fixing import Fixing
-from atlas_retry.agents.anthropic.hearing import Event, Hearing
+from atlas_retry.agents.anthropic.hearing import Hearing, StreamEvent
 from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret
 from atlas_retry.agents.anthropic.talk import GaveUpError, Talk
-from atlas_retry.agents.anthropic.wire import Call, Edit, File
+from atlas_retry.agents.anthropic.wire import Call, Edit, FixedFile
 from atlas_retry.agents.anthropic.writing import source_of, write_all
 from atlas_retry.model import ReplyStatus
 from tests.messages_server import Answer, Block
@@ -27,8 +27,8 @@ from tests.test_agents_anthropic import CALC, FIXED, bench, files_of
 LONG = "".join(f"def f{n}():\n    return {n}\n\n\n" for n in range(20))
 
 
-def modified(content: str, path: str = "calc.py") -> File:
-    return File(path=path, action="modify", content=content)
+def modified(content: str, path: str = "calc.py") -> FixedFile:
+    return FixedFile(path=path, action="modify", content=content)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,19 @@ def modified(content: str, path: str = "calc.py") -> File:
         (modified("x = '\0'\n"), CALC, "cannot be parsed|null bytes"),
         (modified("x = 1\n" * 200_000), CALC, "larger than 1 MiB"),
         (modified("x = 1\n"), None, "does not exist: the action is create"),
-        (File(path="a.py", action="delete"), None, "cannot be deleted"),
-        (File(path="a.py", action="create", content="x = 1\n"), CALC, "exists"),
-        (File(path="a.py", action="rename", content="x = 1\n"), CALC, "has the action 'rename'"),
-        (File(path="a.py", action="modify"), CALC, "neither content nor edits"),
-        (File(path="a.py", action="create", edits=(Edit("a", "b"),)), None, "only modify takes"),
+        (FixedFile(path="a.py", action="delete"), None, "cannot be deleted"),
+        (FixedFile(path="a.py", action="create", content="x = 1\n"), CALC, "exists"),
+        (
+            FixedFile(path="a.py", action="rename", content="x = 1\n"),
+            CALC,
+            "has the action 'rename'",
+        ),
+        (FixedFile(path="a.py", action="modify"), CALC, "neither content nor edits"),
+        (
+            FixedFile(path="a.py", action="create", edits=(Edit("a", "b"),)),
+            None,
+            "only modify takes",
+        ),
         (modified('{"a": 1,}\n', "a.json"), '{"a": 1}\n', "is no JSON"),
         (modified("a = [\n", "a.toml"), "a = 1\n", "is no TOML"),
         (modified("a: [\n", "a.yaml"), "a: 1\n", "is no YAML"),
@@ -70,7 +78,7 @@ def modified(content: str, path: str = "calc.py") -> File:
         (modified("int f( {\n", "a.c"), "int f() {}\n", "syntax error in line"),
     ],
 )
-def test_a_file_that_is_no_file_is_refused(file: File, old: str | None, fault: str) -> None:
+def test_a_file_that_is_no_file_is_refused(file: FixedFile, old: str | None, fault: str) -> None:
     source = None if old is None else old.encode("utf-8", "surrogatepass")
     with pytest.raises(CheckError, match=fault):
         checked(file, source)
@@ -96,10 +104,10 @@ def test_a_file_that_is_no_file_is_refused(file: File, old: str | None, fault: s
 )
 @pytest.mark.parametrize("by_edit", [True, False])
 def test_encoding_and_line_endings_stay(path: str, old: bytes, new: bytes, by_edit: bool) -> None:
-    text = checked(File(path=path, action="modify", edits=(Edit("y", "y"),)), old)
+    text = checked(FixedFile(path=path, action="modify", edits=(Edit("y", "y"),)), old)
     assert text.content == old
     if by_edit:
-        file = File(path=path, action="modify", edits=(Edit("y = 2", "y = 3"),))
+        file = FixedFile(path=path, action="modify", edits=(Edit("y = 2", "y = 3"),))
     else:
         coding = "utf-16" if path == "a.txt" and b"\xff\xfe" in new[:2] else "latin-1"
         coding = "utf-8-sig" if new.startswith(b"\xef") else coding
@@ -109,7 +117,7 @@ def test_encoding_and_line_endings_stay(path: str, old: bytes, new: bytes, by_ed
 
 
 def test_what_one_encoding_cannot_say_is_asked_for_again() -> None:
-    file = File(path="a.txt", action="modify", edits=(Edit("old", "…"),))
+    file = FixedFile(path="a.txt", action="modify", edits=(Edit("old", "…"),))
     with pytest.raises(CheckError, match="cannot be written as latin-1"):
         checked(file, b"caf\xe9 old\n")
 
@@ -132,7 +140,7 @@ def test_a_file_that_was_broken_may_stay_as_broken(path: str, old: str, new: str
 
 @pytest.mark.parametrize("edits", [(("x", "y"),), (("nothing", "y"),), (("", "y"),)])
 def test_an_edit_names_one_place(edits: tuple[tuple[str, str], ...]) -> None:
-    file = File(path="a.txt", action="modify", edits=tuple(Edit(*pair) for pair in edits))
+    file = FixedFile(path="a.txt", action="modify", edits=tuple(Edit(*pair) for pair in edits))
     with pytest.raises(CheckError, match="edit 1: its old text stands"):
         checked(file, b"x and x\n")
 
@@ -258,7 +266,7 @@ def test_no_answer_crashes_or_writes_what_does_not_check(
     (root / "calc.py").write_text(CALC)
     (root / "link").symlink_to(tmp_path)
 
-    def check(file: File) -> Write:
+    def check(file: FixedFile) -> Write:
         if fault := fault_of_name(file.path):
             raise CheckError(fault)
         return checked(file, source_of(root, file.path))
@@ -307,7 +315,7 @@ def test_a_stream_of_anything_is_a_message_or_refused(told: list[object]) -> Non
     heard = Hearing()
     try:
         for event in told:
-            heard.feed(msgspec.convert(event, Event))
+            heard.feed(msgspec.convert(event, StreamEvent))
     except msgspec.ValidationError:
         return
     turn = heard.turn

@@ -4,7 +4,7 @@ import pytest
 
 from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose, relative
 from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
-from atlas_retry.diagnostics.table import Row, parser_of
+from atlas_retry.diagnostics.table import LineFormat, parser_of
 from atlas_retry.diagnostics.values import Log
 from atlas_retry.model import Level
 from atlas_retry.text.redaction import clean
@@ -233,7 +233,7 @@ def test_a_long_message_keeps_its_ends() -> None:
 
 
 def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
-    row = Row(
+    row = LineFormat(
         name="x",
         source="here",
         pattern=r"! (?P<message>.+)",

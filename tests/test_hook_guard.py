@@ -13,8 +13,8 @@ import pytest
 from atlas_retry import workspace
 from atlas_retry.cli.hook import allowing, beginning
 from atlas_retry.cli.hook.beginning import KEPT_SNAPSHOTS
-from atlas_retry.cli.hook.turn import Limits, Opinion, answered
-from atlas_retry.cli.hook.values import Tally
+from atlas_retry.cli.hook.turn import BlockLimits, TurnOpinion, answered
+from atlas_retry.cli.hook.values import BlockTally
 from atlas_retry.errors import UsageError
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Validation
@@ -297,8 +297,8 @@ HELD = Held(rule="decides", path="test_calc.py", line=8, detail="an expected val
 
 
 def answer_to_held(mode: HookMode) -> tuple[object, str]:
-    opinion = Opinion(judgement=Judgement(held=(HELD,)), hook=mode, turn_id="t")
-    tally, limits = Tally(sent=1), Limits(run=3, gates={})
+    opinion = TurnOpinion(judgement=Judgement(held=(HELD,)), hook=mode, turn_id="t")
+    tally, limits = BlockTally(sent=1), BlockLimits(run=3, gates={})
     answer, _ = answered(Validation(), opinion, tally, limits, lambda result: str(result.error))
     return answer.decision, f"{answer.reason} {answer.system_message}"
 

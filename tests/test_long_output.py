@@ -9,7 +9,7 @@ from atlas_retry.diagnostics import Findings, ToolOutput, combined, diagnose
 from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
 from atlas_retry.gates.log_parts import MAX_READ_LINES, PART_BYTES, is_held, parts
 from atlas_retry.gates.plan import Plan
-from atlas_retry.gates.results import Reading, result_of
+from atlas_retry.gates.results import OutputContext, result_of
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, Completed, Ended
@@ -75,7 +75,7 @@ LINES = "".join(f"a.py:{n}:1: F821 Undefined name `n{n}` {SECRET}\n" for n in ra
 
 
 def read(done: Completed, root: Path) -> GateResult:
-    reading = Reading(root=root, secrets=frozenset({SECRET}))
+    reading = OutputContext(root=root, secrets=frozenset({SECRET}))
     return result_of(gate("it", Kind.LINT, "ruff check"), done, reading)
 
 

@@ -261,7 +261,7 @@ def test_every_event_of_a_run_is_a_line_of_its_log(project: Project) -> None:
 def test_no_event_hides_what_it_belongs_to() -> None:
     kinds = [kind for kind in vars(events).values() if isinstance(kind, type)]
     for kind in (kind for kind in kinds if issubclass(kind, Event)):
-        assert not {*kind.__struct_fields__} & {*events.Scope.__struct_fields__}, kind
+        assert not {*kind.__struct_fields__} & {*events.EventScope.__struct_fields__}, kind
 
 
 def test_a_gates_own_limit_beats_the_runs(project: Project) -> None:

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from atlas_retry.process import Ended, run
-from atlas_retry.process.output import HEAD_BYTES, TAIL_BYTES, Excerpt, seam
+from atlas_retry.process.output import HEAD_BYTES, TAIL_BYTES, HeadAndTail, seam
 from tests.processes import run_python, shell
 
 COLOURED = "é\x1b[1;31mred\x1b[0m€\x1b]8;;http://x/y\x1b\\link\x1b]8;;\x07😀\x1b(B\n"
 WHOLE = re.compile(r"\x1b(\[[0-9;]*m|\][^\x07\x1b]*(\x07|\x1b\\)|\(B)")
 
 
-def excerpt(data: bytes, step: int = 65536) -> Excerpt:
-    kept = Excerpt()
+def excerpt(data: bytes, step: int = 65536) -> HeadAndTail:
+    kept = HeadAndTail()
     for start in range(0, len(data), step):
         kept.feed(data[start : start + step])
     return kept

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from atlas_retry.history import RunRow, State, archive, reading
+from atlas_retry.history import RunRow, RunState, archive, reading
 from atlas_retry.model import Verdict
 from tests.crashes import PACKAGE, resume_after_kills
 from tests.processes import alive, token
@@ -218,7 +218,7 @@ def test_the_next_run_names_what_was_cut_off(scene: Scene) -> None:
     told = scene.atlas("retry").stdout
     assert "atlas resume" in told
     assert f"atlas undo {cut_off.id}" in told
-    assert [row.state for row in scene.runs()] == [State.VALIDATION_FAILED, State.ABANDONED]
+    assert [row.state for row in scene.runs()] == [RunState.VALIDATION_FAILED, RunState.ABANDONED]
 
 
 def test_the_next_run_ends_what_was_left_running_and_says_what_it_had_cost(scene: Scene) -> None:
@@ -258,7 +258,7 @@ def test_a_person_at_a_terminal_is_asked(scene: Scene) -> None:
     shown = _at_a_terminal(scene, ("s", "q"))
     assert "retry with AI fix" in shown
     assert "AssertionError" in shown
-    assert scene.runs()[0].state is State.ABANDONED
+    assert scene.runs()[0].state is RunState.ABANDONED
     assert scene.asked() == ["asked"]
 
 

@@ -32,7 +32,7 @@ def open_folder(folder: Path, root: Path) -> Path:
     return folder
 
 
-class Recorder(Struct, frozen=True, kw_only=True):
+class CapturingAgent(Struct, frozen=True, kw_only=True):
     """An agent that asks another one and keeps what came of it."""
 
     agent: Agent

@@ -65,7 +65,7 @@ class _Stats(msgspec.Struct):
     models: dict[str, _Model] = {}
 
 
-class _Said(msgspec.Struct, rename={"session": "sessionID"}):
+class _CommandOutput(msgspec.Struct, rename={"session": "sessionID"}):
     type: str = ""
     session: str | None = None
     session_id: str | None = None
@@ -126,17 +126,17 @@ def read(printed: str) -> Told:
     )
 
 
-def _objects(printed: str) -> Iterator[_Said]:
+def _objects(printed: str) -> Iterator[_CommandOutput]:
     """One object a line, or one over all lines."""
     found = [one for line in printed.splitlines() if (one := _object(line))]
     whole = None if found else _object(printed[printed.find("{") : printed.rfind("}") + 1])
     return iter([whole] if whole else found)
 
 
-def _object(text: str) -> _Said | None:
+def _object(text: str) -> _CommandOutput | None:
     if not text.startswith("{") or len(text) > MAX_LINE_CHARS:
         return None
     try:
-        return msgspec.json.decode(text.encode("utf-8", "replace"), type=_Said)
+        return msgspec.json.decode(text.encode("utf-8", "replace"), type=_CommandOutput)
     except (msgspec.DecodeError, RecursionError):
         return None

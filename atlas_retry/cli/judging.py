@@ -76,7 +76,7 @@ def guard(
 
     recorded = output.recorded(start_from)
     asked = with_base_configuration(
-        judge.Asked(
+        judge.ChangeAsked(
             workspace=path.resolve(),
             base=base,
             gates=recorded.gates if recorded else (),

@@ -108,7 +108,7 @@ def _newest(workspace: Path) -> "tuple[RunRow, ...]":
     follow(root)
     with history.reading(state_dir.locate(os.environ)) as connection:
         row = archive.find(connection, None, str(root))
-    is_left = row.is_open or row.state is history.State.VALIDATION_FAILED
+    is_left = row.is_open or row.state is history.RunState.VALIDATION_FAILED
     return (row,) if is_left else ()
 
 

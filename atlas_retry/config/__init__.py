@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from atlas_retry import state_dir
 from atlas_retry.config import remembered
-from atlas_retry.config.files import File, Found, find, is_configured, root_of
+from atlas_retry.config.files import ConfigFile, ConfigSources, find, is_configured, root_of
 from atlas_retry.errors import StateError
 from atlas_retry.settings import Settings
 
 if TYPE_CHECKING:
-    from atlas_retry.config.reference import Row
+    from atlas_retry.config.reference import EffectiveKey
     from atlas_retry.config.understanding import Understood
 
 __all__ = ["example", "explain", "is_configured", "load", "load_text", "root_of", "schema"]
@@ -49,13 +49,13 @@ def load_text(content: bytes, name: str) -> Settings:
     from atlas_retry.config.understanding import understand
 
     around = Surroundings(processors=_processors())
-    file = File(path=name, content=content)
+    file = ConfigFile(path=name, content=content)
     return understand([file], around, variables={}, overrides={}).settings
 
 
 def explain(
     start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]
-) -> tuple["Row", ...]:
+) -> tuple["EffectiveKey", ...]:
     """Every key with its effective value and its origin, in order. Raises ConfigError."""
     from atlas_retry.config.reference import rows
 
@@ -77,14 +77,16 @@ def example() -> str:
     return example_text()
 
 
-def _slot(found: Found, environ: Mapping[str, str]) -> Path | None:
+def _slot(found: ConfigSources, environ: Mapping[str, str]) -> Path | None:
     try:
         return remembered.slot(state_dir.locate(environ) / "cache", found)
     except StateError:
         return None
 
 
-def _understood(found: Found, overrides: Mapping[str, object], processors: int) -> "Understood":
+def _understood(
+    found: ConfigSources, overrides: Mapping[str, object], processors: int
+) -> "Understood":
     from atlas_retry.config.translation import Surroundings
     from atlas_retry.config.understanding import understand
 

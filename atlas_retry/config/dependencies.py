@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from atlas_retry.config.init.machine import Folder
-from atlas_retry.config.init.project import Project, dig, strings, table
+from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
 from atlas_retry.diagnostics import Declared
 
 MAIN, EXTRA, GROUP, ELSEWHERE = "main", "extra", "group", "elsewhere"
@@ -16,7 +16,7 @@ Where = tuple[str, str]
 """One of the four words above, and the name of the extra or group."""
 
 
-def dependencies(project: Project) -> dict[str, Where]:
+def dependencies(project: ProjectFiles) -> dict[str, Where]:
     """Every package by its normalised name, and where it is asked for first."""
     found: dict[str, Where] = {}
     for name, where in _all(project):
@@ -24,7 +24,7 @@ def dependencies(project: Project) -> dict[str, Where]:
     return found
 
 
-def _all(project: Project) -> Iterator[tuple[str, Where]]:
+def _all(project: ProjectFiles) -> Iterator[tuple[str, Where]]:
     pyproject = project.pyproject
     yield from _named(dig(pyproject, "project", "dependencies"), (MAIN, ""))
     for group, listed in table(pyproject, "dependency-groups").items():
@@ -41,7 +41,7 @@ def _all(project: Project) -> Iterator[tuple[str, Where]]:
     yield from _older(project)
 
 
-def _poetry(project: Project) -> Iterator[tuple[str, Where]]:
+def _poetry(project: ProjectFiles) -> Iterator[tuple[str, Where]]:
     poetry = table(project.pyproject, "tool", "poetry")
     yield from _named(list(table(poetry, "dependencies")), (MAIN, ""))
     yield from _named(list(table(poetry, "dev-dependencies")), (GROUP, "dev"))
@@ -49,7 +49,7 @@ def _poetry(project: Project) -> Iterator[tuple[str, Where]]:
         yield from _named(list(table(inner, "dependencies")), (GROUP, group))
 
 
-def _older(project: Project) -> Iterator[tuple[str, Where]]:
+def _older(project: ProjectFiles) -> Iterator[tuple[str, Where]]:
     setup = project.ini("setup.cfg")
     for section in ("options", "options.extras_require"):
         for listed in setup.get(section, {}).values():
@@ -93,7 +93,7 @@ def declared(root: Path, cwd: str = ".") -> Declared:
     """What the files of the project at `root` ask for, those of the folder `cwd` included."""
     files = Folder(root)
     bases = dict.fromkeys(("", "" if cwd == "." else f"{cwd.strip('/')}/"))
-    projects = [Project(files, base) for base in bases]
+    projects = [ProjectFiles(files, base) for base in bases]
     return Declared(
         python=frozenset(name for project in projects for name in dependencies(project)),
         npm=frozenset(
@@ -105,7 +105,7 @@ def declared(root: Path, cwd: str = ".") -> Declared:
     )
 
 
-def _npm(project: Project) -> Iterator[str]:
+def _npm(project: ProjectFiles) -> Iterator[str]:
     return (name for key in _PACKAGES for name in table(project.package, key))
 
 
@@ -113,11 +113,11 @@ def _is_there(name: str, root: Path, cwd: str) -> bool:
     return any((folder / "node_modules" / name).exists() for folder in (root, root / cwd))
 
 
-def _gems(project: Project) -> Iterator[str]:
+def _gems(project: ProjectFiles) -> Iterator[str]:
     for path in project.below("Gemfile", "*.gemspec"):
         yield from _GEM.findall(project.text(path))
 
 
-def _installed_by(lines: dict[str, str], projects: list[Project]) -> str | None:
+def _installed_by(lines: dict[str, str], projects: list[ProjectFiles]) -> str | None:
     locks = (name for name in lines for project in projects if project.has(name))
     return next((lines[name] for name in locks), None)

@@ -22,7 +22,7 @@ validation:
   test: ["pytest -q"]"""
 
 
-class File(Struct, frozen=True, kw_only=True):
+class ConfigFile(Struct, frozen=True, kw_only=True):
     """One file of the configuration, as bytes."""
 
     path: str
@@ -30,11 +30,11 @@ class File(Struct, frozen=True, kw_only=True):
     content: bytes
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ConfigSources(Struct, frozen=True, kw_only=True):
     """What makes up a configuration, and where its commands run."""
 
-    project: File
-    user: File | None
+    project: ConfigFile
+    user: ConfigFile | None
     root: Path
     """Of the repository; without one, the folder that was asked about."""
     folder: str
@@ -43,12 +43,12 @@ class Found(Struct, frozen=True, kw_only=True):
     """Those that begin with `ATLAS_` and are keys."""
 
     @property
-    def files(self) -> tuple[File, ...]:
+    def files(self) -> tuple[ConfigFile, ...]:
         """Highest precedence first."""
         return (self.project, self.user) if self.user else (self.project,)
 
 
-def find(start: Path, environ: Mapping[str, str]) -> Found:
+def find(start: Path, environ: Mapping[str, str]) -> ConfigSources:
     """The project's file, walking up from `start` to the repository's root, and the user's.
 
     Raises ConfigError, naming what was searched, if there is no project file, and if a file is
@@ -63,7 +63,7 @@ def find(start: Path, environ: Mapping[str, str]) -> Found:
     _stay_inside(path, root)
     user = _user_path(environ)
     folder = path.parent.parent if path.name == NAMES[0].name else path.parent
-    return Found(
+    return ConfigSources(
         project=_read(path),
         user=_read(user) if user and os.path.lexists(user) else None,
         root=root,
@@ -129,7 +129,7 @@ def _stay_inside(path: Path, root: Path) -> None:
         raise ConfigError(message, place=Place(str(path)), remedy="copy the file into it")
 
 
-def _read(path: Path) -> File:
+def _read(path: Path) -> ConfigFile:
     place = Place(str(path))
     try:
         # O_NONBLOCK: opening a FIFO would wait for a writer that may never come.
@@ -144,7 +144,7 @@ def _read(path: Path) -> File:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ConfigError(f"over 1 MiB ({facts.st_size} bytes)", place=place)
-    return File(path=str(path), content=content)
+    return ConfigFile(path=str(path), content=content)
 
 
 def _type_name(mode: int) -> str:

@@ -17,7 +17,7 @@ from atlas_retry.config.fields import (
 )
 
 
-class Section(BaseModel):
+class StrictSection(BaseModel):
     """Strict: a bool is no number, "3" is none either; unknown keys are errors."""
 
     model_config = ConfigDict(
@@ -30,7 +30,7 @@ class Section(BaseModel):
     )
 
 
-class Report(Section):
+class ReportKeys(StrictSection):
     """A machine-readable file that a gate writes beside its output."""
 
     format: Text
@@ -39,7 +39,7 @@ class Report(Section):
     """Of the file, relative to the gate's `cwd`."""
 
 
-class Check(Section):
+class Check(StrictSection):
     """What every gate may say."""
 
     name: Text | None = None
@@ -72,7 +72,7 @@ class CommandKeys(Check):
     parser: Text | None = None
     """How to read its output, if atlas does not recognise the tool: a name of `parsers`, or a
     built-in one."""
-    report: Report | None = None
+    report: ReportKeys | None = None
     """A machine-readable file that it writes: {format: junit, path: out/junit.xml}."""
 
 

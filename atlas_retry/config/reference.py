@@ -25,7 +25,7 @@ HEAD = """\
 # --- effective values ------------------------------------------------------------------------
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class EffectiveKey(Struct, frozen=True, kw_only=True):
     """One key of the effective configuration."""
 
     key: str
@@ -36,11 +36,11 @@ class Row(Struct, frozen=True, kw_only=True):
     """`file:line`, the name of a variable, `the command line` or `default`."""
 
 
-def rows(layer: Layer) -> tuple[Row, ...]:
+def rows(layer: Layer) -> tuple[EffectiveKey, ...]:
     """Every key with its effective value and where it comes from, in the order of the schema."""
     effective = overlay(Layer(values=_defaults(Configuration)), layer).values
     return tuple(
-        Row(
+        EffectiveKey(
             key=dotted(path),
             value=redact(clean(_inline(value))),
             origin=layer.origin(_up_to_list(path)) or "default",

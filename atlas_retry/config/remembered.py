@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from atlas_retry import __version__, state_dir
-from atlas_retry.config.files import Found
+from atlas_retry.config.files import ConfigSources
 from atlas_retry.errors import StateError
 from atlas_retry.settings import Settings
 
@@ -23,7 +23,7 @@ class _Entry(msgspec.Struct):
     settings: Settings
 
 
-def digest(found: Found, overrides: Mapping[str, object], processors: int) -> str:
+def digest(found: ConfigSources, overrides: Mapping[str, object], processors: int) -> str:
     """Of everything that decides what the settings are."""
     parts = (
         __version__,
@@ -36,7 +36,7 @@ def digest(found: Found, overrides: Mapping[str, object], processors: int) -> st
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-def slot(folder: Path, found: Found) -> Path:
+def slot(folder: Path, found: ConfigSources) -> Path:
     """The one file for this project: a new state of it replaces the old one."""
     return folder / f"config-{zlib.crc32(os.fsencode(found.project.path)):08x}.json"
 

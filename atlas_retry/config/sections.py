@@ -25,12 +25,12 @@ from atlas_retry.config.fields import (
     amount,
     whole,
 )
-from atlas_retry.config.gate_keys import Command, Custom, QualityGate, ReviewGate, Section
+from atlas_retry.config.gate_keys import Command, Custom, QualityGate, ReviewGate, StrictSection
 from atlas_retry.model import Session
 from atlas_retry.settings import GuardMode, HookMode, OnCascade, OnExhausted, ReviewMode
 
 
-class Validation(Section):
+class ValidationSection(StrictSection):
     """The gates: commands that must exit 0."""
 
     format: list[Command] = Field(default=[], examples=[["ruff format ."]])
@@ -61,7 +61,7 @@ class Validation(Section):
     """How many side by side; auto = one per processor."""
 
 
-class Retry(Section):
+class RetrySection(StrictSection):
     """How long to try."""
 
     ai_retry_enabled: bool = True
@@ -82,7 +82,7 @@ class Retry(Section):
     """A command that gets the run's JSON on stdin when it did not end green."""
 
 
-class Agent(Section):
+class Agent(StrictSection):
     """Who repairs."""
 
     backend: Backend = "claude-code"
@@ -115,7 +115,7 @@ class Agent(Section):
     """Added to the agent's command line."""
 
 
-class Context(Section):
+class Context(StrictSection):
     """What the agent is told."""
 
     max_chars: Annotated[int, *whole(1000, 1_000_000)] = 16_000
@@ -126,7 +126,7 @@ class Context(Section):
     """Run failing Python tests once more, to rank code by what they alone execute."""
 
 
-class Prompt(Section):
+class PromptSection(StrictSection):
     """The project's own words in every prompt."""
 
     preamble: FreeText = ""
@@ -135,7 +135,7 @@ class Prompt(Section):
     """Said when a gate failed, by kind or name: {lint: "Never disable a rule."}."""
 
 
-class Guard(Section):
+class Guard(StrictSection):
     """What an attempt may not do."""
 
     mode: Annotated[GuardMode, Field(strict=False)] = GuardMode.BLOCK
@@ -152,7 +152,7 @@ class Guard(Section):
     the end of the turn."""
 
 
-class Cascade(Section):
+class CascadeSection(StrictSection):
     """When a batch has a common cause."""
 
     enabled: bool = True
@@ -165,38 +165,38 @@ class Cascade(Section):
     """pause_and_alert: start no further workspace; alert: only say so."""
 
 
-class Batch(Section):
+class Batch(StrictSection):
     """Several workspaces at once."""
 
     jobs: Annotated[int, *whole(1, 64)] = 2
     """Workspaces side by side."""
-    cascade_detection: Cascade = Cascade()
+    cascade_detection: CascadeSection = CascadeSection()
     """Stop when many fail for the same reason."""
 
 
-class Triage(Section):
+class Triage(StrictSection):
     """What to know about a failure before spending."""
 
     baseline: Text | None = None
     """A git revision: failures that are there as well are marked as not of this change."""
 
 
-class Configuration(Section):
+class Configuration(StrictSection):
     """A whole configuration."""
 
     version: Version = 1
     """Of this format."""
-    validation: Validation = Validation()
+    validation: ValidationSection = ValidationSection()
     """The gates: commands that must exit 0, and judgements."""
     quality_gates: list[QualityGate] = Field(default=[])
     """Gates in another spelling: [{name: lint, command: ..., required: true, max_retries: 3}]."""
-    retry: Retry = Retry()
+    retry: RetrySection = RetrySection()
     """How long to try."""
     agent: Agent = Agent()
     """Who repairs."""
     context: Context = Context()
     """What the agent is told."""
-    prompt: Prompt = Prompt()
+    prompt: PromptSection = PromptSection()
     """The project's own words in every prompt."""
     guard: Guard = Guard()
     """What an attempt may not do."""

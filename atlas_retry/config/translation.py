@@ -8,7 +8,7 @@ from atlas_retry.config.gate_keys import Check, CommandGate, CommandKeys, Qualit
 from atlas_retry.config.layers import Layer, Path, dotted
 from atlas_retry.config.names import short_name, told_apart
 from atlas_retry.config.refusal import nearest, refused
-from atlas_retry.config.sections import Batch, Configuration, Retry
+from atlas_retry.config.sections import Batch, Configuration, RetrySection
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Budget, Gate, Kind, ReportFile
 from atlas_retry.settings import (
@@ -78,7 +78,7 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
     )
 
 
-def _retry(said: Retry, layer: Layer) -> RetrySettings:
+def _retry(said: RetrySection, layer: Layer) -> RetrySettings:
     attempts = ("retry", "max_ai_retry_attempts")
     unlimited = said.max_ai_retry_attempts is None
     configured = UNLIMITED_ATTEMPTS if unlimited else said.max_ai_retry_attempts
@@ -106,7 +106,7 @@ def _batch(said: Batch) -> BatchSettings:
 # --- gates -----------------------------------------------------------------------------------
 
 
-class _Said(Struct, frozen=True):
+class _WrittenGate(Struct, frozen=True):
     """One gate as written."""
 
     path: Path
@@ -115,7 +115,7 @@ class _Said(Struct, frozen=True):
     run: str = ""
 
 
-def _said_gates(said: Configuration) -> Iterator[_Said]:
+def _said_gates(said: Configuration) -> Iterator[_WrittenGate]:
     """In the order of `Kind`, then as written; the other spelling last."""
     quality = list(_quality_gates(said.quality_gates))
     for kind in Kind:
@@ -123,15 +123,15 @@ def _said_gates(said: Configuration) -> Iterator[_Said]:
         gates: list[CommandGate | ReviewGate] = getattr(said.validation, key)
         for position, gate in enumerate(gates):
             run = gate.run if isinstance(gate, CommandGate) else ""
-            yield _Said(("validation", key, position), kind, gate, run)
+            yield _WrittenGate(("validation", key, position), kind, gate, run)
         yield from (each for each in quality if each.kind is kind)
 
 
-def _quality_gates(gates: list[QualityGate]) -> Iterator[_Said]:
+def _quality_gates(gates: list[QualityGate]) -> Iterator[_WrittenGate]:
     kinds = {kind.value: kind for kind in Kind if kind is not Kind.REVIEW}
     for position, gate in enumerate(gates):
         kind = kinds.get(gate.name.replace("_", "-"), Kind.CUSTOM)
-        yield _Said(("quality_gates", position), kind, gate, gate.command)
+        yield _WrittenGate(("quality_gates", position), kind, gate, gate.command)
 
 
 def _gates(said: Configuration, folder: str) -> tuple[Gate, ...]:
@@ -146,7 +146,7 @@ def _gates(said: Configuration, folder: str) -> tuple[Gate, ...]:
     )
 
 
-def _gate(said: _Said, name: str, *, timeout_s: float, folder: str) -> Gate:
+def _gate(said: _WrittenGate, name: str, *, timeout_s: float, folder: str) -> Gate:
     gate = said.gate
     review = gate if isinstance(gate, ReviewGate) else None
     keys = gate if isinstance(gate, CommandKeys) else CommandKeys()
@@ -199,7 +199,7 @@ def contradictions(
 
 
 def _impossible(
-    each: _Said, said: Configuration, layer: Layer, around: Surroundings
+    each: _WrittenGate, said: Configuration, layer: Layer, around: Surroundings
 ) -> Iterator[ConfigError]:
     if not isinstance(each.gate, CommandKeys):
         return
@@ -231,7 +231,7 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 
 def _unknown_gates(
-    said: Configuration, gates: tuple[_Said, ...], layer: Layer
+    said: Configuration, gates: tuple[_WrittenGate, ...], layer: Layer
 ) -> Iterator[ConfigError]:
     names = [each.gate.name or short_name(each.run) for each in gates]
     known = list(dict.fromkeys([*Kind, *names]))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from atlas_retry.config import document, environment, translation
-from atlas_retry.config.files import File
+from atlas_retry.config.files import ConfigFile
 from atlas_retry.config.layers import Layer, canonical, nested, overlay, said_by
 from atlas_retry.config.refusal import refusals, together
 from atlas_retry.config.sections import Configuration, keys
@@ -27,7 +27,7 @@ class Understood(Struct, frozen=True, kw_only=True):
 
 
 def understand(
-    files: Sequence[File],
+    files: Sequence[ConfigFile],
     around: Surroundings,
     *,
     variables: Mapping[str, str],
@@ -76,7 +76,7 @@ def _checked(layer: Layer, around: Surroundings) -> Configuration:
     return said
 
 
-def _secrets(file: File) -> Iterator[str]:
+def _secrets(file: ConfigFile) -> Iterator[str]:
     text = file.content.decode("utf-8-sig")
     lines = zip(text.split("\n"), redact(text).split("\n"), strict=True)
     for number, (line, shown) in enumerate(lines, start=1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from atlas_retry.diagnostics.blocks import above, titled
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import inside, place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 # https://doc.rust-lang.org/rustc/tests/index.html; library/test/src/formatters/pretty.rs
@@ -40,7 +40,7 @@ def _read(log: Log) -> Reading:
     )
 
 
-def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     title = _TITLE.match(lines[first])
     name = title[1] if title else ""
     body = lines[first + 1 : last + 1]
@@ -59,7 +59,7 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Found:
         test_id=name,
         frames=frames,
     )
-    return Found(told, first, last)
+    return Located(told, first, last)
 
 
 def _said(body: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -30,14 +30,14 @@ class Runner(Struct, frozen=True, kw_only=True):
     marks: tuple[str, ...] = ()
 
 
-class _Compiled(Struct, frozen=True):
+class _CompiledRunner(Struct, frozen=True):
     counts: tuple[re.Pattern[str], ...]
     empty: re.Pattern[str] | None
 
 
 @cache
-def _compiled(runner: Runner) -> _Compiled:
-    return _Compiled(
+def _compiled(runner: Runner) -> _CompiledRunner:
+    return _CompiledRunner(
         tuple(map(re.compile, runner.counts)), re.compile(runner.empty) if runner.empty else None
     )
 

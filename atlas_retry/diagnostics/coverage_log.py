@@ -3,7 +3,7 @@
 import re
 
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import THRESHOLD_RULE, Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import THRESHOLD_RULE, Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level
 
 # coverage.py and pytest-cov; jest; vitest, nyc and c8; JaCoCo; interrogate
@@ -30,8 +30,8 @@ def _read(log: Log) -> Reading:
     if not below:
         return Reading()
     files = [(i, m) for i, line in enumerate(log.lines) if (m := _FILE.match(line))]
-    found = [Found(_threshold(log.lines[i]), i, i) for i in below]
-    found += [Found(_file(m), i, i) for i, m in files]
+    found = [Located(_threshold(log.lines[i]), i, i) for i in below]
+    found += [Located(_file(m), i, i) for i, m in files]
     return Reading(found=tuple(found), summary=tuple(below), threshold=True)
 
 

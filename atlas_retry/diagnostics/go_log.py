@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Region
 
 # https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
@@ -46,7 +46,7 @@ class _Event(msgspec.Struct):
 
 def _read(log: Log) -> Reading:
     lines, numbers = _plain(log.lines)
-    found: list[Found] = []
+    found: list[Located] = []
     for start, end, package in _packages(lines):
         tests = _tests(lines, start, end)
         parents = {parent for test in tests if test.failed for parent in _parents(test.name)}
@@ -85,11 +85,11 @@ def _event(line: str) -> _Event | None:
         return None
 
 
-def _at(found: Found, lines: Sequence[str], numbers: Sequence[int]) -> Found:
+def _at(found: Located, lines: Sequence[str], numbers: Sequence[int]) -> Located:
     """What was found in the text, at the lines of the JSON, with its own lines beside it."""
     own = numbers[found.first : found.last + 1]
     text = "\n".join(lines[found.first : found.last + 1])
-    return Found(replace(found.diagnostic, text=text), min(own), max(own))
+    return Located(replace(found.diagnostic, text=text), min(own), max(own))
 
 
 def _packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
@@ -153,7 +153,7 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def _found(lines: Sequence[str], test: _Test, folder: str) -> Found:
+def _found(lines: Sequence[str], test: _Test, folder: str) -> Located:
     frames = stacks.go(lines[test.panic[0] : test.panic[1]]) if test.panic else ()
     path = f"{folder}/{test.place[0]}" if test.place and folder else test.place and test.place[0]
     region = Region(start_line=test.place[1]) if test.place else None
@@ -170,7 +170,7 @@ def _found(lines: Sequence[str], test: _Test, folder: str) -> Found:
     if frames:
         place = place_of(frames)
         told = replace(told, path=place["path"], region=region_of(place))
-    return Found(told, test.first, max(test.last, test.first))
+    return Located(told, test.first, max(test.last, test.first))
 
 
 GO_TEST = Parser(

@@ -8,7 +8,7 @@ from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.blocks import above
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://jestjs.io/docs/cli; @jest/reporters DefaultReporter and SummaryReporter
@@ -58,7 +58,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
         yield path, start, len(lines) - 1
 
 
-def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Found:
+def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Located:
     title = lines[first].removeprefix("  ● ").strip()
     body = lines[first + 1 : last + 1]
     syntax = next((m for line in body if (m := _SYNTAX.match(line))), None)
@@ -71,7 +71,7 @@ def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Found:
             region=region_of(syntax.groupdict()),
             test_id=path,
         )
-        return Found(told, first, last)
+        return Located(told, first, last)
     message = _message(body)
     raised = _RAISED.match(message)
     frames = stacks.javascript(body)
@@ -85,7 +85,7 @@ def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Found:
         test_id=path if title == _SUITE else f"{path}::{title}",
         frames=frames,
     )
-    return Found(told, first, last)
+    return Located(told, first, last)
 
 
 def _message(body: Sequence[str]) -> str:

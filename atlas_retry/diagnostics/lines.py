@@ -1,6 +1,6 @@
 """Rows that belong to no single tool: what serves every format without a row of its own."""
 
-from atlas_retry.diagnostics.table import Row
+from atlas_retry.diagnostics.table import LineFormat
 
 # A name with an extension, or one of the files that have none; no spaces, so that no time of day
 # or log prefix passes for a path.
@@ -9,7 +9,7 @@ _FILE = (
 )
 _SAID = r"(?:(?P<level>(?:fatal )?error|warning|warn|note|info|hint)\b:? ?)?(?P<message>\S.*)$"
 
-GENERAL = Row(
+GENERAL = LineFormat(
     name="general",
     source="https://www.gnu.org/prep/standards/html_node/Errors.html",
     pattern=(
@@ -17,7 +17,7 @@ GENERAL = Row(
         rf"(?:-\d+(?::\d+)?)?(?:: *| - | ){_SAID}"
     ),
 )
-GITHUB = Row(
+GITHUB = LineFormat(
     name="github",
     source="https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions",
     commands=("--output-format github", "--format github"),
@@ -28,7 +28,7 @@ GITHUB = Row(
     ),
     marks=("::error ", "::warning "),
 )
-DIFF = Row(
+DIFF = LineFormat(
     name="diff",
     source="https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html",
     commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"),
@@ -37,7 +37,7 @@ DIFF = Row(
     message="file would be reformatted",
     rule="unformatted",
 )
-NODE = Row(
+NODE = LineFormat(
     name="node",
     source="https://nodejs.org/api/errors.html",
     pattern=(

@@ -1,6 +1,6 @@
 """Rows of the tools that check Python. A format is a row; what does not fit one has a module."""
 
-from atlas_retry.diagnostics.table import Row
+from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.model import Level
 
 _PY = r"(?P<path>[^\s:][^:]{0,400}\.(?:pyi?|ipynb)(?::cell \d+)?)"
@@ -8,7 +8,7 @@ _AT = r":(?P<line>\d+):(?P<column>\d+)"
 _RUFF_CODE = r"(?P<rule>[A-Z]{1,10}\d{1,5}|invalid-syntax|io-error)"
 _RUFF_OUTPUT = "https://docs.astral.sh/ruff/settings/#output-format"
 
-RUFF = Row(
+RUFF = LineFormat(
     name="ruff",
     source=_RUFF_OUTPUT,
     pattern=rf"{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>\S.*)$",
@@ -16,7 +16,7 @@ RUFF = Row(
     summary=r"Found \d+ errors?|\[\*\] \d+ fixable|No fixes available|\d+ fixable",
     marks=("--> ",),
 )
-RUFF_CONCISE = Row(
+RUFF_CONCISE = LineFormat(
     name="ruff-concise",
     tool="ruff",
     source=_RUFF_OUTPUT,
@@ -24,7 +24,7 @@ RUFF_CONCISE = Row(
     pattern=rf"{_PY}{_AT}: {_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
     marks=(" [*] ", " fixable with the `--fix`", " hidden fixes can be enabled"),
 )
-RUFF_GROUPED = Row(
+RUFF_GROUPED = LineFormat(
     name="ruff-grouped",
     tool="ruff",
     source=_RUFF_OUTPUT,
@@ -32,14 +32,14 @@ RUFF_GROUPED = Row(
     heading=rf"{_PY}:$",
     pattern=rf" +(?P<line>\d+):(?P<column>\d+) +{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
 )
-RUFF_PYLINT = Row(
+RUFF_PYLINT = LineFormat(
     name="ruff-pylint",
     tool="ruff",
     source=_RUFF_OUTPUT,
     commands=("ruff", "ruff check"),
     pattern=rf"{_PY}:(?P<line>\d+): \[(?P<rule>[\w-]+)\] (?P<message>.+)$",
 )
-RUFF_FORMAT = Row(
+RUFF_FORMAT = LineFormat(
     name="ruff-format",
     source="https://docs.astral.sh/ruff/formatter/",
     commands=("ruff format",),
@@ -48,7 +48,7 @@ RUFF_FORMAT = Row(
     summary=r"\d+ files? (?:would be reformatted|already formatted|left unchanged)",
     marks=("\nunformatted: ",),
 )
-RUFF_FORMAT_LIST = Row(
+RUFF_FORMAT_LIST = LineFormat(
     name="ruff-format-list",
     tool="ruff-format",
     source="https://docs.astral.sh/ruff/formatter/",
@@ -58,7 +58,7 @@ RUFF_FORMAT_LIST = Row(
     rule="unformatted",
     marks=("Would reformat: ",),
 )
-BLACK = Row(
+BLACK = LineFormat(
     name="black",
     source="https://black.readthedocs.io/en/stable/usage_and_configuration/the_basics.html",
     pattern=(
@@ -71,14 +71,14 @@ BLACK = Row(
     summary=r"(?:\d+ files? would|Oh no!|All done!)",
     marks=("would reformat ", "error: cannot parse: ", "error: cannot format "),
 )
-ISORT = Row(
+ISORT = LineFormat(
     name="isort",
     source="https://pycqa.github.io/isort/",
     pattern=rf"ERROR: {_PY} (?P<message>Imports are incorrectly .+)$",
     rule="unsorted-imports",
     marks=("Imports are incorrectly sorted",),
 )
-FLAKE8 = Row(
+FLAKE8 = LineFormat(
     name="flake8",
     source="https://flake8.pycqa.org/en/latest/internal/formatters.html",
     commands=("flake8", "pycodestyle", "pyflakes"),
@@ -86,7 +86,7 @@ FLAKE8 = Row(
     more=r"\s*\^\s*$",
     marks=(".py:",),
 )
-PYLINT = Row(
+PYLINT = LineFormat(
     name="pylint",
     source="https://pylint.readthedocs.io/en/stable/user_guide/usage/output.html",
     pattern=rf"{_PY}{_AT}: (?P<level>[CRWEFI])\d{{4}}: (?P<message>.+) \((?P<rule>[a-z0-9-]+)\)$",
@@ -94,7 +94,7 @@ PYLINT = Row(
     zero_based=True,
     marks=("************* Module ",),
 )
-MYPY = Row(
+MYPY = LineFormat(
     name="mypy",
     source="https://mypy.readthedocs.io/en/stable/error_codes.html",
     commands=("mypy", "dmypy", "-m mypy"),
@@ -109,7 +109,7 @@ MYPY = Row(
     summary=r"Found \d+ errors? in |Success: no issues",
     marks=(": error: ",),
 )
-PYRIGHT = Row(
+PYRIGHT = LineFormat(
     name="pyright",
     source="https://microsoft.github.io/pyright/#/command-line",
     commands=("pyright", "basedpyright"),
@@ -118,7 +118,7 @@ PYRIGHT = Row(
     summary=r"\d+ errors?, \d+ warnings?",
     marks=(" - error: ",),
 )
-BANDIT = Row(
+BANDIT = LineFormat(
     name="bandit",
     source="https://bandit.readthedocs.io/en/latest/formatters/text.html",
     pattern=r">> Issue: \[(?P<rule>B\d+):\w+\] (?P<message>.+)$",
@@ -129,14 +129,14 @@ BANDIT = Row(
     zero_based=True,
     marks=(">> Issue: [B",),
 )
-CODESPELL = Row(
+CODESPELL = LineFormat(
     name="codespell",
     source="https://github.com/codespell-project/codespell",
     pattern=r"(?P<path>[^\s:][^:]{0,400}):(?P<line>\d+): (?P<message>\S+ ==> .+)$",
     rule="misspelling",
     marks=(" ==> ",),
 )
-PYDOCSTYLE = Row(
+PYDOCSTYLE = LineFormat(
     name="pydocstyle",
     source="https://www.pydocstyle.org/en/stable/error_codes.html",
     pattern=rf"{_PY}:(?P<line>\d+) (?:in|at) .+:$",
@@ -145,7 +145,7 @@ PYDOCSTYLE = Row(
     marks=("\n        D1", "\n        D2", "\n        D3", "\n        D4"),
 )
 
-PRE_COMMIT_HOOKS = Row(
+PRE_COMMIT_HOOKS = LineFormat(
     name="pre-commit-hooks",
     source="https://github.com/pre-commit/pre-commit-hooks",
     commands=(

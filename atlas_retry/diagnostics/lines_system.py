@@ -1,6 +1,6 @@
 """Rows of compilers and of the tools that check Go, Rust, C, C++, Java, shell and YAML."""
 
-from atlas_retry.diagnostics.table import Row
+from atlas_retry.diagnostics.table import LineFormat
 
 _AT = r":(?P<line>\d+):(?P<column>\d+): "
 _GO = r"(?P<path>[^\s:][^:]*\.go):(?P<line>\d+)(?::(?P<column>\d+))?: "
@@ -8,7 +8,7 @@ _C = (
     r"(?P<path>[^\s:][^:]{0,400}\.(?:[cChHmM]|cc|cpp|cxx|c\+\+|hh|hpp|hxx|h\+\+|mm|cu|inl|ipp|tcc))"
 )
 
-GOLANGCI_LINT = Row(
+GOLANGCI_LINT = LineFormat(
     name="golangci-lint",
     source="https://golangci-lint.run/docs/configuration/file/#output-configuration",
     pattern=_GO + r"(?P<message>.+) \((?P<rule>[a-z]\w*)\)$",
@@ -16,7 +16,7 @@ GOLANGCI_LINT = Row(
     summary=r"\d+ issues:",
     marks=(" issues:\n* ",),
 )
-GO = Row(
+GO = LineFormat(
     name="go",
     source="https://pkg.go.dev/cmd/go",
     commands=("go", "go build", "go vet", "staticcheck", "gofmt", "revive"),
@@ -24,7 +24,7 @@ GO = Row(
     more=r"\t(?P<message>\S.*)$",
     marks=(".go:",),
 )
-GOFMT = Row(
+GOFMT = LineFormat(
     name="gofmt",
     source="https://pkg.go.dev/cmd/gofmt",
     commands=("gofmt -l", "gofmt -s -l", "gofmt -l -s", "gofumpt -l", "goimports -l"),
@@ -32,7 +32,7 @@ GOFMT = Row(
     message="file would be reformatted",
     rule="unformatted",
 )
-RUSTC = Row(
+RUSTC = LineFormat(
     name="rustc",
     source="https://doc.rust-lang.org/rustc/json.html",
     commands=("cargo", "rustc"),
@@ -46,7 +46,7 @@ RUSTC = Row(
     summary=r"error: could not compile|error: aborting due to",
     marks=("--> ",),
 )
-RUSTC_SHORT = Row(
+RUSTC_SHORT = LineFormat(
     name="rustc-short",
     tool="rustc",
     source="https://doc.rust-lang.org/cargo/commands/cargo-build.html#display-options",
@@ -57,7 +57,7 @@ RUSTC_SHORT = Row(
     ),
     marks=(".rs:",),
 )
-RUSTFMT = Row(
+RUSTFMT = LineFormat(
     name="rustfmt",
     source="https://github.com/rust-lang/rustfmt#checking-style-on-a-ci-server",
     commands=("cargo fmt", "rustfmt"),
@@ -67,7 +67,7 @@ RUSTFMT = Row(
     rule="unformatted",
     marks=("Diff in ",),
 )
-GCC = Row(
+GCC = LineFormat(
     name="gcc",
     source="https://gcc.gnu.org/onlinedocs/gcc/Diagnostic-Message-Formatting-Options.html",
     commands=("gcc", "g++", "cc", "c++", "make", "ninja", "cmake --build"),
@@ -78,7 +78,7 @@ GCC = Row(
     more=r"[^\s:][^:]*:\d+(?::\d+)?: note: | *\d* \|",
     marks=(": error: ", ": fatal error: ", ": warning: "),
 )
-CLANG = Row(
+CLANG = LineFormat(
     name="clang",
     source="https://clang.llvm.org/docs/UsersManual.html#formatting-of-diagnostics",
     commands=("clang", "clang++", "clang-tidy"),
@@ -90,7 +90,7 @@ CLANG = Row(
     summary=r"\d+ (?:errors?|warnings?)(?: and \d+ errors?)? generated",
     marks=(" generated.\n",),
 )
-LD = Row(
+LD = LineFormat(
     name="ld",
     source="https://sourceware.org/binutils/docs/ld/",
     commands=("ld",),
@@ -101,7 +101,7 @@ LD = Row(
     rule="link",
     marks=("undefined reference to", "multiple definition of"),
 )
-JAVAC = Row(
+JAVAC = LineFormat(
     name="javac",
     source="https://docs.oracle.com/en/java/javase/17/docs/specs/man/javac.html",
     commands=("javac", "ant", "gradle", "gradlew"),
@@ -113,7 +113,7 @@ JAVAC = Row(
     summary=r"\d+ errors?$",
     marks=(".java:",),
 )
-MAVEN_COMPILER = Row(
+MAVEN_COMPILER = LineFormat(
     name="maven-compiler",
     source="https://maven.apache.org/plugins/maven-compiler-plugin/",
     commands=("mvn", "mvnw"),
@@ -124,14 +124,14 @@ MAVEN_COMPILER = Row(
     more=r"\[ERROR\] {3}(?P<message>(?:symbol|location): .+)$",
     marks=("COMPILATION ERROR",),
 )
-SHELLCHECK = Row(
+SHELLCHECK = LineFormat(
     name="shellcheck",
     source="https://www.shellcheck.net/wiki/",
     heading=r"In (?P<path>.+) line (?P<line>\d+):$",
     pattern=r"\s*\^[-^]* (?P<rule>SC\d+)(?: \((?P<level>\w+)\))?: (?P<message>.+)$",
     marks=("^-- SC", "^ SC"),
 )
-SHELLCHECK_GCC = Row(
+SHELLCHECK_GCC = LineFormat(
     name="shellcheck-gcc",
     tool="shellcheck",
     source="https://www.shellcheck.net/wiki/",
@@ -142,7 +142,7 @@ SHELLCHECK_GCC = Row(
     ),
     marks=(" [SC",),
 )
-YAMLLINT = Row(
+YAMLLINT = LineFormat(
     name="yamllint",
     source="https://yamllint.readthedocs.io/en/stable/quickstart.html",
     heading=r"(?P<path>[^\s:][^:]*\.\w+)$",

@@ -1,10 +1,10 @@
 """Rows of the tools that check JavaScript, TypeScript, CSS and Markdown."""
 
-from atlas_retry.diagnostics.table import Row
+from atlas_retry.diagnostics.table import LineFormat
 
 _PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
 
-ESLINT = Row(
+ESLINT = LineFormat(
     name="eslint",
     source="https://eslint.org/docs/latest/use/formatters/#stylish",
     heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
@@ -12,7 +12,7 @@ ESLINT = Row(
     summary=r"✖ \d+ problems? ",
     marks=(" problem (", " problems ("),
 )
-STYLELINT = Row(
+STYLELINT = LineFormat(
     name="stylelint",
     source="https://stylelint.io/user-guide/options#formatter",
     heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
@@ -20,7 +20,7 @@ STYLELINT = Row(
     summary=r"✖ \d+ problems? ",
     marks=("  ✖  ", "  ⚠  ", "  \u00d7  "),
 )
-TSC = Row(
+TSC = LineFormat(
     name="tsc",
     source="https://www.typescriptlang.org/docs/handbook/compiler-options.html",
     commands=("tsc", "vue-tsc", "svelte-check"),
@@ -32,7 +32,7 @@ TSC = Row(
     summary=r"Found \d+ errors? in ",
     marks=("error TS",),
 )
-PRETTIER = Row(
+PRETTIER = LineFormat(
     name="prettier",
     source="https://prettier.io/docs/cli#--check",
     pattern=(
@@ -45,7 +45,7 @@ PRETTIER = Row(
     summary=r"\[warn\] Code style issues|Error occurred when checking code style",
     marks=("Checking formatting...", "[warn] Code style issues"),
 )
-MARKDOWNLINT = Row(
+MARKDOWNLINT = LineFormat(
     name="markdownlint",
     source="https://github.com/igorshubovych/markdownlint-cli",
     commands=("markdownlint", "markdownlint-cli2"),

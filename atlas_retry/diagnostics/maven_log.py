@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://maven.apache.org/surefire/maven-surefire-plugin/
@@ -54,7 +54,7 @@ def _over(lines: Sequence[str], number: int) -> bool:
     return not below.strip() or below.startswith("[") or bool(_TITLE.match(below))
 
 
-def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     title = _TITLE.match(lines[first])
     name = title["name"] if title else ""
     plain = name.partition("(")[0].partition("[")[0]
@@ -72,7 +72,7 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Found:
         test_id=name if name.startswith(owner) else f"{owner}.{name}",
         frames=frames,
     )
-    return Found(told, first, last)
+    return Located(told, first, last)
 
 
 def _message(body: Sequence[str]) -> str:

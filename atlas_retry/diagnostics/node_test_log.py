@@ -9,7 +9,7 @@ from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.lines import NODE
 from atlas_retry.diagnostics.table import parser_of, region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 # https://nodejs.org/api/test.html#test-reporters; https://testanything.org
@@ -41,7 +41,7 @@ def _read(log: Log) -> Reading:
     )
 
 
-def _spec(lines: Sequence[str]) -> Iterator[Found]:
+def _spec(lines: Sequence[str]) -> Iterator[Located]:
     """The failures below `failing tests:`, where each comes with its place."""
     starts = [i for i, line in enumerate(lines) if _AT.match(line)]
     for first, after in pairwise((*starts, len(lines))):
@@ -51,7 +51,7 @@ def _spec(lines: Sequence[str]) -> Iterator[Found]:
             body = lines[first + 2 : after]
             message = _message(body)
             frames = stacks.javascript(body)
-            yield Found(_told(title[1], message, frames, place.groupdict()), first, after - 1)
+            yield Located(_told(title[1], message, frames, place.groupdict()), first, after - 1)
 
 
 def _message(body: Sequence[str]) -> str:
@@ -64,7 +64,7 @@ def _message(body: Sequence[str]) -> str:
     return shortened(text.strip("'").split("\n"))
 
 
-def _tap(lines: Sequence[str]) -> Iterator[Found]:
+def _tap(lines: Sequence[str]) -> Iterator[Located]:
     for first, line in enumerate(lines):
         title = _TAP.match(line)
         if title is None:
@@ -75,7 +75,7 @@ def _tap(lines: Sequence[str]) -> Iterator[Found]:
         body = lines[first : last + 1]
         place = next((m.groupdict() for x in body if (m := _LOCATION.match(x))), {})
         if not any("subtestsFailed" in x for x in body):
-            yield Found(_told(title[1] or "", _error(body), stacks.tap(body), place), first, last)
+            yield Located(_told(title[1] or "", _error(body), stacks.tap(body), place), first, last)
 
 
 def _error(body: Sequence[str]) -> str:

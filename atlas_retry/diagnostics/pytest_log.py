@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from atlas_retry.diagnostics import traceback
 from atlas_retry.diagnostics.pytest_failure import CAPTURED, ONE_LINE, RAISED, explain, uncaptured
 from atlas_retry.diagnostics.pytest_summary import (
-    Entry,
+    SummaryLine,
     Titled,
     closing_lines,
     entries_of,
@@ -18,7 +18,7 @@ from atlas_retry.diagnostics.pytest_summary import (
     titled,
 )
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://docs.pytest.org/en/stable/how-to/output.html#modifying-python-traceback-printing
@@ -90,7 +90,7 @@ def _ends(line: str, *, captured: bool) -> bool:
     return not captured or banner[1] == "warnings summary"
 
 
-def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Found:
+def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Located:
     title = _TITLE.match(lines[first])
     name = title[1] if title else ""
     stage = _STAGE.match(name)
@@ -102,7 +102,7 @@ def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Fo
         paths = frozenset(frame.path for frame in diagnostic.frames)
         test_id = _test_id(stage[3] if stage else name, entries, paths, diagnostic)
     at = f"error at {stage[1]}: " if stage and stage[1] else ""
-    return Found(
+    return Located(
         Diagnostic(
             tool="pytest",
             rule_id=diagnostic.rule_id,
@@ -132,27 +132,29 @@ def _test_id(
     return f"{diagnostic.frames[0].path}::{plain.replace('.', '::')}{bracket}{parameters}"
 
 
-def _outside_tests(lines: Sequence[str]) -> list[Found]:
+def _outside_tests(lines: Sequence[str]) -> list[Located]:
     """What stops pytest before any test: usage, a conftest that does not import, its own crash."""
-    found: list[Found] = []
+    found: list[Located] = []
     for number, line in enumerate(lines):
         usage = _USAGE.match(line)
         if usage:
             found.append(
-                Found(Diagnostic(tool="pytest", rule_id="usage", message=usage[1]), number, number)
+                Located(
+                    Diagnostic(tool="pytest", rule_id="usage", message=usage[1]), number, number
+                )
             )
         elif line.startswith(_CONFTEST):
             found.append(_conftest(lines, number))
     return found + _internal(lines)
 
 
-def _conftest(lines: Sequence[str], first: int) -> Found:
+def _conftest(lines: Sequence[str], first: int) -> Located:
     last = first
     while last + 1 < len(lines) and lines[last + 1].strip():
         last += 1
     told = explain(lines[first + 1 : last + 1])
     path = lines[first].removeprefix(_CONFTEST).partition("'")[0]
-    return Found(
+    return Located(
         Diagnostic(
             tool="pytest",
             rule_id=told.rule_id,
@@ -166,17 +168,17 @@ def _conftest(lines: Sequence[str], first: int) -> Found:
     )
 
 
-def _internal(lines: Sequence[str]) -> list[Found]:
+def _internal(lines: Sequence[str]) -> list[Located]:
     numbers = [i for i, line in enumerate(lines) if line.startswith(_INTERNAL)]
     if not numbers:
         return []
     told = traceback.crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in numbers])
-    return [Found(told, numbers[0], numbers[-1])] if told else []
+    return [Located(told, numbers[0], numbers[-1])] if told else []
 
 
 def _only_listed(
-    lines: Sequence[str], found: Sequence[Found], entries: Sequence[Entry]
-) -> Iterator[Found]:
+    lines: Sequence[str], found: Sequence[Located], entries: Sequence[SummaryLine]
+) -> Iterator[Located]:
     """Failures that only the summary names: `--tb=no`, `--tb=line`, a log cut in the middle."""
     told = Counter(f.diagnostic.test_id for f in found)
     places = [m for line in lines if (m := ONE_LINE.match(line))] if entries else []
@@ -189,10 +191,10 @@ def _only_listed(
         place = next((m for m in near if m[3].startswith(said)), None)
         if place:
             places.remove(place)
-        yield Found(_of_entry(entry, place), entry.number, entry.number)
+        yield Located(_of_entry(entry, place), entry.number, entry.number)
 
 
-def _of_entry(entry: Entry, place: re.Match[str] | None) -> Diagnostic:
+def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
     message = place[3] if place else entry.said
     raised = RAISED.match(message)
     failed = "AssertionError" if message.startswith("assert ") else None

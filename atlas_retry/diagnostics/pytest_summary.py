@@ -19,7 +19,7 @@ _SHOWN = 25
 """More lines of the summary than that are told apart by their diagnostics."""
 
 
-class Entry(Struct, frozen=True):
+class SummaryLine(Struct, frozen=True):
     """A line of the short test summary."""
 
     number: int
@@ -43,19 +43,19 @@ def summary_start(lines: Sequence[str]) -> int:
     return max((i for i, line in enumerate(lines) if _HEADING.match(line)), default=len(lines))
 
 
-def entries_of(lines: Sequence[str]) -> tuple[Entry, ...]:
+def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
     """The entries below the last heading, or of the whole output when the heading is cut off."""
     start = summary_start(lines) % len(lines) if lines else 0
     entries = (_entry(i, lines[i]) for i in range(start, len(lines)))
     return tuple(e for e in entries if e is not None)
 
 
-def _entry(number: int, line: str) -> Entry | None:
+def _entry(number: int, line: str) -> SummaryLine | None:
     match = _ENTRY.match(line)
     if match is None or not _NODE.match(match[2]):
         return None
     node, said = _split(match[2])
-    return Entry(number, match[1], node, said)
+    return SummaryLine(number, match[1], node, said)
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -66,19 +66,19 @@ def _split(text: str) -> tuple[str, str]:
     return (text, "") if cut < 0 else (text[:cut], text[cut + 3 :])
 
 
-Titled = Mapping[str, Sequence[Entry]]
+Titled = Mapping[str, Sequence[SummaryLine]]
 """Entries by their title; files may hold tests of the same name."""
 
 
-def titled(entries: Sequence[Entry]) -> Titled:
+def titled(entries: Sequence[SummaryLine]) -> Titled:
     """The entries, to be found by the heading of a failure."""
-    by_title: dict[str, list[Entry]] = {}
+    by_title: dict[str, list[SummaryLine]] = {}
     for entry in entries:
         by_title.setdefault(entry.title, []).append(entry)
     return by_title
 
 
-def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> Entry | None:
+def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> SummaryLine | None:
     """The entry that a failure's heading belongs to, in the file of one of its frames if known."""
     name = title.removeprefix("[doctest] ")
     # A subtest's heading goes on with its message or its parameters.
@@ -101,7 +101,7 @@ def tests_run(lines: Sequence[str]) -> int | None:
     return sum(counts) if counts else None
 
 
-def closing_lines(lines: Sequence[str], entries: Sequence[Entry]) -> tuple[int, ...]:
+def closing_lines(lines: Sequence[str], entries: Sequence[SummaryLine]) -> tuple[int, ...]:
     """Numbers of the lines never to be cut."""
     ends = [i for i, line in enumerate(lines) if _STOPPED.match(line) or runs(line) is not None]
     return (*(e.number for e in entries[:_SHOWN]), *ends)

@@ -11,11 +11,11 @@ from atlas_retry.diagnostics.lacking import lack
 from atlas_retry.diagnostics.places import settled
 from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
 from atlas_retry.diagnostics.report_formats import Report, read_report
-from atlas_retry.diagnostics.table import Row, parser_of
+from atlas_retry.diagnostics.table import LineFormat, parser_of
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
     Findings,
-    Found,
+    Located,
     Log,
     Parser,
     Reading,
@@ -49,7 +49,7 @@ def diagnose(output: ToolOutput) -> Findings:
     told = _claims(len(log.lines), readings)
     report = _report(output)
     if report is not None and (report.diagnostics or not told):
-        told = [Found(diagnostic, -1, -1) for diagnostic in report.diagnostics]
+        told = [Located(diagnostic, -1, -1) for diagnostic in report.diagnostics]
         readings += (Reading(tests_run=report.tests_run),) if _total(readings) is None else ()
     distinct = tuple(_distinct(told))
     diagnostics = (
@@ -143,7 +143,9 @@ def _custom(name: str, pattern: str) -> Iterator[Parser]:
         re.compile(pattern)
     except re.error:
         return
-    yield parser_of(Row(name=name, source="configuration", pattern=pattern, message="failed"))
+    yield parser_of(
+        LineFormat(name=name, source="configuration", pattern=pattern, message="failed")
+    )
 
 
 def _readings(log: Log, parsers: Iterable[Parser]) -> Iterator[Reading]:
@@ -165,10 +167,10 @@ def _section(log: Log, section: Section) -> Reading:
         readings += tuple(_readings(part, FALLBACKS))
     found = tuple(_claims(len(part.lines), readings))
     if not found and section.otherwise:
-        found = (Found(section.otherwise, 0, section.last - section.first),)
+        found = (Located(section.otherwise, 0, section.last - section.first),)
     return Reading(
         found=tuple(
-            Found(f.diagnostic, f.first + section.first, f.last + section.first) for f in found
+            Located(f.diagnostic, f.first + section.first, f.last + section.first) for f in found
         ),
         summary=tuple(n + section.first for r in readings for n in r.summary),
         tests_run=_total(readings),
@@ -177,20 +179,20 @@ def _section(log: Log, section: Section) -> Reading:
     )
 
 
-def _claims(lines: int, readings: Sequence[Reading]) -> list[Found]:
+def _claims(lines: int, readings: Sequence[Reading]) -> list[Located]:
     """What was found, in the order of the lines; a line belongs to the first that read it."""
     taken = bytearray(lines)
-    kept: list[Found] = []
+    kept: list[Located] = []
     for found in (f for reading in readings for f in reading.found):
         if not taken[found.first]:
             other = taken.find(1, found.first, found.last + 1)
             last = found.last if other < 0 else other - 1
-            kept.append(Found(found.diagnostic, found.first, last))
+            kept.append(Located(found.diagnostic, found.first, last))
             taken[found.first : last + 1] = b"\x01" * (last + 1 - found.first)
     return sorted(kept, key=lambda f: f.first)
 
 
-def _quoted(found: Found, log: Log) -> Diagnostic:
+def _quoted(found: Located, log: Log) -> Diagnostic:
     """The diagnostic with the lines it was read from, unless it brings them along."""
     if found.diagnostic.text:
         return found.diagnostic
@@ -198,9 +200,9 @@ def _quoted(found: Found, log: Log) -> Diagnostic:
     return replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))
 
 
-def _distinct(found: Iterable[Found]) -> Iterator[tuple[Found, int]]:
+def _distinct(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
     """What comes first of everything that says the same, and how often it is said."""
-    first: dict[Hashable, Found] = {}
+    first: dict[Hashable, Located] = {}
     counts: Counter[Hashable] = Counter()
     for told in found:
         d = told.diagnostic

@@ -6,7 +6,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level, Region
 
 SLACK = 2
@@ -22,7 +22,7 @@ LEVELS: Mapping[str, Level] = {
 """Words and letters for severities; anything else is an error."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class LineFormat(Struct, frozen=True, kw_only=True):
     """A tool whose complaints are lines.
 
     Groups of the patterns: path, line, column, end_line, end_column, rule, level, message, test;
@@ -58,7 +58,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class _Compiled(Struct, frozen=True):
-    row: Row
+    row: LineFormat
     pattern: re.Pattern[str]
     heading: re.Pattern[str] | None
     more: re.Pattern[str] | None
@@ -66,13 +66,13 @@ class _Compiled(Struct, frozen=True):
 
 
 @cache
-def _compiled(row: Row) -> _Compiled:
+def _compiled(row: LineFormat) -> _Compiled:
     """Compiled when first wanted: most runs need few rows."""
     optional = (re.compile(p) if p else None for p in (row.heading, row.more, row.summary))
     return _Compiled(row, re.compile(row.pattern), *optional)
 
 
-def parser_of(row: Row) -> Parser:
+def parser_of(row: LineFormat) -> Parser:
     """The parser that a row describes. Its reading raises re.error for a pattern that is none."""
     return Parser(
         name=row.name,
@@ -93,7 +93,7 @@ def _read(compiled: _Compiled, log: Log) -> Reading:
     )
 
 
-def _complaints(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Found]:
+def _complaints(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Located]:
     above: dict[str, str] = {}
     number = 0
     while number < len(lines):
@@ -108,7 +108,7 @@ def _complaints(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Found]:
         last = _go_on(compiled, lines, number, parts)
         diagnostic = diagnostic_of(compiled.row, parts)
         if diagnostic is not None:
-            yield Found(diagnostic, number, last)
+            yield Located(diagnostic, number, last)
         number = (last if diagnostic else number) + 1
 
 
@@ -141,7 +141,7 @@ def _told(match: re.Match[str]) -> dict[str, str]:
     return {name: value for name, value in match.groupdict().items() if value}
 
 
-def diagnostic_of(row: Row, parts: Mapping[str, str]) -> Diagnostic | None:
+def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | None:
     """The diagnostic that the parts say; None without message, or without a place that was due."""
     message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
     if not message or ("path" not in parts and _needs_place(row)):
@@ -158,7 +158,7 @@ def diagnostic_of(row: Row, parts: Mapping[str, str]) -> Diagnostic | None:
     )
 
 
-def _needs_place(row: Row) -> bool:
+def _needs_place(row: LineFormat) -> bool:
     """Whether the place comes in a line of its own, or the row says so."""
     apart = "(?P<path>" not in row.pattern and "(?P<path>" in f"{row.heading}{row.more}"
     return row.placed or apart

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 # https://docs.python.org/3/library/traceback.html
@@ -106,18 +106,18 @@ def _told(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> Diag
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    found: list[Found] = []
+    found: list[Located] = []
     number = 0
     while number < len(lines):
         fatal = _FATAL.match(lines[number])
         if fatal:
             last = _paragraph(lines, number)
             frames = tuple(reversed(frames_of(lines[number : last + 1])))
-            found.append(Found(_told("python", "fatal", fatal[1], frames), number, last))
+            found.append(Located(_told("python", "fatal", fatal[1], frames), number, last))
         elif lines[number].startswith(_START) or _SYNTAX.match(lines[number]):
             last = _end(lines, number)
             diagnostic = crash("python", lines[number : last + 1])
-            found += [Found(diagnostic, number, last)] if diagnostic else []
+            found += [Located(diagnostic, number, last)] if diagnostic else []
         else:
             last = number
         number = last + 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://docs.python.org/3/library/unittest.html; unittest/runner.py: printErrorList
@@ -52,7 +52,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield title, last
 
 
-def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     match = _TITLE.match(lines[first])
     word, name, owner, case = match.groups() if match else ("FAIL", lines[first], None, None)
     told = traceback.crash("unittest", lines[first : last + 1])
@@ -61,7 +61,7 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Found:
         told = Diagnostic(tool="unittest", message=word.lower(), rule_id=word.lower())
     elif case and case.startswith(("(", "[")):
         told = replace(told, message=f"{case} {told.message}")
-    return Found(replace(told, test_id=test_id), first, last)
+    return Located(replace(told, test_id=test_id), first, last)
 
 
 def _test_id(name: str, owner: str | None) -> str:

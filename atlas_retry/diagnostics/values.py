@@ -114,7 +114,7 @@ class Log(Struct, frozen=True):
         return Log(lines, "\n".join(lines), command, self.exit_code)
 
 
-class Found(Struct, frozen=True):
+class Located(Struct, frozen=True):
     """A diagnostic and the lines it was read from, 0-based and inclusive."""
 
     diagnostic: Diagnostic
@@ -135,7 +135,7 @@ class Section(Struct, frozen=True):
 class Reading(Struct, frozen=True, kw_only=True):
     """What one parser made of a log."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[Located, ...] = ()
     sections: tuple[Section, ...] = ()
     summary: tuple[int, ...] = ()
     """0-based numbers of the lines never to be cut."""

@@ -7,7 +7,7 @@ from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.blocks import above, titled
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import place_of, shortened
-from atlas_retry.diagnostics.values import Found, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://vitest.dev/guide/reporters#default-reporter
@@ -37,7 +37,7 @@ def _read(log: Log) -> Reading:
     )
 
 
-def _failure(lines: Sequence[str], first: int, last: int) -> Found:
+def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     title = _TITLE.match(lines[first])
     path = title["path"] if title else ""
     names = title["names"] if title else ""
@@ -56,7 +56,7 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Found:
         test_id=f"{path}::{names.removeprefix(' > ')}" if names.startswith(" > ") else path,
         frames=frames,
     )
-    return Found(told, first, last)
+    return Located(told, first, last)
 
 
 VITEST = Parser(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from atlas_retry.gates.results import Reading
+from atlas_retry.gates.results import OutputContext
 from atlas_retry.gates.same_tree import Ground
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
@@ -90,8 +90,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     is known who."""
 
     @property
-    def reading(self) -> Reading:
-        return Reading(
+    def reading(self) -> OutputContext:
+        return OutputContext(
             root=self.root,
             secrets=self.secrets,
             parsers=self.parsers,

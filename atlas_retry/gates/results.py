@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_REPORT_BYTES = 16 << 20
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class OutputContext(Struct, frozen=True, kw_only=True):
     """What reading a gate's end needs beside the gate."""
 
     root: Path
@@ -41,7 +41,7 @@ class Reading(Struct, frozen=True, kw_only=True):
     """A missing tool is then the attempt's doing: failed, not broken."""
 
 
-def result_of(gate: Gate, completed: Completed, reading: Reading) -> GateResult:
+def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateResult:
     """The result of a gate whose command has ended."""
     stdout = redact(clean(completed.stdout.text), reading.secrets)
     stderr = redact(clean(completed.stderr.text), reading.secrets)
@@ -100,7 +100,7 @@ def changing(
     )
 
 
-def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
+def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, read as if its gate had ended just now."""
     if result.diagnostics or result.success:
         return result
@@ -133,7 +133,7 @@ def with_diagnostics(result: GateResult, reading: Reading) -> GateResult:
 
 
 def _findings(
-    gate: Gate, completed: Completed, reading: Reading, stdout: str, stderr: str
+    gate: Gate, completed: Completed, reading: OutputContext, stdout: str, stderr: str
 ) -> "Findings | None":
     """What the tool said; None where it has nothing to tell: it passed, without tests or words."""
     silent = not (stdout or stderr or gate.report)
@@ -214,7 +214,7 @@ def _declared(root: Path, cwd: str) -> "Declared":
     return declared(root, cwd)
 
 
-def _report_file(gate: Gate, reading: Reading) -> tuple[str, bytes] | None:
+def _report_file(gate: Gate, reading: OutputContext) -> tuple[str, bytes] | None:
     if gate.report is None:
         return None
     named = (PurePosixPath(gate.cwd) / gate.report.path).as_posix()

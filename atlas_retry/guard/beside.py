@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Finding, Scene
+from atlas_retry.guard.case import Answer, RuleFinding, Scene
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.globs import Globs, globs
 
@@ -18,7 +18,7 @@ Seen = tuple[str, str]
 """Path and what was done."""
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class BesideRule(Struct, frozen=True, kw_only=True):
     """One thing that no change may do."""
 
     name: str
@@ -144,70 +144,72 @@ def _leftovers(scene: Scene) -> Iterator[Seen]:
         yield ".", f"a process was left running: {process}"
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[BesideRule, ...] = (
+    BesideRule(
         name="atlas-touched",
         reason="it decides what has to pass",
         check=_own_files,
         only_in_runs=True,
     ),
-    Rule(name="protected-path", reason="the user asked for it to stay as it is", check=_protected),
-    Rule(
+    BesideRule(
+        name="protected-path", reason="the user asked for it to stay as it is", check=_protected
+    ),
+    BesideRule(
         name="git-state",
         reason="history and settings of git are the user's",
         check=_git_state,
         restorable=False,
     ),
-    Rule(
+    BesideRule(
         name="nested-git",
         reason="no snapshot holds what it had",
         check=_nested,
         restorable=False,
     ),
-    Rule(
+    BesideRule(
         name="outside-workspace",
         reason="only the workspace may change",
         check=_outside,
         can_be_allowed=True,
         restorable=False,
     ),
-    Rule(
+    BesideRule(
         name="tool-replaced",
         reason="the gate would run something else",
         check=_tools,
         restorable=False,
     ),
-    Rule(
+    BesideRule(
         name="dependency-changed",
         reason="reinstall it: the gates would run with other code than others have",
         check=_installed,
         can_be_allowed=True,
         restorable=False,
     ),
-    Rule(
+    BesideRule(
         name="clock-tricked",
         reason="old results would be taken for fresh ones",
         check=_clocks,
         can_be_allowed=True,
     ),
-    Rule(
+    BesideRule(
         name="folder-mode",
         reason="git does not hold them: others have the ones that were there",
         check=_modes,
         answer=Answer.NOTED,
     ),
-    Rule(name="process-left", reason="it may write after the verdict", check=_leftovers),
+    BesideRule(name="process-left", reason="it may write after the verdict", check=_leftovers),
 )
 
 
-def findings(scene: Scene) -> Iterator[tuple[Rule, Finding]]:
+def findings(scene: Scene) -> Iterator[tuple[BesideRule, RuleFinding]]:
     """What was done beside the code, with the rules it is against."""
     for rule in RULES:
         held = rule.only_in_runs and not scene.case.in_run
         for path, detail in rule.check(scene):
             yield (
                 rule,
-                Finding(
+                RuleFinding(
                     rule=rule.name,
                     path=path,
                     detail=f"{detail} ({rule.reason})",

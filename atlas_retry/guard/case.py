@@ -20,7 +20,7 @@ class Answer(StrEnum):
     NOTED = "noted"
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class RuleFinding(Struct, frozen=True, kw_only=True):
     """What a rule saw."""
 
     rule: str

@@ -15,7 +15,7 @@ from atlas_retry.guard.settings import deciding_part, is_shared
 from atlas_retry.guard.words import words
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class DecidingFiles(Struct, frozen=True, kw_only=True):
     """One kind of files that decide."""
 
     rule: str
@@ -28,11 +28,11 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.globs.match(path) and not is_data
 
 
-def _row(rule: str, detail: str, patterns: str) -> Row:
-    return Row(rule=rule, detail=detail, globs=globs(patterns))
+def _row(rule: str, detail: str, patterns: str) -> DecidingFiles:
+    return DecidingFiles(rule=rule, detail=detail, globs=globs(patterns))
 
 
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[DecidingFiles, ...] = (
     _row(
         "pipeline-changed",
         "a pipeline or hook others rely on was changed",

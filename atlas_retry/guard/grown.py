@@ -160,7 +160,9 @@ def _grown_code(delta: Delta, led: Renames) -> Growth | None:
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if old is None or new is None:
         return None
-    file = File(path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led)
+    file = SourceChange(
+        path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led
+    )
     if not file.imports_follow or not file.grows(old, new):
         return None
     return Growth(is_same=not file.added, as_before=file.renamed_before())
@@ -256,7 +258,7 @@ def _only_inserted(delta: Delta) -> bool:
     return all(line in rest for line in delta.old_text.splitlines())
 
 
-class File(Struct, kw_only=True, dict=True):
+class SourceChange(Struct, kw_only=True, dict=True):
     """One source before and after; `grows` compares their trees and counts what was added."""
 
     path: str

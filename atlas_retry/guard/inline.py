@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.guard.grown import File, Renames
+from atlas_retry.guard.grown import Renames, SourceChange
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -82,7 +82,9 @@ def _rust_items(tree: "Node", pattern: "re.Pattern[str]") -> "Iterator[Node]":
 
 
 def _all_grew(delta: Delta, led: Renames, old: "list[Node]", new: "list[Node]") -> bool:
-    file = File(path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led)
+    file = SourceChange(
+        path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led
+    )
     rest = list(new)
     for item in old:
         kept = next((other for other in rest if file.grows(item, other)), None)
@@ -120,7 +122,9 @@ def _fenced(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 def _fenced_examples(delta: Delta, led: Renames) -> Inline | None:
     """The change of examples that `cargo test` runs, but for names that the source gave up."""
-    file = File(path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led)
+    file = SourceChange(
+        path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led
+    )
     was = delta.old_text.splitlines(keepends=True)
     lines = delta.new_text.splitlines(keepends=True)
     old, new = _fenced(was), _fenced(lines)

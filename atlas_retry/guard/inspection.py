@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, settings, sources
-from atlas_retry.guard.case import Answer, Case, Delta, Finding, Scene, scene
+from atlas_retry.guard.case import Answer, Case, Delta, RuleFinding, Scene, scene
 from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.model import Held, Verdict, Violation
@@ -17,7 +17,7 @@ class Ruling(Struct, frozen=True, kw_only=True):
     path: str
     mechanism: str
     """The module that spoke, and what it saw, for `atlas guard --why`."""
-    finding: Finding | None = None
+    finding: RuleFinding | None = None
     """None: it is kept."""
     rewrite: bytes | None = None
     """What is left of the file when only a part of it is held."""
@@ -117,7 +117,7 @@ def _deciding(
     elif refused:
         yield from (_ruling(finding, "sources") for finding in refused)
     else:
-        finding = Finding(
+        finding = RuleFinding(
             rule=reason.rule, path=delta.path, detail=reason.detail, answer=Answer.HELD
         )
         yield Ruling(path=delta.path, mechanism=f"decides: {reason.rule}", finding=finding)
@@ -137,7 +137,7 @@ def _growth(
 def _of_source(delta: Delta, change: Scene, led: grown.Renames) -> Iterator[Ruling]:
     found = [_ruling(finding, "sources") for finding in sources.findings(delta, change)]
     if settings.dependencies_added(delta):
-        finding = Finding(
+        finding = RuleFinding(
             rule="dependency-added",
             path=delta.path,
             detail="what the project depends on was changed",
@@ -149,7 +149,7 @@ def _of_source(delta: Delta, change: Scene, led: grown.Renames) -> Iterator[Ruli
     yield from found or [Ruling(path=delta.path, mechanism="a source, kept")]
 
 
-def _ruling(finding: Finding, mechanism: str) -> Ruling:
+def _ruling(finding: RuleFinding, mechanism: str) -> Ruling:
     return Ruling(
         path=finding.path,
         mechanism=f"{mechanism}: {finding.rule}",
@@ -163,7 +163,7 @@ def _inline(delta: Delta, change: Scene, led: grown.Renames) -> list[Ruling]:
     if moved is None:
         return []
     detail = "the tests in the source itself were changed"
-    finding = Finding(
+    finding = RuleFinding(
         rule="inline-test-changed", path=delta.path, line=moved.line, detail=detail,
         answer=Answer.HELD if moved.restored is not None else Answer.REVIEW,
     )  # fmt: skip
@@ -179,7 +179,7 @@ def _suppressions(delta: Delta, change: Scene) -> list[Ruling]:
     found = []
     for mark in added:
         held = mark in own
-        finding = Finding(
+        finding = RuleFinding(
             rule="suppression-added",
             path=delta.path,
             line=mark.line,

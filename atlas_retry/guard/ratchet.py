@@ -12,7 +12,7 @@ from atlas_retry.guard.words import words
 from atlas_retry.model import Kind
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class Silencer(Struct, frozen=True, kw_only=True):
     """One way to silence a checker."""
 
     kind: str
@@ -20,11 +20,11 @@ class Mark(Struct, frozen=True, kw_only=True):
     pattern: re.Pattern[str]
 
 
-def _marks(kind: str, *patterns: str) -> tuple[Mark, ...]:
-    return tuple(Mark(kind=kind, pattern=re.compile(p, re.IGNORECASE)) for p in patterns)
+def _marks(kind: str, *patterns: str) -> tuple[Silencer, ...]:
+    return tuple(Silencer(kind=kind, pattern=re.compile(p, re.IGNORECASE)) for p in patterns)
 
 
-MARKS: tuple[Mark, ...] = (
+MARKS: tuple[Silencer, ...] = (
     *_marks(
         "lint",
         r"\bnoqa\b|\b(?:ruff|flake8)\s*:\s*(?:noqa|disable)",

@@ -10,14 +10,14 @@ from functools import lru_cache
 from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet
-from atlas_retry.guard.case import Answer, Delta, Finding, Scene
+from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
 from atlas_retry.source import definitions
 
 Seen = tuple[int | None, str]
 """Line and what was done."""
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class SourceRule(Struct, frozen=True, kw_only=True):
     """One thing that a change to a source may do."""
 
     name: str
@@ -227,70 +227,70 @@ def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield asked[name], f"asks for {name}, which only the tests set"
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[SourceRule, ...] = (
+    SourceRule(
         name="test-aware",
         reason="code must behave the same when it is not tested",
         answer=Answer.REFUSED,
         check=_lines(_RUNNER_NAMES, "asks for what only a test runner sets"),
     ),
-    Rule(
+    SourceRule(
         name="framework-patched",
         reason="the checks must be the ones everybody knows",
         answer=Answer.REFUSED,
         check=_lines(_PATCHES, "replaces a part of the test framework"),
         in_tests=True,
     ),
-    Rule(
+    SourceRule(
         name="special-cased",
         reason="the code answers the test, not the task",
         answer=Answer.REVIEW,
         check=literals.special_cases,
     ),
-    Rule(
+    SourceRule(
         name="surroundings-asked",
         reason="code must behave the same when it is not tested",
         answer=Answer.REVIEW,
         check=_lines(_LOOKS_AROUND, "asks where it runs"),
     ),
-    Rule(
+    SourceRule(
         name="run-ended",
         reason="the run may end before a check has spoken",
         answer=Answer.REVIEW,
         check=_lines(_ENDS_RUN, "ends the process"),
         in_tests=True,
     ),
-    Rule(
+    SourceRule(
         name="always-equal",
         reason="a comparison that always holds proves nothing",
         answer=Answer.REVIEW,
         check=_always_equal,
     ),
-    Rule(
+    SourceRule(
         name="type-escape",
         reason="the checker is silenced, not answered",
         answer=Answer.REVIEW,
         check=_typed_away,
     ),
-    Rule(
+    SourceRule(
         name="variable-of-tests",
         reason="nobody else may ever set it",
         answer=Answer.NOTED,
         check=_known_to_tests,
     ),
-    Rule(
+    SourceRule(
         name="errors-swallowed",
         reason="an error that is hidden is not fixed",
         answer=Answer.NOTED,
         check=_swallowed,
     ),
-    Rule(
+    SourceRule(
         name="emptied",
         reason="the work is no longer done",
         answer=Answer.NOTED,
         check=_emptied,
     ),
-    Rule(
+    SourceRule(
         name="feature-removed",
         reason="removing what is checked is no fix",
         answer=Answer.NOTED,
@@ -299,7 +299,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def findings(delta: Delta, scene: Scene) -> Iterator[Finding]:
+def findings(delta: Delta, scene: Scene) -> Iterator[RuleFinding]:
     """What the rules see in one changed source, or in a new file of tests."""
     is_test = places.is_test(delta.path)
     if not places.is_code(delta.path) or not delta.is_text or delta.after is None:
@@ -308,7 +308,7 @@ def findings(delta: Delta, scene: Scene) -> Iterator[Finding]:
         if is_test and not rule.in_tests:
             continue
         for line, detail in rule.check(delta, scene):
-            yield Finding(
+            yield RuleFinding(
                 rule=rule.name,
                 path=delta.path,
                 line=line,

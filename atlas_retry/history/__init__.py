@@ -6,7 +6,7 @@ An observer writes it as events come; nothing here runs a gate or asks an agent.
 from atlas_retry.history.database import connect, opened, path_of, reading, writing
 from atlas_retry.history.journal import Journal, journal
 from atlas_retry.history.pulse import beating, last_beat_s
-from atlas_retry.history.states import TRANSITIONS, State
+from atlas_retry.history.states import TRANSITIONS, RunState
 from atlas_retry.history.values import OpenAttempt, Opening, Order, Remains, RunRow, Transition
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "Order",
     "Remains",
     "RunRow",
-    "State",
+    "RunState",
     "Transition",
     "beating",
     "connect",

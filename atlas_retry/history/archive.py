@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.history.documents import read
-from atlas_retry.history.states import State
+from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Transition
 from atlas_retry.model import AgentReply, Attempt, Validation, Verdict
 
@@ -71,7 +71,7 @@ def _rows(found: sqlite3.Cursor) -> Iterator[RunRow]:
         yield RunRow(
             **fields
             | {
-                "state": State(fields["state"]),
+                "state": RunState(fields["state"]),
                 "verdict": None if verdict is None else Verdict(verdict),
                 "with_agent": bool(fields["with_agent"]),
                 "pruned": bool(fields["pruned"]),
@@ -177,8 +177,8 @@ def transitions(connection: sqlite3.Connection, run_id: str) -> tuple[Transition
     return tuple(
         Transition(
             at=at,
-            from_state=None if before is None else State(before),
-            to_state=State(after),
+            from_state=None if before is None else RunState(before),
+            to_state=RunState(after),
             reason=reason,
         )
         for at, before, after, reason in found

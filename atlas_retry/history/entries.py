@@ -18,7 +18,7 @@ from atlas_retry.events import (
 from atlas_retry.history.documents import read, text_of
 from atlas_retry.history.moves import move, note
 from atlas_retry.history.rules import Tally, tally
-from atlas_retry.history.states import State, state_after
+from atlas_retry.history.states import RunState, state_after
 from atlas_retry.history.values import Opening
 from atlas_retry.model import Attempt, Outcome, ReplyStatus, Validation
 from atlas_retry.settings import OnExhausted
@@ -86,7 +86,7 @@ def _run_started(to: sqlite3.Connection, opening: Opening, event: RunStarted) ->
             where.name,
             opening.repository,
             where.head,
-            State.PENDING,
+            RunState.PENDING,
             order.ai_fix,
             event.time,
             event.time,
@@ -96,7 +96,7 @@ def _run_started(to: sqlite3.Connection, opening: Opening, event: RunStarted) ->
             opening.mark,
         ),
     )
-    note(to, opening.run_id, None, State.PENDING, event.message)
+    note(to, opening.run_id, None, RunState.PENDING, event.message)
     if opening.recorded:
         _validated(to, opening.run_id, opening.recorded, None, event.time)
 
@@ -105,10 +105,10 @@ def _give_up_others(to: sqlite3.Connection, run_id: str, root: str) -> None:
     """A run that was cut off in this workspace can no longer go on once another starts."""
     left = to.execute(
         "SELECT id FROM runs WHERE root = ? AND verdict IS NULL AND state NOT IN (?, ?)",
-        (root, State.ABANDONED, State.UNDONE),
+        (root, RunState.ABANDONED, RunState.UNDONE),
     ).fetchall()
     for (other,) in left:
-        move(to, other, State.ABANDONED, f"run {run_id} was started in its place")
+        move(to, other, RunState.ABANDONED, f"run {run_id} was started in its place")
 
 
 def _validated(

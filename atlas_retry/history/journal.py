@@ -16,7 +16,7 @@ from atlas_retry.history import learning
 from atlas_retry.history.database import REMEDY, connect, writing
 from atlas_retry.history.entries import told, write
 from atlas_retry.history.moves import move
-from atlas_retry.history.states import State
+from atlas_retry.history.states import RunState
 from atlas_retry.history.values import CutOff, Opening
 from atlas_retry.model import Level, Outcome, Validation, paid
 
@@ -71,7 +71,7 @@ class Journal:
 
     def cut_off(self, reason: str) -> None:
         """The run goes no further."""
-        self._try(lambda to: move(to, self.opening.run_id, State.INTERRUPTED, reason))
+        self._try(lambda to: move(to, self.opening.run_id, RunState.INTERRUPTED, reason))
 
     def _hear(self, event: AgentActivity) -> None:
         said = (event.session_id, paid(event.cost_usd))

@@ -6,14 +6,14 @@ from datetime import datetime
 
 from atlas_retry.history.database import writing
 from atlas_retry.history.moves import move
-from atlas_retry.history.states import State
+from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 
 
 def undone(to: sqlite3.Connection, run: RunRow, snapshot_id: str) -> None:
     """What was there before the run is there again."""
     with writing(to):
-        move(to, run.id, State.UNDONE, "atlas undo")
+        move(to, run.id, RunState.UNDONE, "atlas undo")
         _left(to, run, snapshot_id)
 
 
@@ -27,13 +27,13 @@ def picked(to: sqlite3.Connection, run: RunRow, name: str, snapshot_id: str) -> 
 def abandoned(to: sqlite3.Connection, run: RunRow, reason: str) -> None:
     """A person has given the run up. Raises StateError when it is no longer theirs to give up."""
     with writing(to):
-        move(to, run.id, State.ABANDONED, reason)
+        move(to, run.id, RunState.ABANDONED, reason)
 
 
 def interrupted(to: sqlite3.Connection, run: RunRow, reason: str) -> None:
     """It came out that the run was cut off."""
     with writing(to):
-        move(to, run.id, State.INTERRUPTED, reason)
+        move(to, run.id, RunState.INTERRUPTED, reason)
 
 
 def continued(to: sqlite3.Connection, run: RunRow, at: str, spent_ms: int) -> None:

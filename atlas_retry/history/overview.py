@@ -40,7 +40,7 @@ class Standing(Struct, frozen=True, kw_only=True):
         return "interrupted" if self.was_cut_off else state_of(self.run)
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class UntouchedWorkspace(Struct, frozen=True, kw_only=True):
     """A workspace that has had no run."""
 
     name: str
@@ -51,7 +51,7 @@ class Place(Struct, frozen=True, kw_only=True):
 NO_RUN, NOT_STARTED = "no run yet", "not started"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class StatusEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One workspace of `atlas status --json`; what only a run can tell is null without one."""
 
     name: str
@@ -74,7 +74,7 @@ class StatusDocument(
 ):
     """Where every workspace stands."""
 
-    workspaces: tuple[Entry, ...]
+    workspaces: tuple[StatusEntry, ...]
 
 
 def standings(
@@ -98,7 +98,7 @@ def _is_held(row: RunRow, home: Path, environ: Mapping[str, str]) -> bool:
 
 def not_run(
     names: Mapping[str, Path], waiting: Collection[str], found: Sequence[Standing]
-) -> tuple[Place, ...]:
+) -> tuple[UntouchedWorkspace, ...]:
     """The named workspaces, and those that a paused batch has not started, which have had no run.
 
     `names` are roots by name, `waiting` absolute paths.
@@ -107,24 +107,26 @@ def not_run(
     roots = {str(root): name for name, root in names.items()}
     roots |= {root: Path(root).name for root in waiting if root not in roots}
     return tuple(
-        Place(name=name, root=root, state=NOT_STARTED if root in waiting else NO_RUN)
+        UntouchedWorkspace(name=name, root=root, state=NOT_STARTED if root in waiting else NO_RUN)
         for root, name in sorted(roots.items())
         if root not in known
     )
 
 
-def as_json(found: Sequence[Standing], others: Sequence[Place], waiting: Collection[str]) -> str:
+def as_json(
+    found: Sequence[Standing], others: Sequence[UntouchedWorkspace], waiting: Collection[str]
+) -> str:
     """`atlas.status/1`."""
     rows = tuple(_entry(one, waiting) for one in found)
     rest = tuple(
-        Entry(name=one.name, root=one.root, state=one.state, is_waiting=one.root in waiting)
+        StatusEntry(name=one.name, root=one.root, state=one.state, is_waiting=one.root in waiting)
         for one in others
     )
     return encode(StatusDocument(workspaces=rows + rest))
 
 
-def _entry(one: Standing, waiting: Collection[str]) -> Entry:
-    return Entry(
+def _entry(one: Standing, waiting: Collection[str]) -> StatusEntry:
+    return StatusEntry(
         name=one.run.name,
         root=one.run.root,
         state=one.state,
@@ -142,7 +144,7 @@ def _entry(one: Standing, waiting: Collection[str]) -> Entry:
 def table(
     found: Sequence[Standing],
     now: datetime,
-    others: Sequence[Place] = (),
+    others: Sequence[UntouchedWorkspace] = (),
     waiting: Collection[str] = (),
 ) -> str:
     """One line a workspace, then what to type next."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from atlas_retry import process, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.history.pulse import last_beat_s
-from atlas_retry.history.states import State
+from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
@@ -95,7 +95,7 @@ def _hold(ws: workspace.Workspace, run: RunRow, known: str | None) -> None:
     there = workspace.snapshot(ws)
     if there.work != workspace.load(ws, run.start).work:
         workspace.keep(ws, held_under(run, HELD), there.id)
-    if run.state is not State.UNDONE:
+    if run.state is not RunState.UNDONE:
         workspace.keep(ws, held_under(run, END), known or there.id)
     workspace.keep(ws, held_under(run, BEGUN), there.id)
 
@@ -118,7 +118,7 @@ def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
         root=str(ws.root),
         name=ws.root.name,
         repository=str(ws.common_dir),
-        state=State.FIXING,
+        state=RunState.FIXING,
         with_agent=True,
         started_at=_NEVER,
         last_at=_NEVER,
@@ -216,7 +216,7 @@ def quiet_since_s(run: RunRow, folder: Path) -> float:
 
     A run that could still say that it ended had ended all that it had started.
     """
-    is_sudden = run.ended_at is None and run.state is not State.INTERRUPTED
+    is_sudden = run.ended_at is None and run.state is not RunState.INTERRUPTED
     return last_sign_of_life_s(run, folder) + (AFTERMATH_S if is_sudden else 0.0)
 
 

@@ -13,7 +13,7 @@ from atlas_retry.events import (
 )
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     """Where a run is."""
 
     PENDING = "pending"
@@ -32,33 +32,36 @@ class State(StrEnum):
     """What was there before it has been put back."""
 
 
-_DONE = frozenset({State.ABANDONED, State.UNDONE})
-_CUT_OFF = frozenset({State.INTERRUPTED}) | _DONE
+_DONE = frozenset({RunState.ABANDONED, RunState.UNDONE})
+_CUT_OFF = frozenset({RunState.INTERRUPTED}) | _DONE
 
-TRANSITIONS: dict[State | None, frozenset[State]] = {
-    None: frozenset({State.PENDING}),
-    State.PENDING: frozenset({State.VALIDATING, State.VALIDATION_FAILED, State.FIXING})
-    | frozenset({State.PASSED})
+TRANSITIONS: dict[RunState | None, frozenset[RunState]] = {
+    None: frozenset({RunState.PENDING}),
+    RunState.PENDING: frozenset({RunState.VALIDATING, RunState.VALIDATION_FAILED, RunState.FIXING})
+    | frozenset({RunState.PASSED})
     | _CUT_OFF,
-    State.VALIDATING: frozenset({State.PASSED, State.VALIDATION_FAILED}) | _CUT_OFF,
-    State.VALIDATION_FAILED: frozenset({State.VALIDATING, State.FIXING, State.PASSED}) | _CUT_OFF,
-    State.FIXING: frozenset({State.VALIDATING, State.VALIDATION_FAILED}) | _CUT_OFF,
-    State.PASSED: frozenset({State.VALIDATING, State.VALIDATION_FAILED}) | _CUT_OFF,
-    State.INTERRUPTED: frozenset({State.VALIDATING, State.FIXING, State.VALIDATION_FAILED})
-    | frozenset({State.PASSED})
+    RunState.VALIDATING: frozenset({RunState.PASSED, RunState.VALIDATION_FAILED}) | _CUT_OFF,
+    RunState.VALIDATION_FAILED: frozenset({RunState.VALIDATING, RunState.FIXING, RunState.PASSED})
+    | _CUT_OFF,
+    RunState.FIXING: frozenset({RunState.VALIDATING, RunState.VALIDATION_FAILED}) | _CUT_OFF,
+    RunState.PASSED: frozenset({RunState.VALIDATING, RunState.VALIDATION_FAILED}) | _CUT_OFF,
+    RunState.INTERRUPTED: frozenset(
+        {RunState.VALIDATING, RunState.FIXING, RunState.VALIDATION_FAILED}
+    )
+    | frozenset({RunState.PASSED})
     | _DONE,
-    State.ABANDONED: frozenset({State.UNDONE}),
-    State.UNDONE: frozenset({State.UNDONE}),
+    RunState.ABANDONED: frozenset({RunState.UNDONE}),
+    RunState.UNDONE: frozenset({RunState.UNDONE}),
 }
 """What may follow what. A state may always be told again with another reason."""
 
 
-def follows(before: State | None, after: State) -> bool:
+def follows(before: RunState | None, after: RunState) -> bool:
     """Whether a run that is in `before` may come to be in `after`."""
     return before is after or after in TRANSITIONS[before]
 
 
-def state_after(event: Event, *, in_attempt: bool) -> State | None:
+def state_after(event: Event, *, in_attempt: bool) -> RunState | None:
     """The state that an event leads to; None when it leads nowhere.
 
     Of an attempt only its end decides, for the guard may look again after its gates have passed.
@@ -75,12 +78,12 @@ def state_after(event: Event, *, in_attempt: bool) -> State | None:
             return _STARTED.get(type(event))
 
 
-_STARTED: dict[type[Event], State] = {
-    RunStarted: State.PENDING,
-    ValidationStarted: State.VALIDATING,
-    AttemptStarted: State.FIXING,
+_STARTED: dict[type[Event], RunState] = {
+    RunStarted: RunState.PENDING,
+    ValidationStarted: RunState.VALIDATING,
+    AttemptStarted: RunState.FIXING,
 }
 
 
-def _judged(*, success: bool) -> State:
-    return State.PASSED if success else State.VALIDATION_FAILED
+def _judged(*, success: bool) -> RunState:
+    return RunState.PASSED if success else RunState.VALIDATION_FAILED

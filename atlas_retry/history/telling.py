@@ -16,7 +16,7 @@ MAX_SHOWN = 12
 MAX_DIFFERING = 5
 
 
-class Line(msgspec.Struct, frozen=True):
+class TimelineEntry(msgspec.Struct, frozen=True):
     """What the event log says of one event."""
 
     time: str
@@ -84,7 +84,7 @@ def _logged(path: Path) -> Iterator[Step]:
         return
     for raw in content.splitlines():
         try:
-            line = msgspec.json.decode(raw, type=Line)
+            line = msgspec.json.decode(raw, type=TimelineEntry)
         except msgspec.DecodeError:
             continue
         yield Step(at=line.time, what=line.event, text=line.message)

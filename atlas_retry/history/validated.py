@@ -12,7 +12,7 @@ from msgspec import Struct
 from atlas_retry import process, state_dir, workspace
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START
-from atlas_retry.history.states import State
+from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 
 SUFFIX = "-gates"
@@ -22,7 +22,7 @@ KEPT = 20
 _ID_TIME = "%Y%m%d-%H%M%S"
 
 
-class Held(Struct, kw_only=True):
+class HeldBefore(Struct, kw_only=True):
     """What was there before gates that may write."""
 
     id: str
@@ -31,7 +31,7 @@ class Held(Struct, kw_only=True):
 
 
 @contextmanager
-def holding(ws: workspace.Workspace) -> Iterator[Held | None]:
+def holding(ws: workspace.Workspace) -> Iterator[HeldBefore | None]:
     """Hold what is there, and after it what gates have made of it; nothing where they made nothing.
 
     None where a run holds it already, or where nothing can be held: gates run all the same.
@@ -41,7 +41,7 @@ def holding(ws: workspace.Workspace) -> Iterator[Held | None]:
         if workspace.holder(ws) is None:
             new_id = state_dir.new_run_id() + SUFFIX
             workspace.keep(ws, _name(new_id, START), workspace.snapshot(ws).id)
-            held = Held(id=new_id)
+            held = HeldBefore(id=new_id)
     if held is None:
         yield None
         return
@@ -53,7 +53,7 @@ def holding(ws: workspace.Workspace) -> Iterator[Held | None]:
                 _end(ws, held)
 
 
-def _end(ws: workspace.Workspace, held: Held) -> None:
+def _end(ws: workspace.Workspace, held: HeldBefore) -> None:
     before = workspace.kept(ws)[_name(held.id, START)]
     after = workspace.snapshot(ws) if held.changed else workspace.load(ws, before)
     held.changed = after.work != workspace.load(ws, before).work
@@ -109,7 +109,7 @@ def _run(ws: workspace.Workspace, run_id: str, start: str, end: str | None) -> R
         root=str(ws.root),
         name=ws.root.name,
         repository=str(ws.common_dir),
-        state=State.ABANDONED,
+        state=RunState.ABANDONED,
         with_agent=False,
         started_at=begun,
         last_at=begun,

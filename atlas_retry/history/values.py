@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.history.states import State
+from atlas_retry.history.states import RunState
 from atlas_retry.model import AgentReply, Attempt, Validation, Verdict
 from atlas_retry.settings import OnExhausted
 
@@ -43,7 +43,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     root: str
     name: str
     repository: str
-    state: State
+    state: RunState
     with_agent: bool
     started_at: str
     last_at: str
@@ -73,7 +73,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     @property
     def is_open(self) -> bool:
         """Whether it was cut off, or is still under way: only its lock can tell."""
-        return self.verdict is None and self.state not in (State.ABANDONED, State.UNDONE)
+        return self.verdict is None and self.state not in (RunState.ABANDONED, RunState.UNDONE)
 
 
 class CutOff(Struct, frozen=True, kw_only=True):
@@ -117,6 +117,6 @@ class Transition(Struct, frozen=True, kw_only=True):
     """One step of a run from state to state."""
 
     at: str
-    from_state: State | None
-    to_state: State
+    from_state: RunState | None
+    to_state: RunState
     reason: str

@@ -42,7 +42,7 @@ def _continues(data: bytes | bytearray, at: int) -> bool:
     return data[at : at + 1] >= b"\x80" and data[at : at + 1] < b"\xc0"
 
 
-class Excerpt:
+class HeadAndTail:
     """Keeps the head and the tail of what it is fed."""
 
     __slots__ = ("_head", "_tail", "size_bytes")
@@ -101,7 +101,7 @@ class Stream:
         self.sink: Sink | None = None
         self.lost: str | None = None
         """Why the log does not hold everything."""
-        self.excerpt = Excerpt()
+        self.excerpt = HeadAndTail()
 
     @property
     def is_open(self) -> bool:

@@ -51,7 +51,7 @@ class Quoted(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = field(default=())
 
 
-class Entry(Struct, frozen=True):
+class PromptEntry(Struct, frozen=True):
     """One cause: its clearest complaint and the others like it."""
 
     shown: Diagnostic
@@ -116,7 +116,7 @@ def _body(result: GateResult, room: int, quoting: Quoting) -> Quoted:
     return _filled(entries, room, quoting)
 
 
-def _whole(entry: Entry, quoting: Quoting) -> str:
+def _whole(entry: PromptEntry, quoting: Quoting) -> str:
     text = _told(entry.shown, quoting)
     return "\n".join(filter(None, (elided(text, quoting.per_error), _others(entry))))
 
@@ -144,7 +144,7 @@ def _line_of(diagnostic: Diagnostic) -> str:
     return " ".join(filter(None, (place, diagnostic.rule_id, diagnostic.message)))
 
 
-def _others(entry: Entry) -> str:
+def _others(entry: PromptEntry) -> str:
     """How many more there are of one cause, and where."""
     if entry.count == 1:
         return ""
@@ -161,7 +161,7 @@ def _place(diagnostic: Diagnostic) -> str:
     return f"{diagnostic.path}{line}" if diagnostic.path else ""
 
 
-def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[Entry]:
+def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[PromptEntry]:
     """One entry a cause; the rarest causes first, what the last attempt introduced before all.
 
     Rare complaints come first because old debts of a project come in numbers.
@@ -174,18 +174,18 @@ def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) ->
         families[kind] += 1
     introduced = frozenset(last.introduced) if last else frozenset[str]()
     turn: dict[tuple[str, ...], int] = defaultdict(int)
-    ranked: list[tuple[tuple[int, int, float, int], Entry]] = []
+    ranked: list[tuple[tuple[int, int, float, int], PromptEntry]] = []
     for order, (key, members) in enumerate(same.items()):
         kind = key[:3]
         weight = round(families[kind] / gravity(members[0]) ** 2, 2)
         new = not any(d.fingerprint in introduced for d in members)
-        entry = Entry(members[0], tuple(members[1:]))
+        entry = PromptEntry(members[0], tuple(members[1:]))
         ranked.append(((int(new), turn[kind], weight, order), entry))
         turn[kind] += 1
     return [entry for _, entry in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _filled(entries: list[Entry], room: int, quoting: Quoting) -> Quoted:
+def _filled(entries: list[PromptEntry], room: int, quoting: Quoting) -> Quoted:
     """As many causes as fit, each condensed; the first gets the most."""
     shown: list[str] = []
     for entry in entries[:MAX_ENTRIES]:

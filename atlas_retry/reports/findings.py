@@ -9,7 +9,7 @@ from msgspec import Struct
 from atlas_retry.model import Attempt, Diagnostic, Held, Level, Outcome, Region, Verdict, Violation
 
 
-class Answer(StrEnum):
+class AnswerWord(StrEnum):
     """As people read it."""
 
     REFUSED = "refused"
@@ -20,10 +20,10 @@ class Answer(StrEnum):
 
 
 LEVELS = {
-    Answer.REFUSED: Level.ERROR,
-    Answer.HELD: Level.WARNING,
-    Answer.REVIEW: Level.WARNING,
-    Answer.NOTED: Level.NOTE,
+    AnswerWord.REFUSED: Level.ERROR,
+    AnswerWord.HELD: Level.WARNING,
+    AnswerWord.REVIEW: Level.WARNING,
+    AnswerWord.NOTED: Level.NOTE,
 }
 TOOL = "atlas guard"
 ACCEPT = " --held"
@@ -32,7 +32,7 @@ ACCEPT = " --held"
 class Finding(Struct, frozen=True, kw_only=True):
     """One answer to one change."""
 
-    answer: Answer
+    answer: AnswerWord
     seen: Violation | Held
     fate: str
     """The answer with what became of the change: `held and restored, and the gates pass ...`."""
@@ -104,29 +104,29 @@ def of_run(run: Outcome) -> tuple[Finding, ...]:
         for attempt in run.attempts
         for finding in of_attempt(run, attempt)
     }
-    return tuple(sorted(latest.values(), key=lambda finding: [*Answer].index(finding.answer)))
+    return tuple(sorted(latest.values(), key=lambda finding: [*AnswerWord].index(finding.answer)))
 
 
 def _answers(
     refused: Iterable[Violation], held: Iterable[Held], noted: Iterable[Violation]
-) -> Iterator[tuple[Answer, Violation | Held]]:
-    yield from ((Answer.REFUSED, one) for one in refused)
-    yield from ((Answer.REVIEW if one.in_place else Answer.HELD, one) for one in held)
-    yield from ((Answer.NOTED, one) for one in noted)
+) -> Iterator[tuple[AnswerWord, Violation | Held]]:
+    yield from ((AnswerWord.REFUSED, one) for one in refused)
+    yield from ((AnswerWord.REVIEW if one.in_place else AnswerWord.HELD, one) for one in held)
+    yield from ((AnswerWord.NOTED, one) for one in noted)
 
 
-def _level(answer: Answer, one: Violation | Held, run: Outcome) -> Level:
+def _level(answer: AnswerWord, one: Violation | Held, run: Outcome) -> Level:
     """What was refused on the way to a green failed nothing."""
-    if answer is Answer.REFUSED and run.verdict.is_green:
+    if answer is AnswerWord.REFUSED and run.verdict.is_green:
         return Level.WARNING
     unneeded = isinstance(one, Held) and one.needed is False
     return Level.NOTE if unneeded else LEVELS[answer]
 
 
-def _of_change(answer: Answer, one: Violation | Held) -> str:
-    if answer is Answer.REVIEW:
+def _of_change(answer: AnswerWord, one: Violation | Held) -> str:
+    if answer is AnswerWord.REVIEW:
         return "for review"
-    if answer is not Answer.HELD or not isinstance(one, Held):
+    if answer is not AnswerWord.HELD or not isinstance(one, Held):
         return answer.value
     if one.needed is None:
         return "held for a person"
@@ -134,12 +134,12 @@ def _of_change(answer: Answer, one: Violation | Held) -> str:
     return f"held for a person, and {need}"
 
 
-def _fate(answer: Answer, one: Violation | Held, attempt: Attempt) -> str:
-    if answer is Answer.REFUSED:
+def _fate(answer: AnswerWord, one: Violation | Held, attempt: Attempt) -> str:
+    if answer is AnswerWord.REFUSED:
         stays = attempt.ends is Verdict.REJECTED or attempt.result == attempt.snapshot
         restored = "refused" if stays else "refused and restored"
         return "refused, all of the attempt restored" if attempt.rolled_back else restored
-    if answer is Answer.REVIEW:
+    if answer is AnswerWord.REVIEW:
         return "restored with its attempt" if attempt.rolled_back else "left in place for review"
     return f"held and restored, {_need(one, attempt)}" if isinstance(one, Held) else "noted"
 

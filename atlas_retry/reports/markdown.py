@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.counting import course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
-from atlas_retry.reports.findings import TOOL, Answer, Finding, of_run
+from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
 from atlas_retry.reports.phrases import (
     counted,
     fraction,
@@ -78,8 +78,8 @@ def _run(run: Outcome) -> Iterator[str]:
 def guard_summary(found: Sequence[Finding]) -> str:
     """What the guard answered to a change that no run has made."""
     counted_ = Counter(one.answer for one in found)
-    counts = ", ".join(f"{counted_[answer]} {answer}" for answer in Answer if counted_[answer])
-    mark = "❌" if any(one.answer is Answer.REFUSED for one in found) else "✅"
+    counts = ", ".join(f"{counted_[answer]} {answer}" for answer in AnswerWord if counted_[answer])
+    mark = "❌" if any(one.answer is AnswerWord.REFUSED for one in found) else "✅"
     told = [f"## {mark} {TOOL}: {counts or 'nothing is refused, held or noted'}", ""]
     return "\n".join([*told, *_answers(found)]).rstrip() + "\n"
 

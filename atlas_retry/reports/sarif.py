@@ -14,7 +14,7 @@ from atlas_retry import __version__
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.model import Diagnostic, GateResult, Held, Level, Region, Status
 from atlas_retry.reports.documents import encode
-from atlas_retry.reports.findings import TOOL, Answer, Finding
+from atlas_retry.reports.findings import TOOL, AnswerWord, Finding
 from atlas_retry.reports.phrases import complaints, plain
 from atlas_retry.reports.subject import Subject
 
@@ -61,7 +61,7 @@ def _answered(finding: Finding) -> tuple[Diagnostic, Json]:
     The answer is a property: a result whose `kind` is not "fail" may have no level (§3.27.10).
     """
     told = finding.diagnostic
-    if finding.answer is not Answer.REFUSED:
+    if finding.answer is not AnswerWord.REFUSED:
         told = replace(told, level=Level.NOTE)
     return told, {"properties": _properties(finding)}
 

@@ -16,8 +16,8 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import (
     Emit,
     Event,
+    EventScope,
     Notice,
-    Scope,
     ValidationFinished,
     ValidationStarted,
     within,
@@ -108,7 +108,7 @@ class Effects(Struct, kw_only=True):
     """Numbers the folders of their logs."""
     asides: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def within(self, scope: Scope) -> "Effects":
+    def within(self, scope: EventScope) -> "Effects":
         """The same, with every event belonging to this scope."""
         return replace(self, emit=within(self.emit, scope))
 
@@ -321,7 +321,7 @@ class Effects(Struct, kw_only=True):
         if guard.mode is GuardMode.OFF or self.sealed is None:
             return Judgement()
         earlier = (a.changes for a in progress.attempts if not (a.rolled_back or a.worse))
-        turn = judge.Turn(
+        turn = judge.JudgedTurn(
             origin=progress.origin,
             before=before,
             after=after,

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.gates.results import Reading, skipped, with_diagnostics
+from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
 from atlas_retry.model import Gate, GateResult, Status, Validation
 from atlas_retry.settings import Settings
 
@@ -15,7 +15,7 @@ def completed(
     validation: Validation, root: Path, settings: Settings, hidden: frozenset[str]
 ) -> Validation:
     """The same with the diagnostics that its runner did not know to make."""
-    reading = Reading(root=root, secrets=hidden, parsers=settings.parsers)
+    reading = OutputContext(root=root, secrets=hidden, parsers=settings.parsers)
     results = tuple(with_diagnostics(result, reading) for result in validation.results)
     return replace(validation, results=results)
 

@@ -14,9 +14,9 @@ from atlas_retry.events import (
     AttemptFinished,
     AttemptRestored,
     AttemptStarted,
+    EventScope,
     RunFinished,
     RunStarted,
-    Scope,
 )
 from atlas_retry.model import (
     AgentReply,
@@ -44,7 +44,7 @@ def retry(do: Effects) -> Outcome:
     Raises Interrupted after the unfinished attempt's edits have been put back.
     """
     run = do.run
-    do = do.within(Scope(workspace=run.workspace.name, run=run.run_id))
+    do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id))
     progress = run.so_far or _begin(do)
     while (end := decide(progress := do.account(progress), run.limits)) is None:
         progress = _attempt(progress, do)
@@ -89,7 +89,7 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
     if lack := do.lack():
         return replace(progress, refused=lack.reply)
     run, number = do.run, len(progress.attempts) + 1
-    scope = Scope(
+    scope = EventScope(
         workspace=run.workspace.name,
         run=run.run_id,
         attempt=number,

@@ -14,7 +14,7 @@ from atlas_retry import agents, history, process, state_dir, workspace
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
-from atlas_retry.events import Emit, Notice, Scope, fan_out, following
+from atlas_retry.events import Emit, EventScope, Notice, fan_out, following
 from atlas_retry.history import archive
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
@@ -157,7 +157,7 @@ def run_locked(
         )
         _name_unfinished(site, journal, told, run_id)
         _name_begun(site, told)
-        told = following(fan_out((journal, told)), Scope(run=run_id))
+        told = following(fan_out((journal, told)), EventScope(run=run_id))
         do = _effects(site, asked, journal, told, going_on)
         do.budget = budget or budget_of(site.state, asked.order.batch, but=run_id)
         try:
@@ -280,7 +280,7 @@ def _capturing(site: Site, asked: Asked) -> Callable[[Agent], Agent]:
     if asked.record is None:
         return lambda agent: agent
     folder = asked.record
-    return lambda agent: capture.Recorder(agent=agent, git=site.git, folder=folder)
+    return lambda agent: capture.CapturingAgent(agent=agent, git=site.git, folder=folder)
 
 
 def _reviewer(site: Site, gate: Gate, told: Emit) -> Agent:

@@ -23,7 +23,7 @@ from atlas_retry.text.units import some
 MAX_SHOWN = 8
 
 
-class _Scene(Struct, frozen=True, kw_only=True):
+class _CutOffRun(Struct, frozen=True, kw_only=True):
     """A run that was cut off, and the workspace as it is now."""
 
     git: workspace.Workspace
@@ -63,7 +63,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     git = workspace.open_workspace(Path(run.root), home, environ=environ)
     refuse_begun(git, asked)
     with workspace.lock(git):
-        scene = _Scene(
+        scene = _CutOffRun(
             git=git,
             run=run,
             remains=remains,
@@ -85,7 +85,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
         return Finished(site=site, outcome=run_locked(site, asked, emit, going_on))
 
 
-def _put_in_order(scene: _Scene) -> str | None:
+def _put_in_order(scene: _CutOffRun) -> str | None:
     """Put the workspace back to where the next attempt starts; what the turn is taken up from."""
     there = workspace.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
@@ -100,7 +100,7 @@ def _put_in_order(scene: _Scene) -> str | None:
         return replayed
 
 
-def _continued_run(scene: _Scene, turn: str | None, alive_s: float, site: Site) -> GoingOn:
+def _continued_run(scene: _CutOffRun, turn: str | None, alive_s: float, site: Site) -> GoingOn:
     """How the run goes on; the journal is told."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - _seconds(scene.run.segment_at))
     with history.opened(site.state) as connection:
@@ -118,7 +118,7 @@ def _seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
 
 
-def _same_gates(scene: _Scene, site: Site) -> None:
+def _same_gates(scene: _CutOffRun, site: Site) -> None:
     """A run's counts are of its gates, so they have to be the same ones."""
     was = [result.name for result in scene.remains.validations[0].results]
     are = [gate.name for gate in site.settings.gates]
@@ -126,7 +126,7 @@ def _same_gates(scene: _Scene, site: Site) -> None:
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
 
 
-def _difference(scene: _Scene, there: str, quiet_s: float) -> tuple[str, ...]:
+def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...]:
     """What the run itself had left unfinished.
 
     Raises WorkspaceError where something differs that is somebody else's doing.
@@ -144,7 +144,7 @@ def _difference(scene: _Scene, there: str, quiet_s: float) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def _refusal(scene: _Scene, why: str) -> WorkspaceError:
+def _refusal(scene: _CutOffRun, why: str) -> WorkspaceError:
     run = scene.run
     return WorkspaceError(
         f"run {run.id} cannot go on: {why}",
@@ -153,7 +153,7 @@ def _refusal(scene: _Scene, why: str) -> WorkspaceError:
     )
 
 
-def _hold(scene: _Scene, there: str) -> str | None:
+def _hold(scene: _CutOffRun, there: str) -> str | None:
     """Hold what is unfinished; the snapshot that the attempt's turn is taken up from."""
     attempt = scene.remains.open_attempt
     if attempt is None:
@@ -166,7 +166,7 @@ def _hold(scene: _Scene, there: str) -> str | None:
     return there
 
 
-def _held_turn(scene: _Scene) -> str | None:
+def _held_turn(scene: _CutOffRun) -> str | None:
     """The same, where the unfinished edits have been put back before."""
     attempt = scene.remains.open_attempt
     if attempt is None:
@@ -175,7 +175,7 @@ def _held_turn(scene: _Scene) -> str | None:
     return turn or scene.held.get(rescue.unfinished(attempt))
 
 
-def _progress(scene: _Scene) -> Progress:
+def _progress(scene: _CutOffRun) -> Progress:
     """What the run had come to."""
     remains, origin = scene.remains, scene.held[rescue.ORIGIN]
     baseline, settled = remains.validations[0], remains.validations[-1]
@@ -211,7 +211,7 @@ def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
     return replace(progress, latest=last)
 
 
-def _taking_up(scene: _Scene, turn: str | None, agent: Agent) -> Agent:
+def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
     """An agent that takes up the attempt that was cut off, and asks as usual afterwards.
 
     A turn that had come to its end is not paid again: its edits and its reply are used. A
@@ -232,7 +232,7 @@ def _taking_up(scene: _Scene, turn: str | None, agent: Agent) -> Agent:
     return ask
 
 
-def _bring(scene: _Scene, begun: OpenAttempt, turn: str | None) -> None:
+def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str | None) -> None:
     if turn is None:
         return
     paths = [c.path for c in workspace.changes(scene.git, begun.snapshot, turn, ignored=True)]

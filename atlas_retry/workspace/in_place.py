@@ -25,7 +25,7 @@ from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restore import restore
 from atlas_retry.workspace.shadow import drop, keep
 from atlas_retry.workspace.snapshots import snapshot, take
-from atlas_retry.workspace.store import Entry, blob_id
+from atlas_retry.workspace.store import StoredFile, blob_id
 from atlas_retry.workspace.written import status_of
 
 _NOTE = "aside.note"
@@ -41,7 +41,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str
     mark: str
     """Of the processes that were started, as `process.mark` gives it."""
-    saved: dict[bytes, tuple[Entry, bytes]] = {}
+    saved: dict[bytes, tuple[StoredFile, bytes]] = {}
     """Files to be changed that no snapshot holds, and their content."""
     absent: tuple[bytes, ...] = ()
     """Files to be added."""
@@ -61,7 +61,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
         ours = {*self.wanted, *(above for path in self.wanted for above in parents(path))}
         found = {change.path: change.status for change in moved if change.path not in ours}
         for path, change in self.wanted.items():
-            applied = Entry(change[0], blob_id(change[1])) if change else None
+            applied = StoredFile(change[0], blob_id(change[1])) if change else None
             if status := status_of(applied, place.look(self.ws.root, path)):
                 found[path] = status
         return dict(sorted(found.items()))
@@ -103,7 +103,7 @@ def changed_in_place(ws: Workspace, wanted: Wanted) -> Iterator[InPlace]:
 
 def _note(ws: Workspace, wanted: Wanted) -> Note:
     before, state, _ = take(ws)
-    saved: dict[bytes, tuple[Entry, bytes]] = {}
+    saved: dict[bytes, tuple[StoredFile, bytes]] = {}
     for path in wanted.keys() - state.files.keys():
         entry, content = place.look(ws.root, path), place.read(ws.root, path)
         if entry and content is not None:
@@ -126,7 +126,7 @@ def _apply(ws: Workspace, wanted: Wanted) -> None:
         for path, change in wanted.items():
             if change:
                 before = place.status(ws.root, path)
-                place.put(ws.root, path, Entry(change[0], ""), change[1])
+                place.put(ws.root, path, StoredFile(change[0], ""), change[1])
                 set_apart(ws.root / path, before)
 
 

@@ -13,7 +13,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
 from atlas_retry.workspace.shadow import read_blobs
-from atlas_retry.workspace.state import State
+from atlas_retry.workspace.state import TreeState
 from atlas_retry.workspace.store import Stat
 
 _ENTRY = re.compile(
@@ -94,7 +94,7 @@ def _ns(told: bytes) -> int:
     return int(seconds) * 10**9 + int(rest)
 
 
-class PutBack(Struct, frozen=True, kw_only=True):
+class IndexRestored(Struct, frozen=True, kw_only=True):
     """What became of the index."""
 
     changed: bool = False
@@ -102,34 +102,34 @@ class PutBack(Struct, frozen=True, kw_only=True):
     """It was left alone: somebody has staged something since."""
 
 
-def put_back_index(ws: Workspace, target: State, expected: State | None) -> PutBack:
+def put_back_index(ws: Workspace, target: TreeState, expected: TreeState | None) -> IndexRestored:
     """Put the index file back, unless it says something else than `expected` does.
 
     Raises WorkspaceError when another git holds its lock.
     """
     path = ws.git_dir / "index"
     if not ws.git_dir.is_dir():
-        return PutBack()  # gone, with everything that no snapshot holds
+        return IndexRestored()  # gone, with everything that no snapshot holds
     _clear_leftovers(ws)
     now = path.read_bytes() if path.exists() else None
     wanted = _content(ws, target)
     if now == wanted:
-        return PutBack()
+        return IndexRestored()
     if expected and not _mean_the_same(ws, now, _content(ws, expected)):
-        return PutBack(conflict=not _mean_the_same(ws, now, wanted))
+        return IndexRestored(conflict=not _mean_the_same(ws, now, wanted))
     _put_back_shared(ws, target)
     _write(ws, wanted, target.index_mtime_ns)
-    return PutBack(changed=True)
+    return IndexRestored(changed=True)
 
 
-def is_staged(ws: Workspace, state: State) -> bool:
+def is_staged(ws: Workspace, state: TreeState) -> bool:
     """Whether the index says what it said then. So does one that is gone with its repository."""
     path = ws.git_dir / "index"
     now = path.read_bytes() if path.exists() else None
     return not ws.git_dir.is_dir() or _mean_the_same(ws, now, _content(ws, state))
 
 
-def _put_back_shared(ws: Workspace, target: State) -> None:
+def _put_back_shared(ws: Workspace, target: TreeState) -> None:
     """The other part of a split index (git-update-index(1)) is never changed, only removed."""
     for name, entry in target.git.items():
         path = ws.git_dir / name.rpartition("/")[2]
@@ -137,7 +137,7 @@ def _put_back_shared(ws: Workspace, target: State) -> None:
             path.write_bytes(read_blobs(ws, [entry.oid])[entry.oid])
 
 
-def _content(ws: Workspace, state: State) -> bytes | None:
+def _content(ws: Workspace, state: TreeState) -> bytes | None:
     return read_blobs(ws, [state.index.oid])[state.index.oid] if state.index else None
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from atlas_retry.process import Command, capture
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.store import Entry
+from atlas_retry.workspace.store import StoredFile
 
 Wanted = Mapping[str, tuple[str, bytes] | None]
 """Path to git's mode and content (of a link: its target); None: there is no such file."""
@@ -152,7 +152,7 @@ def _apply(layers: Layers, wanted: Wanted) -> None:
     top.mkdir()
     for path, change in wanted.items():
         if change:
-            place.put(top, path, Entry(change[0], ""), change[1])
+            place.put(top, path, StoredFile(change[0], ""), change[1])
             set_apart(top / path, place.status(layers.root, path))
     gone = gone_with(layers.root, wanted)
     for path in gone:

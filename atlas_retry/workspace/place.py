@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from atlas_retry.workspace.scan import TEMPORARY
-from atlas_retry.workspace.store import LINK, USUAL, Entry, blob_id, entry_of
+from atlas_retry.workspace.store import LINK, USUAL, StoredFile, blob_id, entry_of
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -27,7 +27,7 @@ class _LinkedError(OSError):
 _NOT_THERE = (FileNotFoundError, NotADirectoryError, _LinkedError)
 
 
-def put(root: Path, path: str, entry: Entry, content: bytes) -> None:
+def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
     """Make `path` what `entry` says. Raises OSError, for a folder with something in it too."""
     with _parent(root, path) as (folder, name):
         with suppress(FileNotFoundError):
@@ -42,7 +42,7 @@ def put(root: Path, path: str, entry: Entry, content: bytes) -> None:
         os.replace(TEMPORARY, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def look(root: Path, path: str) -> Entry | None:
+def look(root: Path, path: str) -> StoredFile | None:
     """The file or link that is at `path`, whatever a snapshot would think of it."""
     found = _open_and_read(root, path)
     return entry_of(found[0], blob_id(found[1])) if found else None
@@ -78,7 +78,7 @@ def _open_and_read(root: Path, path: str) -> tuple[int, bytes] | None:
         return None
 
 
-def set_permissions(root: Path, path: str, entry: Entry) -> None:
+def set_permissions(root: Path, path: str, entry: StoredFile) -> None:
     """Give a file that has the right content its mode."""
     with _parent(root, path) as (folder, name):
         os.chmod(name, _permissions(entry), dir_fd=folder)
@@ -156,5 +156,5 @@ def _write(folder: int, content: bytes, permissions: int) -> None:
         os.fchmod(file.fileno(), permissions)
 
 
-def _permissions(entry: Entry) -> int:
+def _permissions(entry: StoredFile) -> int:
     return USUAL[entry.mode] if entry.permissions is None else entry.permissions

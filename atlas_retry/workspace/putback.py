@@ -12,7 +12,7 @@ from atlas_retry.workspace.gitfiles import git_files
 from atlas_retry.workspace.index import put_back_index
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.snapshots import take
-from atlas_retry.workspace.state import State, read_state
+from atlas_retry.workspace.state import TreeState, read_state
 
 _CONFIG = "config:"
 _FACTS = {
@@ -73,7 +73,7 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
 _NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD"})
 
 
-def _branch(ws: Workspace, state: State) -> str | None:
+def _branch(ws: Workspace, state: TreeState) -> str | None:
     """The branch that was checked out."""
     head = state.git.get("own/HEAD")
     text = read_blobs(ws, [head.oid])[head.oid].decode().strip() if head else ""
@@ -101,7 +101,7 @@ class _Wanted:
         return "index" in self
 
 
-def _put_files(ws: Workspace, state: State, wanted: _Wanted) -> Iterator[str]:
+def _put_files(ws: Workspace, state: TreeState, wanted: _Wanted) -> Iterator[str]:
     held = {name: entry for name, entry in state.git.items() if _fact_of(name) in wanted}
     there = {name for name, _ in git_files(ws) if _fact_of(name) in wanted}
     for name in there - held.keys():
@@ -129,7 +129,7 @@ def _place_of(ws: Workspace, name: str) -> tuple[Path, str]:
     return (ws.git_dir if owner == "own" else ws.common_dir), path
 
 
-def _put_refs(ws: Workspace, state: State, wanted: _Wanted) -> Iterator[str]:
+def _put_refs(ws: Workspace, state: TreeState, wanted: _Wanted) -> Iterator[str]:
     """Through git, which knows how it stores them."""
     held = {name: value for name, value in _held_refs(ws, state).items() if name in wanted}
     there = {name: value for name, value in refs_of(ws.root, ws.environ) if name in wanted}
@@ -151,7 +151,7 @@ def _update(ws: Workspace, orders: Collection[str]) -> None:
         git(*asked, cwd=ws.root, env=ws.environ, stdin=os.fsencode("".join(orders)))
 
 
-def _held_refs(ws: Workspace, state: State) -> dict[str, str]:
+def _held_refs(ws: Workspace, state: TreeState) -> dict[str, str]:
     """Source: gitrepository-layout(5); a ref's own file wins over `packed-refs`."""
     files = {_place_of(ws, name)[1]: entry.oid for name, entry in state.git.items()}
     names = [path for path in files if path.startswith("refs/")]

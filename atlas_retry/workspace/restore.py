@@ -16,8 +16,8 @@ from atlas_retry.workspace.index import is_staged, put_back_index
 from atlas_retry.workspace.scan import Scan
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import take
-from atlas_retry.workspace.state import State, read_state
-from atlas_retry.workspace.store import LINK, Entry
+from atlas_retry.workspace.state import TreeState, read_state
+from atlas_retry.workspace.store import LINK, StoredFile
 
 INDEX = ".git/index"
 """How the index is named among paths."""
@@ -41,8 +41,8 @@ class Restored(Struct, frozen=True, kw_only=True):
 class _Goal(Struct, frozen=True, kw_only=True):
     """What should be there in the end."""
 
-    target: State
-    expected: State | None
+    target: TreeState
+    expected: TreeState | None
     paths: frozenset[str] | None
     edited: frozenset[str] = frozenset()
     """By somebody since `expected`: files that differ from it, or are gone."""
@@ -127,7 +127,7 @@ def _goal(
     snapshot_id: str,
     paths: Collection[str] | None,
     since: str | None,
-    now: State,
+    now: TreeState,
 ) -> _Goal:
     expected = read_state(ws, since) if since else None
     edited = frozenset(_differing(ws, now, expected)) if expected else frozenset()
@@ -140,7 +140,7 @@ def _goal(
     )
 
 
-def _differing(ws: Workspace, now: State, other: State) -> Iterator[str]:
+def _differing(ws: Workspace, now: TreeState, other: TreeState) -> Iterator[str]:
     """Paths at which there is now something else than in `other`, or no more."""
     files, wanted = now.files, other.files
     yield from (path for path in files if path not in wanted)
@@ -149,12 +149,12 @@ def _differing(ws: Workspace, now: State, other: State) -> Iterator[str]:
             yield path
 
 
-def _current(ws: Workspace, path: str, now: State) -> Entry | None:
+def _current(ws: Workspace, path: str, now: TreeState) -> StoredFile | None:
     """What is at `path`, also where a snapshot would not hold it."""
     return now.files.get(path) or place.look(ws.root, path)
 
 
-def _conflicts(ws: Workspace, goal: _Goal, now: State) -> Iterator[str]:
+def _conflicts(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[str]:
     if goal.expected is None:
         return
     target, expected = goal.target.files, goal.expected.files
@@ -165,7 +165,7 @@ def _conflicts(ws: Workspace, goal: _Goal, now: State) -> Iterator[str]:
             yield path
 
 
-def _work(ws: Workspace, goal: _Goal, seen: tuple[State, Scan], progress: _Progress) -> None:
+def _work(ws: Workspace, goal: _Goal, seen: tuple[TreeState, Scan], progress: _Progress) -> None:
     """Round after round until nothing differs: ignore rules that come back change what counts."""
     for _ in range(_ROUNDS):
         now, found = seen
@@ -189,14 +189,14 @@ def _work(ws: Workspace, goal: _Goal, seen: tuple[State, Scan], progress: _Progr
     )
 
 
-def _wrong(ws: Workspace, goal: _Goal, now: State) -> Iterator[tuple[str, Entry]]:
+def _wrong(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[tuple[str, StoredFile]]:
     files = now.files
     for path, entry in goal.target.files.items():
         if files.get(path) != entry and goal.covers(path) and _current(ws, path, now) != entry:
             yield path, entry
 
 
-def _extra(goal: _Goal, now: State) -> Iterator[str]:
+def _extra(goal: _Goal, now: TreeState) -> Iterator[str]:
     """What has been added, but nothing that was there without being held.
 
     A folder that was left out and is so again still hides what it hid: what shows is new.
@@ -216,7 +216,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _put(
-    ws: Workspace, wrong: Mapping[str, Entry], found: Scan, now: State, progress: _Progress
+    ws: Workspace, wrong: Mapping[str, StoredFile], found: Scan, now: TreeState, progress: _Progress
 ) -> None:
     fresh = [path for path, entry in wrong.items() if not _has_content(now, path, entry)]
     for path in wrong.keys() - fresh:
@@ -230,13 +230,15 @@ def _put(
             place.put(ws.root, path, wrong[path], content)
 
 
-def _has_content(now: State, path: str, entry: Entry) -> bool:
+def _has_content(now: TreeState, path: str, entry: StoredFile) -> bool:
     """Whether only the mode is wrong."""
     there = now.files.get(path)
     return there is not None and there.oid == entry.oid and LINK not in {there.mode, entry.mode}
 
 
-def _empty_out(ws: Workspace, folder: str, found: Scan, now: State, progress: _Progress) -> None:
+def _empty_out(
+    ws: Workspace, folder: str, found: Scan, now: TreeState, progress: _Progress
+) -> None:
     """Remove a folder that is in a file's way, as far as what is in it is held."""
     inside = [path for path in now.files if path.startswith(f"{folder}/")]
     _remove(ws, inside, progress)
@@ -265,7 +267,7 @@ def _folders(ws: Workspace, goal: _Goal, found: Scan, progress: _Progress) -> No
                 place.make_folder(ws.root, path)
 
 
-def _folders_of(state: State) -> set[str]:
+def _folders_of(state: TreeState) -> set[str]:
     above = {folder for path in (*state.files, *state.empty) for folder in _above(path)}
     return above | {*state.empty}
 

@@ -40,7 +40,7 @@ Listing = Callable[[str], Collection[str]]
 a nested repository is `name/` or, where it is a submodule, `name`."""
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class ScannedFile(Struct, frozen=True, kw_only=True):
     """A file or link that a snapshot should hold."""
 
     path: str
@@ -51,7 +51,7 @@ class Found(Struct, frozen=True, kw_only=True):
 class Scan(Struct, kw_only=True):
     """What a walk has found so far."""
 
-    files: list[Found] = field(default_factory=list)
+    files: list[ScannedFile] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)
     """Every folder that was looked into but the root, without a final `/`."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -184,7 +184,7 @@ def _note_file(
         found.left_out[path] = reason
         return
     found.ignored_bytes += status.st_size if ignored else 0
-    found.files.append(Found(path=path, stat=status, ignored=ignored))
+    found.files.append(ScannedFile(path=path, stat=status, ignored=ignored))
 
 
 def _why_not_hold(status: os.stat_result, found: Scan, *, ignored: bool) -> str | None:

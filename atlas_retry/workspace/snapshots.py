@@ -22,7 +22,7 @@ from atlas_retry.workspace.shadow import (
     write_big_file,
 )
 from atlas_retry.workspace.state import (
-    State,
+    TreeState,
     commit_stream,
     digest_of,
     ids_of,
@@ -30,7 +30,16 @@ from atlas_retry.workspace.state import (
     manifest_of,
     read_state,
 )
-from atlas_retry.workspace.store import EXECUTABLE, FILE, LINK, Blobs, Entry, Known, entry_of, hold
+from atlas_retry.workspace.store import (
+    EXECUTABLE,
+    FILE,
+    LINK,
+    Blobs,
+    Known,
+    StoredFile,
+    entry_of,
+    hold,
+)
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -52,7 +61,7 @@ def snapshot(ws: Workspace) -> Snapshot:
     return take(ws)[0]
 
 
-def take(ws: Workspace) -> tuple[Snapshot, State, Scan]:
+def take(ws: Workspace) -> tuple[Snapshot, TreeState, Scan]:
     """A snapshot, what it holds, and the walk it came from."""
     with exclusive(ws):
         try:
@@ -61,7 +70,7 @@ def take(ws: Workspace) -> tuple[Snapshot, State, Scan]:
             return _take(ws, Remembered())  # what was remembered may be gone
 
 
-def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, State, Scan]:
+def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, TreeState, Scan]:
     blobs = Blobs(
         lambda stream: shadow_git(
             ws, "fast-import", "--quiet", "--force", "--depth=0", stdin=stream
@@ -134,13 +143,13 @@ def _hold_all(
 
 def _state(
     ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs
-) -> tuple[State, tuple[str, ...]]:
+) -> tuple[TreeState, tuple[str, ...]]:
     """The state, and the blobs in it that are not of the work tree."""
     ignored = {file.path for file in found.files if file.ignored}
     own = {name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))}
     index = ws.git_dir / "index"
     entries = {path: entry_of(known.status[0], known.oid) for path, known in files.items()}
-    state = State(
+    state = TreeState(
         work={path: entry for path, entry in entries.items() if path not in ignored},
         ignored={path: entry for path, entry in entries.items() if path in ignored},
         git=own,
@@ -153,13 +162,13 @@ def _state(
     return state, tuple(entry.oid for entry in rest if entry)
 
 
-def _small(path: Path, blobs: Blobs) -> Entry | None:
+def _small(path: Path, blobs: Blobs) -> StoredFile | None:
     """One of git's own files; None when it is gone."""
     with suppress(FileNotFoundError):
         if path.is_symlink():
-            return Entry(LINK, blobs.add(os.fsencode(path.readlink())))
+            return StoredFile(LINK, blobs.add(os.fsencode(path.readlink())))
         executable = path.stat().st_mode & stat.S_IXUSR
-        return Entry(EXECUTABLE if executable else FILE, blobs.add(path.read_bytes()))
+        return StoredFile(EXECUTABLE if executable else FILE, blobs.add(path.read_bytes()))
     return None
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
 from atlas_retry.workspace.shadow import LATEST, read_blobs, shadow_git
-from atlas_retry.workspace.store import FILE, Entry
+from atlas_retry.workspace.store import FILE, StoredFile
 
 WORK, IGNORED, GIT = "work/", "ignored/", "git/"
 _INDEX, _MANIFEST = "index", "manifest"
@@ -26,14 +26,14 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     index_mtime_ns: int
 
 
-class State(Struct, frozen=True, kw_only=True, dict=True):
+class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     """A work tree, its index and git's own small files at one time."""
 
-    work: Mapping[str, Entry]
-    ignored: Mapping[str, Entry]
-    git: Mapping[str, Entry]
+    work: Mapping[str, StoredFile]
+    ignored: Mapping[str, StoredFile]
+    git: Mapping[str, StoredFile]
     """`common/...` and `own/...`, see `gitfiles`."""
-    index: Entry | None
+    index: StoredFile | None
     index_mtime_ns: int
     """0 without an index. Git tells by it which entries it has to look at again."""
     empty: tuple[str, ...]
@@ -42,12 +42,12 @@ class State(Struct, frozen=True, kw_only=True, dict=True):
     """Path, a folder's ending in `/`, and why it is not held."""
 
     @cached_property
-    def files(self) -> Mapping[str, Entry]:
+    def files(self) -> Mapping[str, StoredFile]:
         """All files and links of the work tree that are held."""
         return {**self.work, **self.ignored}
 
 
-def manifest_of(state: State) -> bytes:
+def manifest_of(state: TreeState) -> bytes:
     """The manifest's content, the same for the same state."""
     special = (
         (os.fsencode(path), entry.permissions)
@@ -64,7 +64,7 @@ def manifest_of(state: State) -> bytes:
     )
 
 
-def commit_stream(state: State, manifest: str) -> bytes:
+def commit_stream(state: TreeState, manifest: str) -> bytes:
     """The part of a fast-import stream that makes the tree (git-fast-import(1)).
 
     The commit is only a handle: it says nothing but its tree. `manifest` is a blob's id.
@@ -74,13 +74,13 @@ def commit_stream(state: State, manifest: str) -> bytes:
         *_modify(IGNORED, state.ignored),
         *_modify(GIT, state.git),
         *_modify("", {_INDEX: state.index} if state.index else {}),
-        *_modify("", {_MANIFEST: Entry(FILE, manifest)}),
+        *_modify("", {_MANIFEST: StoredFile(FILE, manifest)}),
     ]
     head = f"commit {LATEST}\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n".encode()
     return b"".join([head, *lines, b'\nls :1 ""\nls :1 "work"\n'])
 
 
-def _modify(prefix: str, entries: Mapping[str, Entry]) -> Iterator[bytes]:
+def _modify(prefix: str, entries: Mapping[str, StoredFile]) -> Iterator[bytes]:
     for path, entry in entries.items():
         name = os.fsencode(prefix + path)
         if b"\n" in name:
@@ -100,7 +100,7 @@ def digest_of(stream: bytes) -> str:
     return hashlib.sha256(stream).hexdigest()
 
 
-def read_state(ws: Workspace, snapshot_id: str) -> State:
+def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     """What a snapshot holds. Raises WorkspaceError when there is no such snapshot."""
     entries = dict(list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id)))
     if _MANIFEST not in entries:
@@ -108,7 +108,7 @@ def read_state(ws: Workspace, snapshot_id: str) -> State:
     oid = entries[_MANIFEST].oid
     manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=Manifest)
     special = {os.fsdecode(path): bits for path, bits in manifest.permissions}
-    return State(
+    return TreeState(
         work=_below(WORK, entries, special),
         ignored=_below(IGNORED, entries, special),
         git=_below(GIT, entries, {}),
@@ -119,20 +119,20 @@ def read_state(ws: Workspace, snapshot_id: str) -> State:
     )
 
 
-def list_tree(out: bytes) -> Iterator[tuple[str, Entry]]:
+def list_tree(out: bytes) -> Iterator[tuple[str, StoredFile]]:
     """Path and entry of each line of `ls-tree -z`."""
     for line in split(out):
         facts, _, path = line.partition("\t")
         mode, _, oid = facts.split(" ")
-        yield path, Entry(mode, oid)
+        yield path, StoredFile(mode, oid)
 
 
 def _below(
-    prefix: str, entries: Mapping[str, Entry], special: Mapping[str, int]
-) -> dict[str, Entry]:
+    prefix: str, entries: Mapping[str, StoredFile], special: Mapping[str, int]
+) -> dict[str, StoredFile]:
     start = len(prefix)
     return {
-        path[start:]: Entry(entry.mode, entry.oid, special.get(path[start:]))
+        path[start:]: StoredFile(entry.mode, entry.oid, special.get(path[start:]))
         for path, entry in entries.items()
         if path.startswith(prefix)
     }

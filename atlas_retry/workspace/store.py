@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.workspace.scan import Found, why
+from atlas_retry.workspace.scan import ScannedFile, why
 
 FILE, EXECUTABLE, LINK = "100644", "100755", "120000"
 BIG_BYTES = 8 << 20
@@ -29,7 +29,7 @@ Stat = tuple[int, int, int, int, int]
 """Of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
 
 
-class Entry(Struct, frozen=True):
+class StoredFile(Struct, frozen=True):
     """What a snapshot holds of one file or link."""
 
     mode: str
@@ -88,12 +88,12 @@ def blob_id(content: bytes) -> str:
     return digest.hexdigest()
 
 
-def entry_of(mode: int, oid: str) -> Entry:
+def entry_of(mode: int, oid: str) -> StoredFile:
     """The entry of a file or link with this `st_mode` and content."""
     name = git_mode(mode)
     permissions = stat.S_IMODE(mode)
     is_usual = name == LINK or permissions == USUAL[name]
-    return Entry(name, oid, None if is_usual else permissions)
+    return StoredFile(name, oid, None if is_usual else permissions)
 
 
 def git_mode(mode: int) -> str:
@@ -103,7 +103,7 @@ def git_mode(mode: int) -> str:
     return EXECUTABLE if mode & stat.S_IXUSR else FILE
 
 
-def hold(path: str, was: Found, before: Known | None, blobs: Blobs, big: Big) -> Held:
+def hold(path: str, was: ScannedFile, before: Known | None, blobs: Blobs, big: Big) -> Held:
     """Make sure that the file at `path` (absolute) is in the shadow repository."""
     if before and before.settled and before.status == stat_of(was.stat):
         return before

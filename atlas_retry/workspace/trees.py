@@ -12,7 +12,7 @@ from atlas_retry.workspace.scan import scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.snapshots import listing
 from atlas_retry.workspace.state import list_tree, read_state
-from atlas_retry.workspace.store import Entry, git_mode
+from atlas_retry.workspace.store import StoredFile, git_mode
 
 _SUBMODULE = "160000"
 
@@ -20,7 +20,7 @@ _SUBMODULE = "160000"
 class ObjectTree:
     """A tree of git objects. What has been read once is remembered."""
 
-    def __init__(self, entries: Mapping[str, Entry], batch: Callable[[bytes], bytes]) -> None:
+    def __init__(self, entries: Mapping[str, StoredFile], batch: Callable[[bytes], bytes]) -> None:
         self._entries = entries
         self._batch = batch
         self._contents: dict[str, bytes] = {}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.store import Entry
+from atlas_retry.workspace.store import StoredFile
 
 
 def write(ws: Workspace, files: Mapping[str, tuple[str, bytes] | None]) -> None:
@@ -18,6 +18,6 @@ def write(ws: Workspace, files: Mapping[str, tuple[str, bytes] | None]) -> None:
             if file is None:
                 place.remove(ws.root, path)
             else:
-                place.put(ws.root, path, Entry(file[0], ""), file[1])
+                place.put(ws.root, path, StoredFile(file[0], ""), file[1])
         except OSError as error:
             raise WorkspaceError(f"{ws.root / path} cannot be written: {error.strerror}") from error

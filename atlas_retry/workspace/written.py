@@ -9,7 +9,7 @@ from pathlib import Path
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import place
 from atlas_retry.workspace.overlay import Layers, parents
-from atlas_retry.workspace.store import Entry
+from atlas_retry.workspace.store import StoredFile
 
 _OPAQUE = "user.overlay.opaque"
 
@@ -25,7 +25,7 @@ def written(layers: Layers, number: int) -> dict[str, ChangeStatus]:
     return found
 
 
-def status_of(before: Entry | None, after: Entry | None) -> ChangeStatus | None:
+def status_of(before: StoredFile | None, after: StoredFile | None) -> ChangeStatus | None:
     """What became of a file; None: nothing."""
     if before == after:
         return None
@@ -83,7 +83,7 @@ def found_now(layers: Layers, numbers: Sequence[int], path: str) -> Path | None:
     return top / path if top else None
 
 
-def _entry_before(layers: Layers, path: str) -> Entry | None:
+def _entry_before(layers: Layers, path: str) -> StoredFile | None:
     top = found_before(layers, path)
     return place.look(top, path) if top else None
 

@@ -24,7 +24,7 @@ from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret, protect
 from atlas_retry.agents.anthropic.talk import MAX_REQUESTS, GaveUpError, Talk
 from atlas_retry.agents.anthropic.transport import (
     Access,
-    Line,
+    Connection,
     Patience,
     TooLateError,
     UnansweredError,
@@ -50,7 +50,7 @@ def anthropic_api(
     settings: AgentSettings, emit: Emit, environ: Mapping[str, str], *, patience: Patience = _USUAL
 ) -> Agent:
     """An agent that asks the Messages API, with the key that the environment holds."""
-    return _Caller(settings=settings, emit=emit, environ=environ, patience=patience)
+    return _ApiCaller(settings=settings, emit=emit, environ=environ, patience=patience)
 
 
 def check(_: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
@@ -58,7 +58,7 @@ def check(_: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     return nested(environ) or (_NO_KEY if access(environ).is_missing else None)
 
 
-class _Caller(Struct, kw_only=True):
+class _ApiCaller(Struct, kw_only=True):
     settings: AgentSettings
     emit: Emit
     environ: Mapping[str, str]
@@ -91,8 +91,8 @@ class _Caller(Struct, kw_only=True):
             transport_retries=line.retries,
         )
 
-    def _line(self, allowed: Access, request: AgentRequest) -> Line:
-        return Line(
+    def _line(self, allowed: Access, request: AgentRequest) -> Connection:
+        return Connection(
             access=allowed,
             patience=self.patience,
             emit=self.emit,
@@ -100,7 +100,7 @@ class _Caller(Struct, kw_only=True):
             idle_timeout_s=request.idle_timeout_s,
         )
 
-    def _talked(self, line: Line, bill: Bill, request: AgentRequest) -> AgentReply:
+    def _talked(self, line: Connection, bill: Bill, request: AgentRequest) -> AgentReply:
         try:
             if request.schema is not None:
                 return self._answered(line, bill, request, request.schema)
@@ -119,7 +119,9 @@ class _Caller(Struct, kw_only=True):
             reason = str(error)
             return AgentReply(status=ReplyStatus.DONE, summary=reason, gave_up=reason)
 
-    def _answered(self, line: Line, bill: Bill, request: AgentRequest, schema: bytes) -> AgentReply:
+    def _answered(
+        self, line: Connection, bill: Bill, request: AgentRequest, schema: bytes
+    ) -> AgentReply:
         """An opinion: nothing is written."""
         talk = self._new_talk(line, bill, request, (wire.READ_ONLY, wire.opinion(schema)))
         talk.say(request.prompt, stable_chars=request.stable_chars)
@@ -127,13 +129,13 @@ class _Caller(Struct, kw_only=True):
         told = call.arguments.decode("utf-8", "replace")
         return AgentReply(status=ReplyStatus.DONE, structured=told)
 
-    def _fixed(self, line: Line, bill: Bill, request: AgentRequest) -> AgentReply:
+    def _fixed(self, line: Connection, bill: Bill, request: AgentRequest) -> AgentReply:
         session_id, talk = self._talk(line, bill, request)
         talk.say(request.prompt, stable_chars=request.stable_chars)
         root = Path(request.workspace)
         protected = protection(request.protected)
 
-        def check_file(file: wire.File) -> Write:
+        def check_file(file: wire.FixedFile) -> Write:
             if fault := fault_of_name(file.path):
                 raise CheckError(fault)
             if is_secret(file.path) or protected.match_file(file.path):
@@ -164,7 +166,7 @@ class _Caller(Struct, kw_only=True):
             touched_all=True,
         )
 
-    def _talk(self, line: Line, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:
+    def _talk(self, line: Connection, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:
         """A new conversation, or the one that goes on."""
         talk = self._new_talk(line, bill, request, (wire.RULES, wire.SUBMIT))
         model, said = self.talks.get(request.session_id or "", ("", ()))
@@ -174,7 +176,7 @@ class _Caller(Struct, kw_only=True):
         return secrets.token_hex(8), talk
 
     def _new_talk(
-        self, line: Line, bill: Bill, request: AgentRequest, job: tuple[str, wire.Block]
+        self, line: Connection, bill: Bill, request: AgentRequest, job: tuple[str, wire.Block]
     ) -> Talk:
         """A conversation about a job: its rules, and the tool that takes its result."""
         rules, tool = job

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from atlas_retry.agents.anthropic.texts import NEW, Text, read_text, written
-from atlas_retry.agents.anthropic.wire import Edit, File
+from atlas_retry.agents.anthropic.wire import Edit, FixedFile
 from atlas_retry.source import definitions, language_of, parse
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Write(Struct, frozen=True, kw_only=True):
     content: bytes | None
 
 
-def checked(file: File, source: bytes | None) -> Write:
+def checked(file: FixedFile, source: bytes | None) -> Write:
     """What to write for a file whose present content is `source` (None: it is not there).
 
     Raises CheckError saying what is wrong with it.
@@ -96,7 +96,7 @@ def _old_text(path: str, source: bytes) -> Text:
     return old
 
 
-def _new_text(file: File, old: Text) -> str:
+def _new_text(file: FixedFile, old: Text) -> str:
     if file.edits:
         _must_be(file.action == "modify", "has edits, which only modify takes")
         _must_be(file.content is None, "has both content and edits: one of them")
@@ -119,12 +119,12 @@ def _edited(text: str, edits: tuple[Edit, ...]) -> str:
     return text
 
 
-def _not_empty(file: File, text: str, _: Text) -> None:
+def _not_empty(file: FixedFile, text: str, _: Text) -> None:
     may = file.action == "create" and PurePosixPath(file.path).name in _MAY_BE_EMPTY
     _must_be(bool(text.strip()) or may, "is empty; the action to remove a file is delete")
 
 
-def _no_markup(file: File, text: str, old: Text) -> None:
+def _no_markup(file: FixedFile, text: str, old: Text) -> None:
     suffix = PurePosixPath(file.path).suffix
     if suffix not in _PROSE:
         fenced = _FENCED.match(text) and not _FENCED.match(old.text)
@@ -134,7 +134,7 @@ def _no_markup(file: File, text: str, old: Text) -> None:
         _must_be(not is_diff, "is a diff: the whole new content is wanted, or edits")
 
 
-def _nothing_left_out(_: File, text: str, old: Text) -> None:
+def _nothing_left_out(_: FixedFile, text: str, old: Text) -> None:
     marks = set(_LEFT_OUT.findall(text)) - set(_LEFT_OUT.findall(old.text))
     if marks:
         shown = min(marks).strip()
@@ -143,7 +143,7 @@ def _nothing_left_out(_: File, text: str, old: Text) -> None:
     _must_be(not more, f"holds {_REDACTED}...], which stands for a secret: use edits around it")
 
 
-def _not_a_fragment(file: File, text: str, old: Text) -> None:
+def _not_a_fragment(file: FixedFile, text: str, old: Text) -> None:
     """A file given whole that lost half of itself was cut, or only its changed part was given."""
     if file.edits or len(old.lines) < MIN_FRAGMENT_LINES:
         return
@@ -163,7 +163,7 @@ def _names(path: str, text: str) -> set[str]:
     return {scope.name for scope in definitions(path, text.encode("utf-8", "replace"))}
 
 
-_CHECKS: Final[tuple[Callable[[File, str, Text], None], ...]] = (
+_CHECKS: Final[tuple[Callable[[FixedFile, str, Text], None], ...]] = (
     _not_empty,
     _no_markup,
     _nothing_left_out,

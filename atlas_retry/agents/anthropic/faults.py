@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from atlas_retry.agents.answers import one_line
-from atlas_retry.agents.anthropic.wire import MAX_TOKENS, Turn
+from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn
 
 MAX_RETRY_AFTER_S: Final = 60.0
 """Who is told to wait longer had better come back later."""
@@ -64,7 +64,7 @@ _NEVER: Final = frozenset({"enforced_spend_limit_reached"})
 """Codes of a 429 that no waiting mends."""
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class ApiFault(Struct, frozen=True, kw_only=True):
     """Why there is no answer."""
 
     error: str
@@ -84,13 +84,13 @@ class Refused(Struct, frozen=True, kw_only=True):
     """Names in lower case."""
 
 
-def of_status(refused: Refused, now: datetime) -> Fault:
+def of_status(refused: Refused, now: datetime) -> ApiFault:
     """What an HTTP error means, or one that came as an event of a stream."""
     status = refused.status
     if _OK <= status < _REDIRECT:
         status = _BY_TYPE.get(refused.kind or "", _SERVER)
     headers = refused.headers or {}
-    return Fault(
+    return ApiFault(
         error=one_line(f"{status} {refused.kind or ''} {refused.message}", limit=600),
         remedy=_remedy(status, refused),
         is_transient=_is_transient(status, refused, headers),
@@ -134,29 +134,31 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
         return None
 
 
-def broken_connection(why: str) -> Fault:
+def broken_connection(why: str) -> ApiFault:
     """No answer at all, or one that ended in the middle."""
-    return Fault(error=one_line(why, limit=300), remedy=NO_CONNECTION, is_transient=True)
+    return ApiFault(error=one_line(why, limit=300), remedy=NO_CONNECTION, is_transient=True)
 
 
-def of_turn(turn: Turn) -> Fault | None:
+def of_turn(turn: ModelTurn) -> ApiFault | None:
     """Why a message that came whole is no answer; None when it may be one."""
     match turn.stop_reason:
         case "refusal":
             why = f": {one_line(turn.refusal)}" if turn.refusal else ""
-            return Fault(
+            return ApiFault(
                 error=f"the model refuses to answer{why}",
                 remedy="look at the prompt (atlas prompt), or choose another model: --model",
             )
         case "max_tokens":
-            return Fault(
+            return ApiFault(
                 error=f"the answer did not fit in {MAX_TOKENS} tokens",
                 remedy="lower agent.effort, or --agent claude-code",
             )
         case "model_context_window_exceeded":
-            return Fault(error="the conversation grew larger than the model reads", remedy=_SMALLER)
+            return ApiFault(
+                error="the conversation grew larger than the model reads", remedy=_SMALLER
+            )
         case _ if not turn.calls and not turn.text:
-            return Fault(
+            return ApiFault(
                 error="the model's answer is empty",
                 remedy=f"choose another model: --model, {_AGAIN}",
             )

@@ -10,7 +10,7 @@ from atlas_retry.agents.answers import MAX_REASON_CHARS, one_line
 from atlas_retry.agents.anthropic.bill import StoppedError
 from atlas_retry.agents.anthropic.checks import CheckError, Write
 from atlas_retry.agents.anthropic.talk import GaveUpError, Talk
-from atlas_retry.agents.anthropic.wire import ANSWER, Answer, Call, File
+from atlas_retry.agents.anthropic.wire import ANSWER, Call, FixAnswer, FixedFile
 from atlas_retry.events import AnswerRetried, Emit
 from atlas_retry.model import Level
 
@@ -30,7 +30,7 @@ class Fixing(Struct, kw_only=True):
     """Takes one answer, and better versions of those of its files that do not check."""
 
     talk: Talk
-    check: Callable[[File], Write]
+    check: Callable[[FixedFile], Write]
     """Raises CheckError."""
     emit: Emit
 
@@ -38,7 +38,7 @@ class Fixing(Struct, kw_only=True):
         """What to write. Raises GaveUpError, StoppedError and what `Talk.answered` raises."""
         answer = self._whole_answer()
         kept: dict[str, Write] = {}
-        bad: list[tuple[File, str]] = []
+        bad: list[tuple[FixedFile, str]] = []
         for file in answer.files:
             try:
                 _take(kept, self._checked(file, kept))
@@ -48,7 +48,7 @@ class Fixing(Struct, kw_only=True):
             _take(kept, self._asked_again(file, fault, kept))
         return Fix(diagnosis=answer.diagnosis.strip(), writes=tuple(kept.values()))
 
-    def _whole_answer(self) -> Answer:
+    def _whole_answer(self) -> FixAnswer:
         for number in range(1, MAX_FILE_TRIES + 1):
             try:
                 return answer_of(self.talk.answered(ANSWER))
@@ -58,14 +58,14 @@ class Fixing(Struct, kw_only=True):
             self.talk.refuse(f"The answer cannot be used: {fault}. Call {ANSWER} again.")
         raise StoppedError(f"bad output: no usable answer in {MAX_FILE_TRIES} tries: {fault}")
 
-    def _checked(self, file: File, kept: dict[str, Write]) -> Write:
+    def _checked(self, file: FixedFile, kept: dict[str, Write]) -> Write:
         if file.path in kept:
             raise CheckError("is named twice: once, with everything that changes in it")
         if clash := next((path for path in kept if _inside(path, file.path)), None):
             raise CheckError(f"and {clash} cannot both be there")
         return self.check(file)
 
-    def _asked_again(self, file: File, fault: str, kept: dict[str, Write]) -> Write:
+    def _asked_again(self, file: FixedFile, fault: str, kept: dict[str, Write]) -> Write:
         """A file that checks; the others wait in memory meanwhile."""
         for number in range(1, MAX_FILE_TRIES + 1):
             self._tell(number, f"{file.path} {fault}")
@@ -87,10 +87,10 @@ class Fixing(Struct, kw_only=True):
         self.emit(AnswerRetried(level=Level.WARNING, number=number, reason=reason))
 
 
-def answer_of(call: Call) -> Answer:
+def answer_of(call: Call) -> FixAnswer:
     """The answer in a call. Raises CheckError where there is none, GaveUpError without success."""
     try:
-        answer = msgspec.json.decode(call.arguments, type=Answer)
+        answer = msgspec.json.decode(call.arguments, type=FixAnswer)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise CheckError(f"it is not what {ANSWER} takes: {error}") from error
     if not answer.success:
@@ -103,7 +103,7 @@ def answer_of(call: Call) -> Answer:
     return answer
 
 
-def _only(answer: Answer, path: str) -> File:
+def _only(answer: FixAnswer, path: str) -> FixedFile:
     """The file that was asked for: by its path, or because it is the only one."""
     named = [file for file in answer.files if file.path == path]
     found = named or list(answer.files)

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from atlas_retry.agents.anthropic.wire import Block, Call, Turn
+from atlas_retry.agents.anthropic.wire import Block, Call, ModelTurn
 from atlas_retry.model import Tokens
 
 _GROWS: Final = {
@@ -44,7 +44,7 @@ class _Delta(msgspec.Struct):
     stop_details: _Details | None = None
 
 
-class Event(msgspec.Struct):
+class StreamEvent(msgspec.Struct):
     """Any event of a stream; what it does not have is empty."""
 
     type: str = ""
@@ -104,10 +104,10 @@ class Hearing(Struct):
         )
 
     @property
-    def turn(self) -> Turn:
+    def turn(self) -> ModelTurn:
         closed = [self._blocks[index].closed() for index in sorted(self._blocks)]
         said = [str(block.get("text") or "") for block, _ in closed if block.get("type") == "text"]
-        return Turn(
+        return ModelTurn(
             blocks=tuple(block for block, _ in closed if block.get("text") != ""),
             calls=tuple(call for _, call in closed if call),
             text="\n".join(said).strip(),
@@ -117,18 +117,18 @@ class Hearing(Struct):
             tokens=self.tokens,
         )
 
-    def feed(self, event: Event) -> None:
+    def feed(self, event: StreamEvent) -> None:
         """Take one event. Kinds that are not known are skipped, as the API asks for."""
         match event:
-            case Event(type="message_start", message=_Message() as message):
+            case StreamEvent(type="message_start", message=_Message() as message):
                 self._model, self._usage = message.model, message.usage
-            case Event(type="content_block_start", content_block=dict() as block):
+            case StreamEvent(type="content_block_start", content_block=dict() as block):
                 self._blocks[event.index] = _Growing(block)
-            case Event(type="content_block_delta", delta=_Delta() as delta):
+            case StreamEvent(type="content_block_delta", delta=_Delta() as delta):
                 self._grow(event.index, delta)
-            case Event(type="message_delta"):
+            case StreamEvent(type="message_delta"):
                 self._close(event)
-            case Event(type="message_stop"):
+            case StreamEvent(type="message_stop"):
                 self.is_whole = True
 
     def _grow(self, index: int, delta: _Delta) -> None:
@@ -136,7 +136,7 @@ class Hearing(Struct):
         if name and index in self._blocks:
             self._blocks[index].parts.setdefault(name, []).append(getattr(delta, name))
 
-    def _close(self, event: Event) -> None:
+    def _close(self, event: StreamEvent) -> None:
         """Counts are cumulative; those that are left out stay as they were."""
         if event.delta:
             self._stop_reason = event.delta.stop_reason

@@ -11,7 +11,7 @@ from atlas_retry.agents.anthropic.bill import Bill, StoppedError
 from atlas_retry.agents.anthropic.faults import of_turn
 from atlas_retry.agents.anthropic.looks import Looker, LookError
 from atlas_retry.agents.anthropic.transport import UnansweredError
-from atlas_retry.agents.anthropic.wire import Block, Call, Question, Turn
+from atlas_retry.agents.anthropic.wire import Block, Call, ModelTurn, Question
 from atlas_retry.events import AgentActivity, Emit
 
 MAX_REQUESTS: Final = 25
@@ -28,7 +28,7 @@ class Talk(Struct, kw_only=True):
 
     question: Question
     """Without messages."""
-    ask: Callable[[Question], Turn]
+    ask: Callable[[Question], ModelTurn]
     looker: Looker
     emit: Emit
     bill: Bill
@@ -86,7 +86,7 @@ class Talk(Struct, kw_only=True):
         """Tell the model why its last call is no good."""
         self._add_user(tuple(_result(call, why, is_error=True) for call in self._open))
 
-    def _hear(self) -> Turn:
+    def _hear(self) -> ModelTurn:
         if self._asked == self.max_requests:
             raise StoppedError(f"the model came to no answer in {self._asked} requests")
         self.bill.must_not_be_spent()

@@ -18,9 +18,9 @@ from msgspec import Struct, field
 
 from atlas_retry import process
 from atlas_retry.agents.anthropic import faults
-from atlas_retry.agents.anthropic.faults import MAX_RETRY_AFTER_S, Fault
-from atlas_retry.agents.anthropic.hearing import Event, Hearing
-from atlas_retry.agents.anthropic.wire import MAX_TOKENS, Question, Turn
+from atlas_retry.agents.anthropic.faults import MAX_RETRY_AFTER_S, ApiFault
+from atlas_retry.agents.anthropic.hearing import Hearing, StreamEvent
+from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn, Question
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, TransportRetried
 from atlas_retry.model import Level
@@ -42,7 +42,7 @@ class Patience(Struct, frozen=True, kw_only=True):
     total_s: float = 180.0
     """From the first try to the last, waiting included."""
 
-    def wait_s(self, number: int, fault: Fault) -> float:
+    def wait_s(self, number: int, fault: ApiFault) -> float:
         """How long to wait after the n-th try, with jitter; at least what the server asks for."""
         backoff_s = self.first_wait_s * self.factor ** (number - 1)
         jitter = 0.75 + secrets.randbelow(500) / 1000
@@ -52,7 +52,7 @@ class Patience(Struct, frozen=True, kw_only=True):
 class UnansweredError(Exception):
     """There is no answer to be had; the fault says what the user has to do."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: ApiFault) -> None:
         super().__init__(fault.error)
         self.fault = fault
 
@@ -83,7 +83,7 @@ def access(environ: Mapping[str, str]) -> Access:
     )
 
 
-class Line(Struct, kw_only=True):
+class Connection(Struct, kw_only=True):
     """A connection to the API for one attempt; a context manager."""
 
     access: Access
@@ -123,14 +123,14 @@ class Line(Struct, kw_only=True):
             self._runner.run(self._client.close())
         self._runner.close()
 
-    def ask(self, question: Question) -> Turn:
+    def ask(self, question: Question) -> ModelTurn:
         """The model's whole message.
 
         Raises UnansweredError, TooLateError; Interrupted when a stop was requested.
         """
         return self._runner.run(_unless_stopped(self._ask(question)))
 
-    async def _ask(self, question: Question) -> Turn:
+    async def _ask(self, question: Question) -> ModelTurn:
         started_s, number = time.monotonic(), 0
         while True:
             number += 1
@@ -153,7 +153,7 @@ class Line(Struct, kw_only=True):
             self.retries += 1
             await asyncio.sleep(wait_s)
 
-    def _tell(self, number: int, fault: Fault) -> None:
+    def _tell(self, number: int, fault: ApiFault) -> None:
         reason = f"API error: {fault.error}"
         self.emit(TransportRetried(level=Level.WARNING, number=number, reason=reason))
 
@@ -162,7 +162,7 @@ class Line(Struct, kw_only=True):
             return float("inf")
         return max(self.timeout_s - (time.monotonic() - self._started_s), 0.0)
 
-    async def _try(self, question: Question, heard: Hearing) -> Fault | None:
+    async def _try(self, question: Question, heard: Hearing) -> ApiFault | None:
         """One request; why it failed, or None."""
         left_s = self._left_s()
         try:
@@ -171,13 +171,13 @@ class Line(Struct, kw_only=True):
         except TimeoutError as error:
             raise TooLateError(f"the attempt took longer than {self.timeout_s:g} s") from error
 
-    async def _listen(self, question: Question, heard: Hearing) -> Fault | None:
+    async def _listen(self, question: Question, heard: Hearing) -> ApiFault | None:
         client = cast("anthropic.AsyncAnthropic", self._client)
         stream = await client.messages.create(**_parameters(question), stream=True)
         async with stream:
             try:
                 while event := await self._next(stream):
-                    heard.feed(msgspec.convert(event.to_dict(), Event))
+                    heard.feed(msgspec.convert(event.to_dict(), StreamEvent))
             except TimeoutError:
                 return faults.broken_connection(f"silence for {self.idle_timeout_s:g} s")
         if heard.is_whole:
@@ -191,7 +191,7 @@ class Line(Struct, kw_only=True):
         async with asyncio.timeout(self.idle_timeout_s):
             return await anext(stream, None)
 
-    async def _caught(self, listen: Callable[[], Awaitable[Fault | None]]) -> Fault | None:
+    async def _caught(self, listen: Callable[[], Awaitable[ApiFault | None]]) -> ApiFault | None:
         """What the SDK raises, as a fault."""
         import anthropic
         import httpx2
@@ -246,14 +246,14 @@ def _refused(error: "anthropic.APIStatusError") -> faults.Refused:
     )
 
 
-def _exhausted(fault: Fault, tries: int) -> Fault:
+def _exhausted(fault: ApiFault, tries: int) -> ApiFault:
     times = f"{tries} tries" if tries > 1 else "one try"
-    return Fault(error=f"the API did not answer in {times}: {fault.error}", remedy=fault.remedy)
+    return ApiFault(error=f"the API did not answer in {times}: {fault.error}", remedy=fault.remedy)
 
 
-def _come_back(fault: Fault) -> Fault:
+def _come_back(fault: ApiFault) -> ApiFault:
     wait_s = fault.retry_after_s or 0.0
-    return Fault(
+    return ApiFault(
         error=f"the API asks to wait {wait_s:.0f} s: {fault.error}",
         remedy=f"run the same command again in {wait_s / 60:.0f} minutes",
     )

@@ -44,7 +44,7 @@ class Call(Struct, frozen=True, kw_only=True):
     """JSON as it came; cut or broken, if that is how it came."""
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class ModelTurn(Struct, frozen=True, kw_only=True):
     """One whole message of the model."""
 
     blocks: tuple[Block, ...]
@@ -64,7 +64,7 @@ class Edit(msgspec.Struct, frozen=True):
     new: str
 
 
-class File(msgspec.Struct, frozen=True):
+class FixedFile(msgspec.Struct, frozen=True):
     """What is to become of one file."""
 
     path: str
@@ -73,12 +73,12 @@ class File(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class FixAnswer(msgspec.Struct, frozen=True):
     """The structured answer of a fix specialist."""
 
     success: bool
     diagnosis: str
-    files: tuple[File, ...] = ()
+    files: tuple[FixedFile, ...] = ()
 
 
 def _object(required: tuple[str, ...] = (), **properties: Block) -> Block:

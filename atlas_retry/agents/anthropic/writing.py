@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from atlas_retry.agents.anthropic.checks import CheckError, Write
 from atlas_retry.workspace import place
 from atlas_retry.workspace.scan import TEMPORARY
-from atlas_retry.workspace.store import Entry
+from atlas_retry.workspace.store import StoredFile
 
-_NEW: Final = Entry("100644", "")
+_NEW: Final = StoredFile("100644", "")
 
 
 def source_of(root: Path, path: str) -> bytes | None:
@@ -48,7 +48,7 @@ class _Before(Struct, frozen=True, kw_only=True):
     """What was at a path."""
 
     path: str
-    entry: Entry
+    entry: StoredFile
     content: bytes | None
     missing: tuple[str, ...]
     """The folders above it that were not there, innermost first."""
@@ -94,17 +94,17 @@ def _clear(root: Path, before: _Before) -> None:
         place.remove_folder(root, folder)
 
 
-def _put(root: Path, write: Write, entry: Entry) -> None:
+def _put(root: Path, write: Write, entry: StoredFile) -> None:
     if write.content is None:
         place.remove(root, write.path)
         return
     place.put(root, write.path, _as_usual(root, write.path, entry), write.content)
 
 
-def _as_usual(root: Path, path: str, entry: Entry) -> Entry:
+def _as_usual(root: Path, path: str, entry: StoredFile) -> StoredFile:
     """A new file gets the permissions that the user's umask says."""
     if entry is not _NEW or os.path.lexists(root / path):
         return entry
     mask = os.umask(0)
     os.umask(mask)
-    return Entry(entry.mode, entry.oid, 0o666 & ~mask)
+    return StoredFile(entry.mode, entry.oid, 0o666 & ~mask)

@@ -42,7 +42,7 @@ def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str])
         return path if isinstance(path, Lack) else identify(path, Path(path).stat().st_mtime_ns)
 
     is_patient = invocation.MAX_RETRIES in environ
-    return _Caller(settings=settings, emit=emit, env=env, find=find, is_patient=is_patient)
+    return _CliCaller(settings=settings, emit=emit, env=env, find=find, is_patient=is_patient)
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
@@ -56,7 +56,7 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     return cli if isinstance(cli, Lack) else binary.login_lack(cli, env)
 
 
-class _Caller(Struct, frozen=True, kw_only=True):
+class _CliCaller(Struct, frozen=True, kw_only=True):
     settings: AgentSettings
     emit: Emit
     env: Mapping[str, str]

@@ -45,7 +45,7 @@ _REMEDY_BY_TEXT: Final = (
 _STATUS_IN_TEXT: Final = re.compile(r"API Error: (\d{3})\b")
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class TurnFault(Struct, frozen=True, kw_only=True):
     """Why the turn is not DONE."""
 
     status: ReplyStatus
@@ -123,59 +123,59 @@ def _cost_usd(request: AgentRequest, said: Transcript) -> float | None:
     return max(0.0, total_usd - before)
 
 
-def _fault(said: Transcript, done: Completed) -> Fault | None:
+def _fault(said: Transcript, done: Completed) -> TurnFault | None:
     match done.ended:
         case Ended.NOT_STARTED:
             error = done.error or "the CLI could not be started"
-            return Fault(status=ReplyStatus.UNAVAILABLE, error=error, remedy="see agent.path")
+            return TurnFault(status=ReplyStatus.UNAVAILABLE, error=error, remedy="see agent.path")
         case Ended.TIMED_OUT | Ended.IDLE:
             return _too_late(said, done)
         case Ended.OUTPUT_LIMIT:
-            return Fault(status=ReplyStatus.FAILED, error=done.error or "it printed too much")
+            return TurnFault(status=ReplyStatus.FAILED, error=done.error or "it printed too much")
         case _ if said.result is None:
             return _without_result(said, done)
         case _:
             return _with_result(said, said.result, done)
 
 
-def _too_late(said: Transcript, done: Completed) -> Fault:
+def _too_late(said: Transcript, done: Completed) -> TurnFault:
     error = done.error or "it took too long"
     if said.retries and not said.answered:
-        return Fault(
+        return TurnFault(
             status=ReplyStatus.UNAVAILABLE,
             error=f"the API did not answer in {said.retries + 1} tries: {error}",
             remedy=_OVERLOADED,
         )
-    return Fault(status=ReplyStatus.TIMED_OUT, error=error)
+    return TurnFault(status=ReplyStatus.TIMED_OUT, error=error)
 
 
-def _without_result(said: Transcript, done: Completed) -> Fault:
+def _without_result(said: Transcript, done: Completed) -> TurnFault:
     told = last_lines(done.stderr.text) or last_lines(done.stdout.text)
     if not said.started and done.ended is Ended.EXITED:
-        return Fault(
+        return TurnFault(
             status=ReplyStatus.UNAVAILABLE,
             error=f"Claude Code did not start (exit {done.exit_code}): {told or 'no output'}",
             remedy="see agent.extra_args and `claude --version`; the newest version may help",
         )
     how = done.error or f"exit {done.exit_code}"
-    return Fault(
+    return TurnFault(
         status=ReplyStatus.FAILED,
         error=f"bad output: Claude Code ended without a result ({how}) {told}".rstrip(),
     )
 
 
-def _with_result(said: Transcript, result: wire.Result, done: Completed) -> Fault | None:
+def _with_result(said: Transcript, result: wire.Result, done: Completed) -> TurnFault | None:
     if result.is_error is False:
         if _is_hidden_api_error(result):
             return _api_fault(said, result)
         if done.exit_code == 0:
             return None
-        return Fault(status=ReplyStatus.FAILED, error=f"Claude Code exited {done.exit_code}")
+        return TurnFault(status=ReplyStatus.FAILED, error=f"Claude Code exited {done.exit_code}")
     if result.is_error and result.subtype == "success" and _is_unavailable(said, result):
         return _api_fault(said, result)
     why = one_line(result.text or last_lines(done.stderr.text), limit=600)
     reason = result.terminal_reason or result.subtype or "no reason told"
-    return Fault(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
+    return TurnFault(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
 
 
 def _is_hidden_api_error(result: wire.Result) -> bool:
@@ -196,12 +196,12 @@ def _is_unavailable(said: Transcript, result: wire.Result) -> bool:
     return status is None or status in _REMEDY_BY_STATUS or status >= _SERVER_ERROR
 
 
-def _api_fault(said: Transcript, result: wire.Result) -> Fault:
+def _api_fault(said: Transcript, result: wire.Result) -> TurnFault:
     in_text = _STATUS_IN_TEXT.search(result.text)
     status = result.api_error_status or (int(in_text[1]) if in_text else None)
     by_text = next((remedy for told, remedy in _REMEDY_BY_TEXT if told.match(result.text)), None)
     by_code = _REMEDY_BY_STATUS.get(status or 0) or _REMEDY_BY_FAULT.get(said.fault or "")
-    return Fault(
+    return TurnFault(
         status=ReplyStatus.UNAVAILABLE,
         error=one_line(result.text, limit=600) or "API error",
         remedy=by_text or by_code or (_OVERLOADED if status else _NO_CONNECTION),

@@ -166,7 +166,7 @@ class Transcript(Struct):
         for block in said.message.content:
             yield from self._read_block(block)
 
-    def _read_block(self, block: wire.Block) -> Iterator[Event]:
+    def _read_block(self, block: wire.ContentBlock) -> Iterator[Event]:
         if block.type == "text" and block.text.strip():
             self.text = block.text
         if block.type != "tool_use":
@@ -185,7 +185,7 @@ class Transcript(Struct):
         return posixpath.relpath(target, self.root) if inside else target
 
     def read_retry(self, line: bytes) -> Iterator[Event]:
-        retry = decode(line, wire.Retry) or wire.Retry()
+        retry = decode(line, wire.ApiRetry) or wire.ApiRetry()
         self.retries += 1
         self.refused_logins += retry.error_status in _REFUSED_LOGIN
         yield TransportRetried(number=self.retries, reason=f"API error: {retry.reason}")

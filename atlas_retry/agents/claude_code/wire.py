@@ -49,7 +49,7 @@ class ToolInput(msgspec.Struct):
         return next((name for name in named if name), self.url or "")
 
 
-class Block(msgspec.Struct):
+class ContentBlock(msgspec.Struct):
     type: str = ""
     text: str = ""
     id: str = ""
@@ -60,7 +60,7 @@ class Block(msgspec.Struct):
 class Message(msgspec.Struct):
     id: str = ""
     model: str | None = None
-    content: list[Block] = []
+    content: list[ContentBlock] = []
     usage: Usage = msgspec.field(default_factory=Usage)
 
 
@@ -69,7 +69,7 @@ class Assistant(msgspec.Struct):
     error: str | None = None
 
 
-class Retry(msgspec.Struct):
+class ApiRetry(msgspec.Struct):
     """The CLI repeats a request by itself."""
 
     error_status: int | None = None
@@ -95,7 +95,7 @@ class Denied(msgspec.Struct):
     tool_name: str = ""
 
 
-class Event(msgspec.Struct):
+class ApiEvent(msgspec.Struct):
     """A raw event of the Messages API; `message` opens one, `usage` closes it."""
 
     message: Message | None = None
@@ -103,7 +103,7 @@ class Event(msgspec.Struct):
 
 
 class Partial(msgspec.Struct):
-    event: Event
+    event: ApiEvent
 
 
 class Denial(msgspec.Struct):

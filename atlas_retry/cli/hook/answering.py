@@ -20,15 +20,15 @@ from atlas_retry.cli.hook.ending import Left, ended, left_by
 from atlas_retry.cli.hook.guarding import judged
 from atlas_retry.cli.hook.turn import (
     BLOCK_CAP,
-    Answer,
-    Limits,
-    Opinion,
+    BlockLimits,
+    HookAnswer,
+    TurnOpinion,
     answered,
     begun,
     is_below,
     without,
 )
-from atlas_retry.cli.hook.values import Start, Turn
+from atlas_retry.cli.hook.values import HookTurn, Start
 from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import Event, GateFinished
 from atlas_retry.gates.validation import run_gates
@@ -46,15 +46,15 @@ HEADING = 2
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 
 
-def stop(told: bytes, environ: Mapping[str, str], *, timeout_s: float) -> Answer:
+def stop(told: bytes, environ: Mapping[str, str], *, timeout_s: float) -> HookAnswer:
     """Answer the end of a turn; `told` is what Claude Code says of it, `timeout_s` its patience.
 
     Whatever keeps us from judging is told to the user and blocks nothing. Raises Interrupted.
     """
     if nested(environ):
-        return Answer()  # a run of ours watches this agent already
+        return HookAnswer()  # a run of ours watches this agent already
     try:
-        turn = msgspec.json.decode(told, type=Turn)
+        turn = msgspec.json.decode(told, type=HookTurn)
         return _answer(turn, environ, max(timeout_s - MARGIN_S, timeout_s / 2))
     except msgspec.MsgspecError as error:
         return _not_judged(f"the hook's input cannot be read: {error}")
@@ -64,12 +64,12 @@ def stop(told: bytes, environ: Mapping[str, str], *, timeout_s: float) -> Answer
         return _not_judged(str(error))
 
 
-def _not_judged(why: str, remedy: str | None = None) -> Answer:
+def _not_judged(why: str, remedy: str | None = None) -> HookAnswer:
     tail = f". next: {remedy}" if remedy else ""
-    return Answer(system_message=f"⚠️ atlas has not judged this turn: {why}{tail}")
+    return HookAnswer(system_message=f"⚠️ atlas has not judged this turn: {why}{tail}")
 
 
-def _answer(turn: Turn, environ: Mapping[str, str], limit_s: float) -> Answer:
+def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookAnswer:
     until_s = time.monotonic() + limit_s
     home = state_dir.locate(environ)
     tally = begun(memory.load(home, turn.session_id), turn)
@@ -101,14 +101,14 @@ def _answer(turn: Turn, environ: Mapping[str, str], limit_s: float) -> Answer:
     return answer
 
 
-def _start(home: Path, turn: Turn) -> Start | None:
+def _start(home: Path, turn: HookTurn) -> Start | None:
     """What was there when this prompt was given, else when the session began."""
     of_prompt = memory.start(home, turn.session_id, turn.prompt_id)
     return of_prompt or memory.start(home, turn.session_id, None)
 
 
 def _site(
-    start: Start | None, allowed: Collection[str], turn: Turn, environ: Mapping[str, str]
+    start: Start | None, allowed: Collection[str], turn: HookTurn, environ: Mapping[str, str]
 ) -> Site:
     """The workspace with the configuration that the turn began with.
 
@@ -123,28 +123,32 @@ def _site(
 
 
 def _opinion(
-    site: Site, turn: Turn, start: Start | None, left: Left | None, failing: tuple[GateResult, ...]
-) -> Opinion:
+    site: Site,
+    turn: HookTurn,
+    start: Start | None,
+    left: Left | None,
+    failing: tuple[GateResult, ...],
+) -> TurnOpinion:
     """What the guard says of a turn, before any gate writes."""
     if start is None:
-        return Opinion(silent="nothing was taken when it began (atlas hook install)")
+        return TurnOpinion(silent="nothing was taken when it began (atlas hook install)")
     if start.snapshot is None or left is None:
-        return Opinion(silent="without git nobody knows what it changed")
+        return TurnOpinion(silent="without git nobody knows what it changed")
     seal = memory.seal(site.state, turn.session_id, start)
     judgement = judged(site, start.snapshot, left.snapshot, seal=seal, failing=failing)
     judgement, _ = without(judgement, left.of_gates)
-    return Opinion(judgement=judgement, hook=site.settings.guard.hook, turn_id=start.id)
+    return TurnOpinion(judgement=judgement, hook=site.settings.guard.hook, turn_id=start.id)
 
 
-def _lifted(opinion: Opinion, allowed: Collection[str]) -> Opinion:
+def _lifted(opinion: TurnOpinion, allowed: Collection[str]) -> TurnOpinion:
     judgement, lifted = without(opinion.judgement, allowed)
     return replace(opinion, judgement=judgement, allowed=lifted)
 
 
-def _limits(site: Site, environ: Mapping[str, str]) -> Limits:
+def _limits(site: Site, environ: Mapping[str, str]) -> BlockLimits:
     configured = site.settings.retry.attempts_configured
     told = environ.get(CAP_VARIABLE, "")
-    return Limits(
+    return BlockLimits(
         run=limits(site, with_agent=True, attempts_flag=None).budget.attempts or 0,
         gates={g.name: attempts_allowed(g, configured=configured) for g in site.settings.gates},
         cap=int(told) if told.isdecimal() else BLOCK_CAP,

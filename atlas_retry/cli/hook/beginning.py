@@ -15,7 +15,7 @@ from atlas_retry import config, state_dir, workspace
 from atlas_retry.agents.environment import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
-from atlas_retry.cli.hook.values import TURN_SUFFIX, Start, Tally, Turn, is_from_a_person
+from atlas_retry.cli.hook.values import TURN_SUFFIX, BlockTally, HookTurn, Start, is_from_a_person
 from atlas_retry.errors import AtlasError
 from atlas_retry.run.open import Site, open_site
 
@@ -27,17 +27,17 @@ _WITHIN_A_TURN = "compact"
 def start(told: bytes, environ: Mapping[str, str]) -> None:
     """Keep what is there when a turn begins; `told` is what Claude Code says of it."""
     with suppress(AtlasError, OSError, ValueError, msgspec.MsgspecError):
-        turn = msgspec.json.decode(told, type=Turn)
+        turn = msgspec.json.decode(told, type=HookTurn)
         if not nested(environ) and turn.source != _WITHIN_A_TURN:
             _begin(turn, environ)
 
 
-def project(turn: Turn, environ: Mapping[str, str]) -> Path:
+def project(turn: HookTurn, environ: Mapping[str, str]) -> Path:
     """The folder that Claude Code was started in; `cwd` goes where the agent's shell goes."""
     return Path(environ.get("CLAUDE_PROJECT_DIR") or turn.cwd)
 
 
-def _begin(turn: Turn, environ: Mapping[str, str]) -> None:
+def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
     home = state_dir.locate(environ)
     tally = memory.load(home, turn.session_id)
     last = memory.start(home, turn.session_id, tally.prompt_id)
@@ -53,7 +53,7 @@ def _begin(turn: Turn, environ: Mapping[str, str]) -> None:
     memory.keep_start(home, turn.session_id, begun, seal)
 
 
-def _goes_on(turn: Turn, tally: Tally, last: Start, environ: Mapping[str, str]) -> bool:
+def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[str, str]) -> bool:
     """Whether nobody but the agent has worked since the last turn began.
 
     So it is where the prompt is nobody's, and where what was refused is still all that is there.
@@ -93,7 +93,7 @@ def _hold(ws: workspace.Workspace, turn_id: str, snapshot_id: str) -> None:
         workspace.drop(ws, *(name for name, of in kept.items() if of in gone))
 
 
-def _failed(turn: Turn, environ: Mapping[str, str], problem: str) -> Start:
+def _failed(turn: HookTurn, environ: Mapping[str, str], problem: str) -> Start:
     return Start(
         id=state_dir.new_run_id() + TURN_SUFFIX,
         root=str(config.root_of(project(turn, environ))),

@@ -35,7 +35,7 @@ def judged(
     guard = site.settings.guard
     if guard.mode is GuardMode.OFF:
         return Judgement()
-    turn = judge.Turn(origin=before, before=before, after=after, failing=tuple(failing))
+    turn = judge.JudgedTurn(origin=before, before=before, after=after, failing=tuple(failing))
     judgement = judge.judge_attempt(
         site.git,
         turn,

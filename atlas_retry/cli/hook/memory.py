@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
-from atlas_retry.cli.hook.values import Start, Tally
+from atlas_retry.cli.hook.values import BlockTally, Start
 from atlas_retry.errors import StateError
 
 KEPT_S = 7 * 86_400
@@ -27,12 +27,12 @@ _START = "start-*.json"
 T = TypeVar("T")
 
 
-def load(home: Path, session_id: str) -> Tally:
+def load(home: Path, session_id: str) -> BlockTally:
     """The tally of a session; a new one where there is none, or a damaged one."""
-    return _read(_folder(home, session_id) / "tally.json", Tally) or Tally()
+    return _read(_folder(home, session_id) / "tally.json", BlockTally) or BlockTally()
 
 
-def save(home: Path, session_id: str, tally: Tally) -> None:
+def save(home: Path, session_id: str, tally: BlockTally) -> None:
     """Write the tally of a session, and drop the sessions of a week ago. Raises StateError."""
     folder = _folder(home, session_id)
     _write(folder / "tally.json", msgspec.json.encode(tally))

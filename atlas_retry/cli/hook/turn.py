@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.cli.hook.values import Tally, Turn
+from atlas_retry.cli.hook.values import BlockTally, HookTurn
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import (
     Diagnostic,
@@ -32,7 +32,7 @@ GUARD = "the guard"
 Finding = Violation | Held
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What Claude Code is told. Nothing at all: the turn may end."""
 
     decision: str | None = None
@@ -45,7 +45,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     """For the user."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class BlockLimits(Struct, frozen=True, kw_only=True):
     """How often a turn's end is blocked."""
 
     run: int
@@ -55,7 +55,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     cap: int = BLOCK_CAP
 
 
-class Opinion(Struct, frozen=True, kw_only=True):
+class TurnOpinion(Struct, frozen=True, kw_only=True):
     """What the guard said of a turn, and what a person has said to that."""
 
     judgement: Judgement = field(default_factory=Judgement)
@@ -82,7 +82,7 @@ class Opinion(Struct, frozen=True, kw_only=True):
         return tuple(finding for finding in findings if finding not in self.blocking)
 
 
-def begun(tally: Tally, turn: Turn) -> Tally:
+def begun(tally: BlockTally, turn: HookTurn) -> BlockTally:
     """The tally that counts for this turn: a new prompt of the user starts at nothing."""
     is_same_prompt = turn.prompt_id is not None and turn.prompt_id == tally.prompt_id
     if turn.stop_hook_active or is_same_prompt:
@@ -90,7 +90,7 @@ def begun(tally: Tally, turn: Turn) -> Tally:
     return _reset(replace(tally, prompt_id=turn.prompt_id))
 
 
-def _reset(tally: Tally) -> Tally:
+def _reset(tally: BlockTally) -> BlockTally:
     return replace(tally, sent=0, by_gate={})
 
 
@@ -113,11 +113,11 @@ def is_below(path: str, folders: Collection[str]) -> bool:
 
 def answered(
     validation: Validation,
-    opinion: Opinion,
-    tally: Tally,
-    limits: Limits,
+    opinion: TurnOpinion,
+    tally: BlockTally,
+    limits: BlockLimits,
     detail: Callable[[GateResult], str],
-) -> tuple[Answer, Tally]:
+) -> tuple[HookAnswer, BlockTally]:
     """What to answer, and the tally afterwards. `detail` words one failure for the model."""
     failed = [result for result in validation.failures if result.status is not Status.BROKEN]
     others = [r for r in validation.results if not r.success and r not in failed]
@@ -127,15 +127,17 @@ def answered(
     if not failed:
         passed = f"Quality gates passed on attempt {tally.sent}" if tally.sent else None
         is_clean = not (validation.broken or opinion.shown or opinion.silent)
-        return Answer(system_message=_joined(passed if is_clean else None, warned)), _reset(tally)
+        return HookAnswer(system_message=_joined(passed if is_clean else None, warned)), _reset(
+            tally
+        )
     last = _last_attempt(failed, tally, limits)
     if tally.sent >= last:
         text = _joined(_given_up(failed, tally.sent, opinion), warned)
-        return Answer(goes_on=False, stop_reason=text, system_message=text), tally
+        return HookAnswer(goes_on=False, stop_reason=text, system_message=text), tally
     counts = Counter(tally.by_gate) + Counter({result.name for result in failed})
     after = replace(tally, sent=tally.sent + 1, by_gate=dict(counts))
     reason = feedback(failed, after.sent, last, detail)
-    return Answer(decision="block", reason=reason, system_message=warned), after
+    return HookAnswer(decision="block", reason=reason, system_message=warned), after
 
 
 def guard_result(findings: Sequence[Finding]) -> GateResult:
@@ -160,7 +162,7 @@ def guard_result(findings: Sequence[Finding]) -> GateResult:
     )
 
 
-def _last_attempt(failed: Sequence[GateResult], tally: Tally, limits: Limits) -> int:
+def _last_attempt(failed: Sequence[GateResult], tally: BlockTally, limits: BlockLimits) -> int:
     """The number of the attempt that would be the last, if the same gates went on failing."""
     own = {**limits.gates, GUARD: limits.run}
     left = min(own.get(r.name, 0) - tally.by_gate.get(r.name, 0) for r in failed)
@@ -198,7 +200,7 @@ def _ways(paths: Sequence[str]) -> str:
     return ", ".join(f"atlas hook allow {path}" for path in dict.fromkeys(paths))
 
 
-def _given_up(failed: Sequence[GateResult], sent: int, opinion: Opinion) -> str:
+def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> str:
     names = ", ".join(result.name for result in failed)
     tried = f" after {sent} attempt{'' if sent == 1 else 's'}" if sent else ""
     lines = [f"❌ {names} failed{tried}. The work is NOT done: required quality gates fail."]
@@ -219,7 +221,7 @@ def _warnings(results: Sequence[GateResult]) -> Iterator[str]:
         yield f"⚠️ {result.name} {what}: {result.error or result.status}"
 
 
-def _of_guard(opinion: Opinion) -> Iterator[str]:
+def _of_guard(opinion: TurnOpinion) -> Iterator[str]:
     """What the user hears of the guard, whether or not the turn may end."""
     if opinion.silent:
         yield f"⚠️ the guard has not judged this turn: {opinion.silent}"

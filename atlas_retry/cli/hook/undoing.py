@@ -6,7 +6,7 @@ from pathlib import Path
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.values import TURN_SUFFIX, Start
 from atlas_retry.history import RunRow
-from atlas_retry.history.states import State
+from atlas_retry.history.states import RunState
 
 
 def is_turn(run_id: str) -> bool:
@@ -34,7 +34,7 @@ def _run(begun: Start) -> RunRow:
         root=begun.root,
         name=Path(begun.root).name,
         repository="",
-        state=State.ABANDONED,
+        state=RunState.ABANDONED,
         with_agent=True,
         started_at=begun.taken_at,
         last_at=begun.taken_at,

@@ -21,7 +21,7 @@ class Cron(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str = ""
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class HookTurn(msgspec.Struct, frozen=True, kw_only=True):
     """What Claude Code tells its hooks at the start of a session, at a prompt, and at a stop."""
 
     session_id: str
@@ -59,7 +59,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Files that the gates alone have written since."""
 
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
+class BlockTally(msgspec.Struct, frozen=True, kw_only=True):
     """What has been sent back since the user's last prompt, or since the gates last passed."""
 
     prompt_id: str | None = None
@@ -73,6 +73,6 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """The files that the last turn left, where some of it was refused."""
 
 
-def is_from_a_person(turn: Turn, tally: Tally) -> bool:
+def is_from_a_person(turn: HookTurn, tally: BlockTally) -> bool:
     """Whether somebody typed this prompt: a finished task or a timer makes prompts as well."""
     return not turn.prompt.startswith(_NOTIFICATION) and turn.prompt not in tally.scheduled

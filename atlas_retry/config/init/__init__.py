@@ -6,7 +6,7 @@ from pathlib import Path
 
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.machine import Folder, Machine
-from atlas_retry.config.init.project import Project
+from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.text import configuration
 from atlas_retry.config.init.values import Proposal
 from atlas_retry.errors import UsageError
@@ -21,7 +21,7 @@ def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
     found = [machine.settled(proposed) for proposed in detect(files)]
     choices = choose(found, machine.obstacle)
     notes = tuple(
-        f"{path} cannot be read and was left out." for path in Project(files).unreadable()
+        f"{path} cannot be read and was left out." for path in ProjectFiles(files).unreadable()
     )
     return Proposal(
         text=configuration(choices, notes),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from atlas_retry.config.init.project import Project, table
+from atlas_retry.config.init.project import ProjectFiles, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
 GO_TIMEOUT, RUST_TIMEOUT, JVM_TIMEOUT = "10m", "20m", "20m"
@@ -11,7 +11,7 @@ GO = Need(program="go", remedy="install Go")
 CARGO = Need(program="cargo", remedy="install Rust (rustup.rs)")
 
 
-def propose(project: Project) -> Iterator[Proposed]:
+def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """Whatever of the four is there."""
     if project.has("go.mod") or project.has("go.work"):
         yield from _go(project)
@@ -23,7 +23,7 @@ def propose(project: Project) -> Iterator[Proposed]:
         yield from _gradle(project)
 
 
-def _go(project: Project) -> Iterator[Proposed]:
+def _go(project: ProjectFiles) -> Iterator[Proposed]:
     mark = project.first("go.mod", "go.work")
     config = project.first(".golangci.y*ml", ".golangci.toml", ".golangci.json")
     yield Proposed(
@@ -58,7 +58,7 @@ def _go(project: Project) -> Iterator[Proposed]:
     )
 
 
-def _rust(project: Project) -> Iterator[Proposed]:
+def _rust(project: ProjectFiles) -> Iterator[Proposed]:
     manifest = project.toml("Cargo.toml")
     if project.first("rustfmt.toml", ".rustfmt.toml") or project.runs("cargo fmt"):
         yield Proposed(
@@ -83,7 +83,7 @@ def _rust(project: Project) -> Iterator[Proposed]:
     )
 
 
-def _clippy(project: Project) -> Proposed:
+def _clippy(project: ProjectFiles) -> Proposed:
     manifest = project.toml("Cargo.toml")
     lints = table(manifest, "lints", "clippy") or table(manifest, "workspace", "lints", "clippy")
     used = lints or project.first("clippy.toml", ".clippy.toml") or project.runs("cargo clippy")
@@ -111,7 +111,7 @@ def _clippy(project: Project) -> Proposed:
     )
 
 
-def _maven(project: Project) -> Iterator[Proposed]:
+def _maven(project: ProjectFiles) -> Iterator[Proposed]:
     wrapper = project.has("mvnw")
     start = "./mvnw -B -ntp" if wrapper else "mvn -B -ntp"
     own = Need(path="mvnw") if wrapper else Need(program="mvn", remedy="install Maven")
@@ -145,7 +145,7 @@ def _maven(project: Project) -> Iterator[Proposed]:
     )
 
 
-def _gradle(project: Project) -> Iterator[Proposed]:
+def _gradle(project: ProjectFiles) -> Iterator[Proposed]:
     wrapper = project.has("gradlew")
     # A daemon would outlive the gate; atlas ends it, and the next gate starts another.
     start = f"{'./gradlew' if wrapper else 'gradle'} --no-daemon"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from atlas_retry.config.init import compiled, hooks, javascript, python, scripting, tasks
-from atlas_retry.config.init.project import Files, Project
+from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.values import Choice, Proposed, Slot
 
 Obstacle = Callable[[Proposed], str | None]
@@ -29,10 +29,10 @@ MAX_PARTS = 6
 
 def detect(files: Files) -> tuple[Proposed, ...]:
     """Everything the project seems to use; parts below the root only where the root has nothing."""
-    found = tuple(_at(Project(files)))
+    found = tuple(_at(ProjectFiles(files)))
     if any(proposed.slot is not Slot.HOOKS and not proposed.task for proposed in found):
         return found
-    parts = [(base, _at(Project(files, base))) for base in _parts(files)]
+    parts = [(base, _at(ProjectFiles(files, base))) for base in _parts(files)]
     nested = [replace(p, cwd=base.rstrip("/")) for base, told in parts for p in told]
     return (*found, *nested)
 
@@ -49,7 +49,7 @@ def _parts(files: Files) -> list[str]:
     return sorted(bases, key=lambda base: (base.count("/"), base))[:MAX_PARTS]
 
 
-def _at(project: Project) -> Iterator[Proposed]:
+def _at(project: ProjectFiles) -> Iterator[Proposed]:
     in_hooks = hooks.tools_in_hooks(project)
     for source in (python, javascript, compiled, scripting):
         for proposed in source.propose(project):

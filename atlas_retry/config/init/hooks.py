@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from atlas_retry.config.init.project import Project, dig, strings, table
+from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 from atlas_retry.diagnostics.tools import tool_of
 
@@ -22,12 +22,12 @@ ON_COMMIT = {"commit", "pre-commit", "push", "pre-push"}
 HOOKS_TIMEOUT = "10m"
 
 
-def tools_in_hooks(project: Project) -> frozenset[str]:
+def tools_in_hooks(project: ProjectFiles) -> frozenset[str]:
     """What the hooks run on commit, by the names that tools have elsewhere."""
     return frozenset(_pre_commit_tools(project)) | frozenset(_lefthook_tools(project))
 
 
-def propose(project: Project, prefix: str = "") -> Iterator[Proposed]:
+def propose(project: ProjectFiles, prefix: str = "") -> Iterator[Proposed]:
     """The hook runners of a project; `prefix` starts them inside its environment."""
     path = project.first(*PRE_COMMIT)
     if path:
@@ -44,7 +44,7 @@ def propose(project: Project, prefix: str = "") -> Iterator[Proposed]:
         )
 
 
-def _pre_commit(project: Project, path: str, prefix: str) -> Proposed:
+def _pre_commit(project: ProjectFiles, path: str, prefix: str) -> Proposed:
     names = [str(hook.get("id")) for hook in _hooks(project)]
     prek = project.runs("prek") and not project.runs("pre-commit")
     tool = "prek" if prek else "pre-commit"
@@ -60,7 +60,7 @@ def _pre_commit(project: Project, path: str, prefix: str) -> Proposed:
     )
 
 
-def _hooks(project: Project) -> Iterator[dict[str, object]]:
+def _hooks(project: ProjectFiles) -> Iterator[dict[str, object]]:
     path = project.first(*PRE_COMMIT)
     repos = dig(project.yaml(path), "repos") if path else None
     for repo in repos if isinstance(repos, list) else []:
@@ -68,7 +68,7 @@ def _hooks(project: Project) -> Iterator[dict[str, object]]:
         yield from (dict(table(hook)) for hook in (hooks if isinstance(hooks, list) else []))
 
 
-def _pre_commit_tools(project: Project) -> Iterator[str]:
+def _pre_commit_tools(project: ProjectFiles) -> Iterator[str]:
     for hook in _hooks(project):
         stages = set(strings(hook.get("stages")))
         if stages and not stages & ON_COMMIT:
@@ -78,7 +78,7 @@ def _pre_commit_tools(project: Project) -> Iterator[str]:
         yield from map(_worker, strings(hook.get("entry")))
 
 
-def _lefthook_tools(project: Project) -> Iterator[str]:
+def _lefthook_tools(project: ProjectFiles) -> Iterator[str]:
     path = project.first(*LEFTHOOK)
     hook = table(project.yaml(path), "pre-commit") if path else {}
     for command in table(hook, "commands").values():

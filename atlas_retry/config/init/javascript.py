@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from atlas_retry.config.init.project import Project, table
+from atlas_retry.config.init.project import ProjectFiles, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
 NAMES = {
@@ -65,14 +65,14 @@ LOCKS = (
 )
 
 
-def manager_of(project: Project) -> Manager:
+def manager_of(project: ProjectFiles) -> Manager:
     """By `packageManager`, else by lock file, else npm."""
     said = str(project.package.get("packageManager", "")).partition("@")[0]
     by_lock = next((name for lock, name in LOCKS if project.has(lock)), "npm")
     return MANAGERS.get(said) or MANAGERS[by_lock]
 
 
-def propose(project: Project) -> Iterator[Proposed]:
+def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """What package.json's scripts do, and tools where no script does their work."""
     if not project.has("package.json"):
         return
@@ -88,7 +88,7 @@ def propose(project: Project) -> Iterator[Proposed]:
 class Node(Struct, frozen=True, kw_only=True):
     """One package.json and what runs it."""
 
-    project: Project
+    project: ProjectFiles
     manager: Manager
 
     @property

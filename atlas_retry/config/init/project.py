@@ -48,7 +48,7 @@ def strings(value: object) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
 
 
-class Project(Struct, frozen=True, dict=True):
+class ProjectFiles(Struct, frozen=True, dict=True):
     """The files under one folder of a tree. What cannot be parsed counts as empty."""
 
     files: Files

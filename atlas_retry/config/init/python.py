@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.config.dependencies import EXTRA, GROUP, Where, dependencies
-from atlas_retry.config.init.project import Project, dig, table
+from atlas_retry.config.init.project import ProjectFiles, dig, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "requirements*.txt", "Pipfile", "tox.ini")
@@ -15,7 +15,7 @@ TEST_TIMEOUT = "10m"
 TEST_FILES = ("tests/*.py", "test/*.py", "*/test_*.py", "test_*.py", "*/tests/*.py", "*_test.py")
 
 
-class Tool(Struct, frozen=True, kw_only=True):
+class PythonTool(Struct, frozen=True, kw_only=True):
     """One tool: where it is configured and how it is called."""
 
     name: str
@@ -34,10 +34,14 @@ class Tool(Struct, frozen=True, kw_only=True):
 
 
 TOOLS = (
-    Tool(name="isort", slot=Slot.FORMAT, run="isort .", tables=("isort",), files=(".isort.cfg",)),
-    Tool(name="black", slot=Slot.FORMAT, run="black .", tables=("black",)),
-    Tool(name="yapf", slot=Slot.FORMAT, run="yapf -ir .", tables=("yapf",), files=(".style.yapf",)),
-    Tool(
+    PythonTool(
+        name="isort", slot=Slot.FORMAT, run="isort .", tables=("isort",), files=(".isort.cfg",)
+    ),
+    PythonTool(name="black", slot=Slot.FORMAT, run="black .", tables=("black",)),
+    PythonTool(
+        name="yapf", slot=Slot.FORMAT, run="yapf -ir .", tables=("yapf",), files=(".style.yapf",)
+    ),
+    PythonTool(
         name="ruff",
         slot=Slot.LINT,
         run="ruff check .",
@@ -45,21 +49,21 @@ TOOLS = (
         tables=("ruff",),
         files=("ruff.toml", ".ruff.toml"),
     ),
-    Tool(
+    PythonTool(
         name="flake8",
         slot=Slot.LINT,
         run="flake8",
         files=(".flake8",),
         sections=("setup.cfg:flake8", "tox.ini:flake8"),
     ),
-    Tool(
+    PythonTool(
         name="pylint",
         slot=Slot.LINT,
         run="pylint",
         tables=("pylint",),
         files=(".pylintrc", "pylintrc"),
     ),
-    Tool(
+    PythonTool(
         name="codespell",
         slot=Slot.LINT,
         run="codespell",
@@ -68,7 +72,7 @@ TOOLS = (
         files=(".codespellrc",),
         sections=("setup.cfg:codespell",),
     ),
-    Tool(
+    PythonTool(
         name="mypy",
         slot=Slot.TYPES,
         run="mypy",
@@ -76,23 +80,23 @@ TOOLS = (
         files=("mypy.ini", ".mypy.ini"),
         sections=("setup.cfg:mypy",),
     ),
-    Tool(
+    PythonTool(
         name="pyright",
         slot=Slot.TYPES,
         run="pyright",
         tables=("pyright",),
         files=("pyrightconfig.json",),
     ),
-    Tool(name="basedpyright", slot=Slot.TYPES, run="basedpyright", tables=("basedpyright",)),
-    Tool(name="ty", slot=Slot.TYPES, run="ty check", tables=("ty",), files=("ty.toml",)),
-    Tool(
+    PythonTool(name="basedpyright", slot=Slot.TYPES, run="basedpyright", tables=("basedpyright",)),
+    PythonTool(name="ty", slot=Slot.TYPES, run="ty check", tables=("ty",), files=("ty.toml",)),
+    PythonTool(
         name="pyrefly",
         slot=Slot.TYPES,
         run="pyrefly check",
         tables=("pyrefly",),
         files=("pyrefly.toml",),
     ),
-    Tool(
+    PythonTool(
         name="pytest",
         slot=Slot.TEST,
         run="pytest",
@@ -105,7 +109,7 @@ TOOLS = (
 )
 
 
-class Runner(Struct, frozen=True, kw_only=True):
+class PythonRunner(Struct, frozen=True, kw_only=True):
     """How the project starts a program in its environment."""
 
     prefix: str
@@ -113,12 +117,12 @@ class Runner(Struct, frozen=True, kw_only=True):
     evidence: str = ""
 
 
-def is_python(project: Project) -> bool:
+def is_python(project: ProjectFiles) -> bool:
     """Whether anything at the top says so."""
     return project.first(*MARKS) is not None
 
 
-def runner_of(project: Project) -> Runner:
+def runner_of(project: ProjectFiles) -> PythonRunner:
     """The environment's manager by its lock file or table; none: programs are on PATH."""
     tool = table(project.pyproject, "tool")
     rows = (
@@ -130,11 +134,11 @@ def runner_of(project: Project) -> Runner:
     for name, present in rows:
         if present:
             need = Need(program=name, remedy=f"install {name}")
-            return Runner(prefix=f"{name} run ", need=need, evidence=name)
-    return Runner(prefix="")
+            return PythonRunner(prefix=f"{name} run ", need=need, evidence=name)
+    return PythonRunner(prefix="")
 
 
-def propose(project: Project) -> Iterator[Proposed]:
+def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """Formatters, linters, type checkers and tests of a Python project."""
     if not is_python(project):
         return
@@ -149,13 +153,13 @@ def propose(project: Project) -> Iterator[Proposed]:
     yield from _without_pytest(project, runner, asked)
 
 
-def prefix_for(project: Project, package: str) -> str:
+def prefix_for(project: ProjectFiles, package: str) -> str:
     """What starts a program of that package, if the project itself asks for it; else nothing."""
     where = dependencies(project).get(package) if is_python(project) else None
     return _prefix(runner_of(project), where) if where else ""
 
 
-def _evidence(project: Project, tool: Tool, asked: dict[str, Where]) -> str | None:
+def _evidence(project: ProjectFiles, tool: PythonTool, asked: dict[str, Where]) -> str | None:
     """Why we believe that the tool is used. A configuration that nobody runs is no reason."""
     configured = _configured(project, tool)
     if (tool.package or tool.name) in asked:
@@ -166,7 +170,7 @@ def _evidence(project: Project, tool: Tool, asked: dict[str, Where]) -> str | No
     return None
 
 
-def _configured(project: Project, tool: Tool) -> str | None:
+def _configured(project: ProjectFiles, tool: PythonTool) -> str | None:
     for key in tool.tables:
         if key in table(project.pyproject, "tool"):
             return f"pyproject.toml has [tool.{key}]"
@@ -179,7 +183,7 @@ def _configured(project: Project, tool: Tool) -> str | None:
 
 
 def _proposed(
-    project: Project, runner: Runner, tool: Tool, where: Where | None, why: str
+    project: ProjectFiles, runner: PythonRunner, tool: PythonTool, where: Where | None, why: str
 ) -> Proposed:
     prefix = _prefix(runner, where)
     if runner.evidence == "uv" and where is None and tool.slot in (Slot.FORMAT, Slot.LINT):
@@ -199,7 +203,7 @@ def _proposed(
     )
 
 
-def _prefix(runner: Runner, where: Where | None) -> str:
+def _prefix(runner: PythonRunner, where: Where | None) -> str:
     """Uv installs the `dev` group alone by itself; another one or an extra has to be named."""
     if runner.evidence != "uv" or where is None:
         return runner.prefix
@@ -209,7 +213,7 @@ def _prefix(runner: Runner, where: Where | None) -> str:
     return f"uv run --extra {name} " if place == EXTRA else runner.prefix
 
 
-def _with_target(project: Project, tool: Tool) -> str:
+def _with_target(project: ProjectFiles, tool: PythonTool) -> str:
     """Mypy and pylint want to be told what to look at, unless their configuration says it."""
     mypy = table(project.pyproject, "tool", "mypy")
     said = any(key in mypy for key in ("files", "packages", "modules"))
@@ -220,7 +224,7 @@ def _with_target(project: Project, tool: Tool) -> str:
     return line if line and line != tool.run else f"{tool.run} {' '.join(_packages(project))}"
 
 
-def _packages(project: Project) -> list[str]:
+def _packages(project: ProjectFiles) -> list[str]:
     """`src`, else the folders at the top that are packages, else everything."""
     if any(path.startswith("src/") for path in project.paths):
         return ["src"]
@@ -229,7 +233,9 @@ def _packages(project: Project) -> list[str]:
     return sorted(names - {"tests", "test", "docs", "examples"}) or ["."]
 
 
-def _ruff_format(project: Project, runner: Runner, asked: dict[str, Where]) -> Iterator[Proposed]:
+def _ruff_format(
+    project: ProjectFiles, runner: PythonRunner, asked: dict[str, Where]
+) -> Iterator[Proposed]:
     ruff = next(tool for tool in TOOLS if tool.name == "ruff")
     configured = dig(project.pyproject, "tool", "ruff", "format") is not None
     if configured or project.runs("ruff format"):
@@ -239,7 +245,7 @@ def _ruff_format(project: Project, runner: Runner, asked: dict[str, Where]) -> I
 
 
 def _without_pytest(
-    project: Project, runner: Runner, asked: dict[str, Where]
+    project: ProjectFiles, runner: PythonRunner, asked: dict[str, Where]
 ) -> Iterator[Proposed]:
     """Django's own test command; unittest where there are tests and nobody speaks of pytest."""
     if "pytest" in asked or project.runs("pytest"):
@@ -267,7 +273,7 @@ def _without_pytest(
         )
 
 
-def scripts(project: Project) -> Iterator[tuple[str, str, Need]]:
+def scripts(project: ProjectFiles) -> Iterator[tuple[str, str, Need]]:
     """Named commands in pyproject.toml: name, how to run it, what it needs."""
     tool = table(project.pyproject, "tool")
     runner = runner_of(project)

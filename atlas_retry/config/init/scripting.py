@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from atlas_retry.config.init.project import Project, Table, strings, table
+from atlas_retry.config.init.project import ProjectFiles, Table, strings, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
 TIMEOUT = "10m"
 
 
-def propose(project: Project) -> Iterator[Proposed]:
+def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """Whatever of the two is there."""
     if project.has("composer.json"):
         yield from _php(project)
@@ -79,7 +79,7 @@ PHP = (
 )
 
 
-def _php(project: Project) -> Iterator[Proposed]:
+def _php(project: ProjectFiles) -> Iterator[Proposed]:
     """Of the test runners the first: each of them brings PHPUnit's configuration along."""
     manifest = project.json("composer.json")
     asked = {*table(manifest, "require"), *table(manifest, "require-dev")}
@@ -126,7 +126,7 @@ def _script(manifest: Table, program: str) -> str | None:
     return None
 
 
-def _ruby(project: Project) -> Iterator[Proposed]:
+def _ruby(project: ProjectFiles) -> Iterator[Proposed]:
     gems = set(_gems(project))
     rubocop = project.first(".rubocop.yml")
     if "standard" in gems or project.has(".standard.yml"):
@@ -148,7 +148,7 @@ def _ruby(project: Project) -> Iterator[Proposed]:
         yield _bundled(Slot.TEST, "rake test", "the Rakefile has a test task")
 
 
-def _gems(project: Project) -> Iterator[str]:
+def _gems(project: ProjectFiles) -> Iterator[str]:
     files = ("Gemfile", *(path for path in project.below("*.gemspec") if "/" not in path))
     for path in files:
         declared = re.finditer(

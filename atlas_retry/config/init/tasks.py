@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 
 from atlas_retry.config.init import python
-from atlas_retry.config.init.project import Project, table
+from atlas_retry.config.init.project import ProjectFiles, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
 NAMES = {
@@ -34,7 +34,7 @@ Task = tuple[str, str, Need, str] | tuple[str, str, Need]
 """Name, how to run it, what it needs, and what it starts if it does not install that itself."""
 
 
-def propose(project: Project) -> Iterator[Proposed]:
+def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """The first target of each runner for each slot."""
     sources = (
         ("pyproject.toml", python.scripts(project)),
@@ -67,7 +67,7 @@ def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
     )
 
 
-def _make(project: Project) -> Iterator[Task]:
+def _make(project: ProjectFiles) -> Iterator[Task]:
     path = project.first("GNUmakefile", "makefile", "Makefile")
     text = project.text(path) if path else ""
     need = Need(program="make", remedy="install make")
@@ -80,7 +80,7 @@ def _make(project: Project) -> Iterator[Task]:
         yield "check", "make check", Need(path="Makefile", remedy="run ./configure first")
 
 
-def _just(project: Project) -> Iterator[Task]:
+def _just(project: ProjectFiles) -> Iterator[Task]:
     path = project.first("justfile", "Justfile", ".justfile")
     text = project.text(path) if path else ""
     need = Need(program="just", remedy="install just")
@@ -90,7 +90,7 @@ def _just(project: Project) -> Iterator[Task]:
         yield found[1], f"just {found[1]}", need, found[2]
 
 
-def _taskfile(project: Project) -> Iterator[Task]:
+def _taskfile(project: ProjectFiles) -> Iterator[Task]:
     path = project.first("Taskfile.y*ml", "taskfile.y*ml", "Taskfile.dist.y*ml")
     tasks = table(project.yaml(path), "tasks") if path else {}
     need = Need(program="task", remedy="install Task (taskfile.dev)")
@@ -98,14 +98,14 @@ def _taskfile(project: Project) -> Iterator[Task]:
         yield str(name), f"task {name}", need, str(body)
 
 
-def _mise(project: Project) -> Iterator[Task]:
+def _mise(project: ProjectFiles) -> Iterator[Task]:
     path = project.first("mise.toml", ".mise.toml")
     need = Need(program="mise", remedy="install mise")
     for name, body in table(project.toml(path), "tasks").items() if path else ():
         yield name, f"mise run {name}", need, str(body)
 
 
-def _tox(project: Project) -> Iterator[Task]:
+def _tox(project: ProjectFiles) -> Iterator[Task]:
     """`py` is the interpreter at hand: a whole matrix belongs to CI."""
     ini = project.ini("tox.ini")
     native = table(project.pyproject, "tool", "tox") or project.toml("tox.toml")
@@ -118,7 +118,7 @@ def _tox(project: Project) -> Iterator[Task]:
             yield name, f"tox -e {name}", need
 
 
-def _nox(project: Project) -> Iterator[Task]:
+def _nox(project: ProjectFiles) -> Iterator[Task]:
     try:
         with warnings.catch_warnings(action="ignore"):
             module = ast.parse(project.text("noxfile.py"))
@@ -148,7 +148,7 @@ def _session(decorator: ast.expr) -> str | None:
     return str(given[0]) if given else ""
 
 
-def _composer(project: Project) -> Iterator[Task]:
+def _composer(project: ProjectFiles) -> Iterator[Task]:
     need = Need(program="composer", remedy="install composer")
     for name in table(project.json("composer.json"), "scripts"):
         yield name, f"composer run-script {name}", need

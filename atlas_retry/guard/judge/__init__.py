@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ChangeAsked(Struct, frozen=True, kw_only=True):
     """What `atlas guard` was asked."""
 
     workspace: Path
@@ -59,7 +59,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     """`guard.review: note`."""
 
 
-def judge_change(asked: Asked, environ: Mapping[str, str]) -> Judgement:
+def judge_change(asked: ChangeAsked, environ: Mapping[str, str]) -> Judgement:
     """The answers about a change. Executes nothing of the project.
 
     Raises UsageError for a missing folder, GitError for a base that is neither folder nor revision.
@@ -67,12 +67,12 @@ def judge_change(asked: Asked, environ: Mapping[str, str]) -> Judgement:
     return assess(_case(asked, environ))
 
 
-def explain(asked: Asked, path: str, environ: Mapping[str, str]) -> tuple[Ruling, ...]:
+def explain(asked: ChangeAsked, path: str, environ: Mapping[str, str]) -> tuple[Ruling, ...]:
     """Which mechanisms spoke of a path, and what they said."""
     return tuple(ruling for ruling in rulings(_case(asked, environ)) if ruling.path == path)
 
 
-def _case(asked: Asked, environ: Mapping[str, str]) -> Case:
+def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     root, base = asked.workspace, Path(asked.base)
     if not asked.base.strip():
         raise UsageError("--base is empty", remedy="name a commit or a folder: --base main")
@@ -132,7 +132,7 @@ def _differing(before: Tree, after: Tree) -> tuple[str, ...]:
     )
 
 
-def base_tree(asked: Asked, environ: Mapping[str, str]) -> Tree:
+def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
     """What the change is compared with. Raises GitError for an unknown revision."""
     base = Path(asked.base)
     if base.is_dir():
@@ -158,7 +158,7 @@ def seal(ws: Workspace, settings: Settings, environ: Mapping[str, str]) -> Seal:
     return seals.seal(ws.root, settings, environ)
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class JudgedTurn(Struct, frozen=True, kw_only=True):
     """One agent turn: the snapshots around it, and what is known of the run."""
 
     origin: str
@@ -174,7 +174,9 @@ class Turn(Struct, frozen=True, kw_only=True):
     """Data that gates wrote in this run."""
 
 
-def judge_attempt(ws: Workspace, turn: Turn, taken: Seal, *, notes_reviews: bool) -> Judgement:
+def judge_attempt(
+    ws: Workspace, turn: JudgedTurn, taken: Seal, *, notes_reviews: bool
+) -> Judgement:
     """The answers about what a turn did, and nobody else.
 
     What gates wrote before or after it is not looked at; what decides is compared with the start

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from atlas_retry import config
-from atlas_retry.guard.judge import Asked, base_tree
+from atlas_retry.guard.judge import ChangeAsked, base_tree
 
 NAMES = (".atlas/config.yaml", "atlas.yaml")
 
 
-def with_base_configuration(asked: Asked, environ: Mapping[str, str]) -> Asked:
+def with_base_configuration(asked: ChangeAsked, environ: Mapping[str, str]) -> ChangeAsked:
     """The same with the base's gates and `guard` section, unless gates are known already.
 
     Raises ConfigError for a configuration that cannot be used, GitError for an unknown revision.

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from atlas_retry import state_dir
 from atlas_retry.errors import UsageError
 from atlas_retry.guard import Content, Judgement
-from atlas_retry.guard.judge import Asked, base_tree
+from atlas_retry.guard.judge import ChangeAsked, base_tree
 from atlas_retry.process import Command, run_all
 from atlas_retry.workspace import beside, open_workspace
 
 TIMEOUT_S = 300.0
 
 
-def replayed(asked: Asked, judgement: Judgement, environ: Mapping[str, str]) -> Judgement:
+def replayed(asked: ChangeAsked, judgement: Judgement, environ: Mapping[str, str]) -> Judgement:
     """The judgement, its held changes marked as needed by the gates that failed, or not.
 
     Executes the project's code, aside from the workspace. Raises UsageError where the workspace is

@@ -70,13 +70,13 @@ class Seal(Struct, frozen=True, kw_only=True):
     """Of each executable of the gates: where it is, and its digest."""
     watched: Mapping[str, str]
     """Digests of files outside the workspace that steer tools, by absolute path."""
-    look: "Look"
+    look: "FolderStat"
     nested: Mapping[str, GitFacts]
     """Of each repository within the workspace, by the path of its `.git`."""
     environ: Mapping[str, str]
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class FolderStat(Struct, frozen=True, kw_only=True):
     """What stat data show of a folder."""
 
     aside: Mapping[str, tuple[int, ...]]
@@ -194,7 +194,7 @@ def restore_modes(taken: Seal) -> None:
                 (taken.root / path).chmod(taken.look.modes[path])
 
 
-def _look(root: Path, left_out: Collection[str] = ()) -> Look:
+def _look(root: Path, left_out: Collection[str] = ()) -> FolderStat:
     """One look at the stat data of everything below a folder; `left_out` is what git ignores."""
     hidden, unseen = frozenset(left_out), dict[str, tuple[int, ...]]()
     aside: dict[str, tuple[int, ...]] = {}
@@ -224,7 +224,7 @@ def _look(root: Path, left_out: Collection[str] = ()) -> Look:
                 waiting.append((f"{path}/", is_aside, below))
                 if not is_aside and (stamp := _stamp(entry)):
                     modes[path] = stat.S_IMODE(stamp[2])
-    return Look(aside=aside, ignored=unseen, modes=modes, nested=tuple(nested))
+    return FolderStat(aside=aside, ignored=unseen, modes=modes, nested=tuple(nested))
 
 
 def _stamp(entry: "os.DirEntry[str]") -> tuple[int, ...]:

@@ -13,7 +13,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
 _CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class PatchLine(Struct, frozen=True, kw_only=True):
     """One line of a hunk; `mark` is a blank, `+`, `-`, or a backslash for git's own remark."""
 
     mark: str
@@ -26,7 +26,7 @@ class Hunk(Struct, frozen=True, kw_only=True):
     """Changed lines with what surrounds them."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[PatchLine, ...]
 
 
 class FileDiff(Struct, frozen=True, kw_only=True):
@@ -84,18 +84,22 @@ def _hunks(lines: list[str], starts: list[int]) -> Iterator[Hunk]:
         yield Hunk(title=lines[start], lines=body)
 
 
-def _numbered(lines: list[str], first: tuple[int, int], counts: tuple[int, int]) -> Iterator[Line]:
+def _numbered(
+    lines: list[str], first: tuple[int, int], counts: tuple[int, int]
+) -> Iterator[PatchLine]:
     """Lines until both counts are used up: a removed `-- x` looks like a header but is none."""
     old, new = first
     last_old, last_new = old + counts[0], new + counts[1]
     for line in lines:
         mark, text = line[:1] or " ", line[1:]
         if mark == "\\":
-            yield Line(mark=mark, text=text)
+            yield PatchLine(mark=mark, text=text)
             continue
         if old >= last_old and new >= last_new:
             return
         in_old, in_new = mark in " -", mark in " +"
-        yield Line(mark=mark, text=text, old=old if in_old else None, new=new if in_new else None)
+        yield PatchLine(
+            mark=mark, text=text, old=old if in_old else None, new=new if in_new else None
+        )
         old += in_old
         new += in_new

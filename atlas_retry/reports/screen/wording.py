@@ -347,7 +347,7 @@ def answer_lines(outcome: Outcome) -> Iterator[Line]:
         paths = dict.fromkeys(
             f"{one.seen.path} ({one.seen.rule})" for one in found if one.fate == fate
         )
-        yield f"  {fate}: {_some(paths)}", "dim" if fate == findings.Answer.NOTED else "warn"
+        yield f"  {fate}: {_some(paths)}", "dim" if fate == findings.AnswerWord.NOTED else "warn"
 
 
 def _next_commands(outcome: Outcome) -> Iterator[Line]:
