@@ -11,12 +11,13 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from atlas_retry import config, reports
+from atlas_retry import config
 from atlas_retry.agents.models import MODELS
 from atlas_retry.config.layers import SAME, dotted
 from atlas_retry.config.sections import Configuration, inner_model
 from atlas_retry.guard import beside, sources
 from atlas_retry.guard.decides import TABLE
+from atlas_retry.reports import documents as report_documents
 
 HERE = Path(__file__).parent
 KEYS_HEAD = """\
@@ -48,7 +49,7 @@ def documents() -> dict[Path, str]:
     return {
         HERE / "configuration.md": "".join(_keys()),
         HERE / "config.schema.json": json.dumps(config.schema(), indent=2) + "\n",
-        HERE / "report.schema.json": json.dumps(reports.schema(), indent=2) + "\n",
+        HERE / "report.schema.json": json.dumps(report_documents.schema(), indent=2) + "\n",
         guard: _between(guard.read_text(encoding="utf-8"), "rules", "".join(_rules())),
         costs: _between(costs.read_text(encoding="utf-8"), "prices", "".join(_prices())),
     }

@@ -22,7 +22,6 @@ from atlas_retry.history import (
     Opening,
     Order,
     RunRow,
-    State,
     Transition,
     archive,
     journal,
@@ -74,8 +73,8 @@ def test_every_step_is_in_the_table(project: Project) -> None:
 
 def test_every_state_can_be_reached_and_leads_somewhere() -> None:
     reached = set().union(*TRANSITIONS.values())
-    assert reached == set(State)
-    assert set(TRANSITIONS) == {None, *State}
+    assert reached == set(RunState)
+    assert set(TRANSITIONS) == {None, *RunState}
 
 
 def test_the_gate_that_took_longest_before_starts_first(project: Project) -> None:
