@@ -10,8 +10,8 @@ from atlas_retry.events import Emit, unseen
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome, Validation
-from atlas_retry.run.one import Asked, run_one, site_of
-from atlas_retry.run.open import open_site, plan, select, validation_logs
+from atlas_retry.run.one import Asked, opened_with, run_one
+from atlas_retry.run.open import open_configured, plan, select, validation_logs
 
 
 def validate(
@@ -28,9 +28,9 @@ def validate(
     of the configuration with dots: {"validation.timeout": "1m"}. Raises an AtlasError for what
     has to be mended first: ConfigError, UsageError, WorkspaceError.
     """
-    site = open_site(Path(path).resolve(), os.environ, settings)
-    how = replace(plan(site, validation_logs(site)), check=check)
-    return run_gates(select(site.settings.gates, only), how, on_event)
+    opened = open_configured(Path(path).resolve(), os.environ, settings)
+    how = replace(plan(opened, validation_logs(opened)), check=check)
+    return run_gates(select(opened.settings.gates, only), how, on_event)
 
 
 def retry(
@@ -48,4 +48,4 @@ def retry(
     `atlas_retry.process.handle_signals`.
     """
     asked = Asked(order=Order(ai_fix=ai_fix, overrides=settings or {}))
-    return run_one(site_of(Path(path).resolve(), asked, os.environ), asked, on_event)
+    return run_one(opened_with(Path(path).resolve(), asked, os.environ), asked, on_event)

@@ -16,7 +16,7 @@ from atlas_retry.run.decide import Progress
 from atlas_retry.run.effects import Contents, Effects, Run
 from atlas_retry.run.folder import run_folder
 from atlas_retry.run.loop import retry
-from atlas_retry.run.one import Asked, site_of
+from atlas_retry.run.one import Asked, opened_with
 from atlas_retry.run.open import limits
 from tests.projects import Project
 
@@ -56,31 +56,31 @@ def acts(project: Project, *turns: Mapping[str, str | None]) -> None:
 def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3) -> Outcome:
     """One run in this process, judged by `guard`; its journal is written as of any run."""
     asked = Asked(order=Order(ai_fix=True, attempts_flag=attempts))
-    site = site_of(project.root, asked, project.environ)
+    opened = opened_with(project.root, asked, project.environ)
     run_id = state_dir.new_run_id()
     opening = history.Opening(
         run_id=run_id,
         order=asked.order,
-        repository=str(site.git.common_dir),
+        repository=str(opened.git.common_dir),
         mark=process.mark(),
     )
-    with workspace.lock(site.git), history.journal(site.state, opening, told.append) as journal:
+    with workspace.lock(opened.git), history.journal(opened.state, opening, told.append) as journal:
         emit = fan_out((journal, told.append))
-        settings = site.settings.agent
-        agent = agents.resolve(settings.backend)(settings, emit, site.environ)
+        settings = opened.settings.agent
+        agent = agents.resolve(settings.backend)(settings, emit, opened.environ)
         run = Run(
             run_id=run_id,
-            workspace=site.facts,
-            limits=limits(site, with_agent=True, attempts_flag=attempts),
+            workspace=opened.facts,
+            limits=limits(opened, with_agent=True, attempts_flag=attempts),
             agent=settings.backend,
         )
         do = _Judged(
             run=run,
-            site=site,
-            folder=run_folder(site, run_id),
+            opened=opened,
+            folder=run_folder(opened, run_id),
             agent=agent,
             reviewer=lambda _: agent,
-            facts=workspace.git_facts(site.root, environ=site.environ),
+            facts=workspace.git_facts(opened.root, environ=opened.environ),
             journal=journal,
             emit=emit,
             started_s=time.monotonic(),

@@ -14,7 +14,7 @@ from msgspec import Struct
 from atlas_retry.events import Event
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome
-from atlas_retry.run.one import Asked, run_one, site_of
+from atlas_retry.run.one import Asked, opened_with, run_one
 
 LIMIT_S = 60.0
 """A bound on hangs."""
@@ -92,8 +92,8 @@ class Project(Struct, frozen=True, kw_only=True):
         told = [] if events is None else events
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
         asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags, force=force))
-        site = site_of(self.root, asked, self.environ)
-        return run_one(site, asked, told.append)
+        opened = opened_with(self.root, asked, self.environ)
+        return run_one(opened, asked, told.append)
 
 
 def make_project(folder: Path, environ: dict[str, str]) -> Project:

@@ -251,8 +251,8 @@ def test_what_passes_the_tests_and_fails_the_review_is_no_loss() -> None:
 
 def test_the_next_attempt_does_not_start_from_what_left_things_worse() -> None:
     better, worse = attempt(1, OTHER_RED), attempt(2, RED, worse=True)
-    assert progress(better, worse).ground == (OTHER_RED, "snapshot-1")
-    assert progress(attempt(1, RED, worse=True)).ground == (RED, "origin")
+    assert progress(better, worse).base == (OTHER_RED, "snapshot-1")
+    assert progress(attempt(1, RED, worse=True)).base == (RED, "origin")
 
 
 def test_a_gate_that_only_a_worse_attempt_broke_costs_nothing() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Status, Validation
-from atlas_retry.run.open import open_site, plan, validation_logs
+from atlas_retry.run.open import open_configured, plan, validation_logs
 from tests.projects import CALC, FIXED, Project, atlas
 
 RUFF = f"{sys.executable} -m ruff"
@@ -158,21 +158,21 @@ def test_a_run_is_green_only_for_the_tree_that_is_left(
 
 
 def validated(project: Project, *, flake_reruns: int = 0) -> Validation:
-    site = open_site(project.root, project.environ)
-    how = replace(plan(site, validation_logs(site)), jobs=4, flake_reruns=flake_reruns)
-    return run_gates(site.settings.gates, how)
+    opened = open_configured(project.root, project.environ)
+    how = replace(plan(opened, validation_logs(opened)), jobs=4, flake_reruns=flake_reruns)
+    return run_gates(opened.settings.gates, how)
 
 
 def test_a_reader_that_changes_code_is_named_and_runs_alone_from_then_on(project: Project) -> None:
     fixing = "echo lint >> ../runs; test -e new.py || touch new.py"
     project.configure(validation={"lint": [fixing]})
-    site = open_site(project.root, project.environ)
-    first = plan(site, validation_logs(site))
-    (result,) = run_gates(site.settings.gates, first).results
+    opened = open_configured(project.root, project.environ)
+    first = plan(opened, validation_logs(opened))
+    (result,) = run_gates(opened.settings.gates, first).results
     assert result.changed == ("new.py",)
     assert "runs alone" in result.notes[0]
     assert runs(project, "lint") == 2
-    assert plan(site, validation_logs(site)).movers == {site.settings.gates[0]}
+    assert plan(opened, validation_logs(opened)).movers == {opened.settings.gates[0]}
 
 
 def test_a_product_that_never_rests_fails_and_says_so(project: Project) -> None:

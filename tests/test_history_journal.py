@@ -22,6 +22,7 @@ from atlas_retry.history import (
     Opening,
     Order,
     RunRow,
+    RunState,
     Transition,
     archive,
     journal,

@@ -16,7 +16,7 @@ from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.run.briefing import traced_brief
-from atlas_retry.run.open import Site
+from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import ContextSettings, Settings
 from tests.projects import Project
 
@@ -214,13 +214,13 @@ def test_what_tests_write_while_they_are_traced_does_not_stay(plan: Plan, tmp_pa
     for name in ("left_here.txt", "left_beside.txt"):
         (plan.root / name).unlink()
     before = _files(plan.root)
-    site = Site(
+    opened = OpenWorkspace(
         root=plan.root,
         settings=Settings(gates=(GATE,), context=ContextSettings(trace=True)),
         state=tmp_path / "state",
         environ=plan.environ,
     )
-    brief = traced_brief(site, validation, plan.logs)
+    brief = traced_brief(opened, validation, plan.logs)
     assert "return value // 3" in compose(brief).text
     assert _files(plan.root) == before
 

@@ -137,7 +137,7 @@ def test_what_to_type_next_names_the_run() -> None:
 
 
 def batch_lines(*outcomes: Outcome) -> list[Line]:
-    finished = tuple(Finished(site=None, outcome=each) for each in outcomes)
+    finished = tuple(Finished(opened=None, outcome=each) for each in outcomes)
     return list(told_batch(Done(finished=finished)))
 
 

@@ -104,7 +104,7 @@ def test_where_nothing_of_an_agent_stays_nothing_is_gone(project: Project) -> No
 
 def everywhere(outcome: Outcome) -> dict[str, str]:
     subject = Subject(told=outcome, workspace=outcome.workspace)
-    done = Done(finished=(Finished(site=None, outcome=outcome),))
+    done = Done(finished=(Finished(opened=None, outcome=outcome),))
     return {
         "terminal": "\n".join(line for line, _ in outcome_summary(outcome)),
         "batch": "\n".join(line for line, _ in told_batch(done)),

@@ -15,7 +15,7 @@ from atlas_retry.model import Gate, Kind, Validation
 
 if TYPE_CHECKING:
     from atlas_retry.events import Emit
-    from atlas_retry.run.open import Site
+    from atlas_retry.run.open import OpenWorkspace
 
 OK, FAILED, BROKEN = 0, 1, 3
 
@@ -45,51 +45,51 @@ def validate(
     """Run the gates of the project."""
     from atlas_retry.cli import output
     from atlas_retry.gates.validation import run_gates
-    from atlas_retry.run.open import open_site, plan, remember, select, validation_logs
+    from atlas_retry.run.open import open_configured, plan, remember, select, validation_logs
 
     targets = output.targets(report or [])
-    site = open_site(path.resolve(), os.environ)
-    chosen = select(site.settings.gates, only or [])
+    opened = open_configured(path.resolve(), os.environ)
+    chosen = select(opened.settings.gates, only or [])
     if only and not any(gate.required for gate in chosen):  # asked for by name, they decide
         chosen = tuple(replace(gate, required=True) for gate in chosen)
     how = replace(
-        plan(site, validation_logs(site)),
+        plan(opened, validation_logs(opened)),
         check=bool(os.environ.get("CI")) if check is None else check,
         fail_fast=fail_fast,
         flake_reruns=flake_reruns,
-        jobs=jobs or site.settings.jobs,
+        jobs=jobs or opened.settings.jobs,
     )
     level = options.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
-        with _undoable(site, chosen, shown, fix=fix) as wrote:
+        with _undoable(opened, chosen, shown, fix=fix) as wrote:
             if fix:
                 from atlas_retry.gates.fixers import run_fixers
 
                 wrote(run_fixers(chosen, how, shown))
             validation = run_gates(chosen, how, shown)
             wrote(path for result in validation.results for path in result.changed)
-        if site.settings.triage_baseline:
+        if opened.settings.triage_baseline:
             from atlas_retry.run.triage import against_baseline
 
-            validation = against_baseline(site, chosen, validation, how, shown)
+            validation = against_baseline(opened, chosen, validation, how, shown)
         shown.write(output.told(validation, path, verbosity=level))
-    remember(site, validation)
-    output.publish_validation(validation, site, targets, as_json=json)
+    remember(opened, validation)
+    output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)
 
 
 @contextmanager
 def _undoable(
-    site: "Site", chosen: Sequence[Gate], shown: "Emit", *, fix: bool
+    opened: "OpenWorkspace", chosen: Sequence[Gate], shown: "Emit", *, fix: bool
 ) -> "Iterator[Callable[[Iterable[str]], None]]":
     """Hold what is there where a gate may write; the caller says what was written."""
     from atlas_retry.gates.course import is_writer
 
     paths: set[str] = set()
     ws = None
-    if site.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen):
+    if opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen):
         with suppress(AtlasError):  # a repository that cannot be used keeps no gate from running
-            ws = site.git
+            ws = opened.git
     if ws is None:
         yield paths.update
         return

@@ -13,7 +13,7 @@ from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Screen
 from atlas_retry.reports.screen.wording import Line, outcome_summary
-from atlas_retry.run.one import Asked, run_one, site_of
+from atlas_retry.run.one import Asked, opened_with, run_one
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import git, user_environment
 
@@ -35,10 +35,10 @@ def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
             if agent == "scripted":
                 overrides["agent.path"] = str(script)
             asked = Asked(order=Order(ai_fix=True, overrides=overrides))
-            site = site_of(root, asked, own)
+            opened = opened_with(root, asked, own)
             with on as shown:
                 shown.write(_opening(root))
-                outcome = run_one(site, asked, shown)
+                outcome = run_one(opened, asked, shown)
                 shown.write(outcome_summary(outcome, with_commands=False))
                 shown.write(_closing(outcome, environ))
     return 0 if outcome.verdict.is_green else 1

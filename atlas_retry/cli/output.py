@@ -11,7 +11,7 @@ from atlas_retry.errors import UsageError
 from atlas_retry.model import TO_CHECK, Validation
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.wording import Line, failure_lines, validation_summary
-from atlas_retry.run.open import Site
+from atlas_retry.run.open import OpenWorkspace
 
 if TYPE_CHECKING:
     from atlas_retry.cli.report_files import Destination
@@ -60,13 +60,13 @@ def _next_command(validation: Validation, path: Path) -> str:
 
 
 def publish_validation(
-    validation: Validation, site: Site, wanted: "Sequence[Destination]", *, as_json: bool
+    validation: Validation, opened: OpenWorkspace, wanted: "Sequence[Destination]", *, as_json: bool
 ) -> None:
     """Publish a validation, if anybody wants it: what nobody reads costs no start-up time."""
     if as_json or wanted or on_github():
         from atlas_retry.reports.formats import Subject
 
-        publish(Subject(told=validation, workspace=site.facts), wanted, as_json=as_json)
+        publish(Subject(told=validation, workspace=opened.facts), wanted, as_json=as_json)
 
 
 def publish(

@@ -147,15 +147,15 @@ def _go_on(
 def _one(row: "RunRow", emit: "Emit", *, ai_fix: bool) -> "Finished":
     """A run that was cut off goes on; after one that has ended, a new one begins."""
     from atlas_retry.history import Order
-    from atlas_retry.run.one import Asked, Finished, run_one, site_of
+    from atlas_retry.run.one import Asked, Finished, opened_with, run_one
     from atlas_retry.run.resume import resume as continued
 
     if row.is_open:
         return continued(row, os.environ, emit, ai_fix=ai_fix)
     asked = Asked(order=Order(ai_fix=ai_fix))
-    site = site_of(Path(row.root), asked, os.environ)
-    outcome = run_one(site, asked, emit)
-    return Finished(site=site, outcome=outcome)
+    opened = opened_with(Path(row.root), asked, os.environ)
+    outcome = run_one(opened, asked, emit)
+    return Finished(opened=opened, outcome=outcome)
 
 
 def _is_asked_by_a_person() -> bool:

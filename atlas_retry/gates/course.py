@@ -65,7 +65,7 @@ class Course(Struct, kw_only=True):
 
     def is_over(self) -> bool:
         """Whether nothing can come of running a gate again."""
-        is_lost = self.plan.ground and lost(self.plan.ground)
+        is_lost = self.plan.tree and lost(self.plan.tree)
         return bool(is_lost) or (self.plan.fail_fast and self.is_blocked())
 
     def stale(self) -> tuple[int, ...]:

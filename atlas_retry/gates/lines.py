@@ -87,7 +87,7 @@ class _Watch(Struct, kw_only=True):
 
 def _void(result: GateResult, plan: Plan) -> GateResult:
     """Says nothing, optional or not, where what it was to judge has gone; who did it is unknown."""
-    gone = plan.ground and lost(plan.ground)
+    gone = plan.tree and lost(plan.tree)
     if not gone or result.status is Status.BROKEN:
         return result
     return replace(

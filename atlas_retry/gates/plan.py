@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from atlas_retry.gates.results import OutputContext
-from atlas_retry.gates.same_tree import Ground
+from atlas_retry.gates.same_tree import TreeIdentity
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
 
@@ -73,7 +73,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     parsers: tuple[tuple[str, str], ...] = ()
     secrets: frozenset[str] = frozenset()
     """Values that never leave in a result."""
-    ground: Ground | None = None
+    tree: TreeIdentity | None = None
     """The work tree as it was when the validation began."""
     wrap: Callable[[Command], Command] | None = None
     """What to run instead of a command: the same, on a changed workspace."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 
-class Ground(Struct, frozen=True, kw_only=True):
+class TreeIdentity(Struct, frozen=True, kw_only=True):
     """What is cheap to see of a work tree; git is not asked."""
 
     root: Path
@@ -16,23 +16,23 @@ class Ground(Struct, frozen=True, kw_only=True):
     """What lies in the root and is not hidden."""
 
 
-def ground(root: Path) -> Ground:
+def tree_identity(root: Path) -> TreeIdentity:
     """The work tree as it is now."""
     try:
         stat = root.stat()
-        return Ground(
+        return TreeIdentity(
             root=root,
             identity=(stat.st_dev, stat.st_ino),
             has_git=(root / ".git").exists(),
             names=frozenset(e.name for e in root.iterdir() if not e.name.startswith(".")),
         )
     except OSError:
-        return Ground(root=root)
+        return TreeIdentity(root=root)
 
 
-def lost(before: Ground) -> str | None:
+def lost(before: TreeIdentity) -> str | None:
     """What has gone since, in one sentence; None while there is something to judge."""
-    now = ground(before.root)
+    now = tree_identity(before.root)
     if now.identity != before.identity:
         return f"{before.root} was deleted or replaced while it ran"
     if before.has_git and not now.has_git:

@@ -13,7 +13,7 @@ from atlas_retry.guard import judge
 from atlas_retry.guard.globs import Globs
 from atlas_retry.model import Tree, Validation
 from atlas_retry.prompt import Brief
-from atlas_retry.run.open import Site, plan
+from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.settings import Settings, attempts_of_run
 from atlas_retry.text.redaction import clean, redact, secret_values
 from atlas_retry.workspace.scratch import laid_out
@@ -51,18 +51,18 @@ def _worth_telling(protected: Iterable[str], settings: Settings, tree: Tree) -> 
     return tuple(sorted(told, key=lambda glob: glob not in own))
 
 
-def traced_brief(site: Site, validation: Validation, scratch: Path) -> Brief:
+def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -> Brief:
     """A first brief, with what failing tests ran where `context.trace` asks for it.
 
     They run in a copy, so that nothing that they write stays. `scratch` is an empty folder
     outside the workspace; its `SHOWN` gets the logs that the brief names. Raises Interrupted.
     """
-    hidden = secret_values(site.environ)
-    validation = shown_logs(validation, site.state, scratch / SHOWN, hidden)
-    brief = first_brief(site.root, site.settings, site.environ, validation)
-    if not site.settings.context.trace:
+    hidden = secret_values(opened.environ)
+    validation = shown_logs(validation, opened.state, scratch / SHOWN, hidden)
+    brief = first_brief(opened.root, opened.settings, opened.environ, validation)
+    if not opened.settings.context.trace:
         return brief
-    tree = workspace.directory_tree(site.root)
-    with laid_out(tree.paths(), lambda _path: tree, site.root) as copy:
-        found = traced(validation, site.settings.gates, replace(plan(site, scratch), root=copy))
+    tree = workspace.directory_tree(opened.root)
+    with laid_out(tree.paths(), lambda _path: tree, opened.root) as copy:
+        found = traced(validation, opened.settings.gates, replace(plan(opened, scratch), root=copy))
     return replace(brief, trace=found)

@@ -90,7 +90,7 @@ class Progress(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def ground(self) -> tuple[Validation, str]:
+    def base(self) -> tuple[Validation, str]:
         """What the next attempt starts from, and its snapshot: without what left things worse."""
         there = [attempt for attempt in self.attempts if not attempt.worse]
         validated = [a.validation for a in there if a.validation]
@@ -159,7 +159,7 @@ def _pick(progress: Progress, attempt: Attempt) -> str:
 
 
 def _barred(progress: Progress, _: Limits) -> End | None:
-    """What cannot be put back is no ground for another attempt to stand on."""
+    """What cannot be put back is no base for another attempt."""
     last = progress.attempts[-1] if progress.attempts else None
     if last is None or last.ends is None:
         return None
@@ -263,7 +263,7 @@ def last_attempt(progress: Progress, limits: Limits) -> int | None:
 def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]]:
     """Every gate that blocks, the attempts made while it failed, and how many it may cost."""
     before = tuple(_before_each(progress))
-    results = zip(limits.gates, progress.ground[0].results, strict=False)
+    results = zip(limits.gates, progress.base[0].results, strict=False)
     for position, (gate, result) in enumerate(results):
         if result.blocks:
             tried = sum(_failed_at(validation, position) for validation in before)

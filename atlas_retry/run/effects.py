@@ -50,7 +50,7 @@ from atlas_retry.run.briefing import traced_brief
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Elsewhere, Limits, Progress, decide, last_attempt
 from atlas_retry.run.folder import RunFolder
-from atlas_retry.run.open import Site, failing_gates, plan, remember
+from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.request import next_request, nth
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.run.uncommitted import lost_definitions
@@ -90,7 +90,7 @@ class Effects(Struct, kw_only=True):
     """One run in one workspace: who is asked, who listens, and all that it may do."""
 
     run: Run
-    site: Site
+    opened: OpenWorkspace
     folder: RunFolder
     agent: Agent
     reviewer: Callable[[Gate], Agent]
@@ -120,13 +120,13 @@ class Effects(Struct, kw_only=True):
 
     def snapshot(self, name: str) -> Taken:
         """Take a snapshot and keep it under a name within the run."""
-        taken = workspace.snapshot(self.site.git)
-        workspace.keep(self.site.git, f"runs/{self.run.run_id}/{name}", taken.id)
+        taken = workspace.snapshot(self.opened.git)
+        workspace.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         """What differs between two snapshots."""
-        return workspace.changes(self.site.git, before, after)
+        return workspace.changes(self.opened.git, before, after)
 
     def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
         """Restore a snapshot, whole or some paths of it.
@@ -135,8 +135,8 @@ class Effects(Struct, kw_only=True):
         overwritten. A whole restore covers git's own state, where it moved since the run began.
         Raises WorkspaceError where git's folder is gone.
         """
-        git = self.site.git
-        with process.uninterruptible(f"{self.site.root} is being restored"):
+        git = self.opened.git
+        with process.uninterruptible(f"{self.opened.root} is being restored"):
             if paths is None and (moved := self._moved_in_git()):
                 workspace.put_back_git(git, target, moved)
             done = workspace.restore(git, target, paths, since=expected)
@@ -151,13 +151,13 @@ class Effects(Struct, kw_only=True):
     def _moved_in_git(self) -> frozenset[str]:
         """What git holds beside the work tree and the index that is not as it was at the start."""
         was = self.facts
-        now = workspace.facts_since(self.site.root, was, environ=self.site.environ)
+        now = workspace.facts_since(self.opened.root, was, environ=self.opened.environ)
         names = {*was, *now} - {"index"}
         return frozenset(name for name in names if was.get(name) != now.get(name))
 
     def read(self, snapshot: str, paths: Collection[str]) -> Contents:
         """These files as a snapshot holds them."""
-        tree = workspace.tree(self.site.git, snapshot, ignored=True)
+        tree = workspace.tree(self.opened.git, snapshot, ignored=True)
         tree.preload(paths)
         files = ((path, tree.mode(path), tree.read(path)) for path in paths)
         return {
@@ -167,23 +167,23 @@ class Effects(Struct, kw_only=True):
 
     def write(self, files: Contents) -> None:
         """Give these files these contents."""
-        workspace.write(self.site.git, files)
+        workspace.write(self.opened.git, files)
 
     def lost(self, start: str, left: str) -> tuple[Lost, ...]:
         """Definitions that only the uncommitted files of the first snapshot held."""
         return tuple(
             replace(lost, command=_pick_command(self.run.run_id, lost.path))
-            for lost in lost_definitions(self.site.git, start, left, self.site.environ)
+            for lost in lost_definitions(self.opened.git, start, left, self.opened.environ)
         )
 
     # --- gates
 
     def validate(self, previous: Validation | None) -> Validation:
         """Run the gates; `previous` is None before the first attempt."""
-        settings, number = self.site.settings, next(self.validations)
+        settings, number = self.opened.settings, next(self.validations)
         with_agent = self.run.limits.with_agent
         chosen = replace(
-            plan(self.site, self.folder.logs(number)),
+            plan(self.opened, self.folder.logs(number)),
             review=self._reviewer_of(number) if with_agent else None,
             flake_reruns=settings.retry.flake_reruns if previous is None else 0,
             after_attempt=previous is not None,
@@ -191,19 +191,21 @@ class Effects(Struct, kw_only=True):
         )
         validation = run_gates(settings.gates, chosen, self.emit)
         if previous is None:
-            validation = against_baseline(self.site, settings.gates, validation, chosen, self.emit)
-        remember(self.site, validation)
+            validation = against_baseline(
+                self.opened, settings.gates, validation, chosen, self.emit
+            )
+        remember(self.opened, validation)
         return validation
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """How the n-th validation's reviews are made, and paid."""
-        settings, root = self.site.settings, self.site.root
-        hidden = secret_values(self.site.environ)
+        settings, root = self.opened.settings, self.opened.root
+        hidden = secret_values(self.opened.environ)
 
         def diff() -> str:
-            start = workspace.kept(self.site.git)[f"runs/{self.run.run_id}/start"]
-            present = workspace.snapshot(self.site.git).id
-            return workspace.patch(self.site.git, start, present).decode(errors="replace")
+            start = workspace.kept(self.opened.git)[f"runs/{self.run.run_id}/start"]
+            present = workspace.snapshot(self.opened.git).id
+            return workspace.patch(self.opened.git, start, present).decode(errors="replace")
 
         desk = review.Desk(
             root=root,
@@ -226,8 +228,8 @@ class Effects(Struct, kw_only=True):
 
     def fix(self, failed: Validation) -> tuple[str, ...]:
         """Run the fixers of the gates that failed; the paths that changed."""
-        gates = failing_gates(self.site, failed)
-        return run_fixers(gates, plan(self.site, self.folder.logs(0)), self.emit)
+        gates = failing_gates(self.opened, failed)
+        return run_fixers(gates, plan(self.opened, self.folder.logs(0)), self.emit)
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         """Run these gates with these files in place, and leave everything as it was.
@@ -235,7 +237,7 @@ class Effects(Struct, kw_only=True):
         `previous` is the result of the same gates without these files.
         """
         how = replace(
-            plan(self.site, self.folder.aside(next(self.asides))),
+            plan(self.opened, self.folder.aside(next(self.asides))),
             after_attempt=True,
             previous=previous,
         )
@@ -255,7 +257,7 @@ class Effects(Struct, kw_only=True):
                 self.emit(event)
 
         lines = [gate.run for gate in chosen]
-        with workspace.beside(self.site.git, files, lines, in_place=in_place) as there:
+        with workspace.beside(self.opened.git, files, lines, in_place=in_place) as there:
             if there.reason and not in_place:
                 self.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
             wrapped = replace(how, wrap=there.wrap, locate=there.file)
@@ -265,12 +267,12 @@ class Effects(Struct, kw_only=True):
 
     def lack(self) -> Lack | None:
         """Why no agent is available; asked before an attempt begins."""
-        return agents.check(self.site.settings.agent, self.site.environ)
+        return agents.check(self.opened.settings.agent, self.opened.environ)
 
     def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
         """The next attempt's request, and the path that its prompt was written to."""
         scratch = self.folder.scratch(number)
-        brief = traced_brief(self.site, progress.latest, scratch)
+        brief = traced_brief(self.opened, progress.latest, scratch)
         prompt = compose(
             replace(
                 brief,
@@ -282,14 +284,14 @@ class Effects(Struct, kw_only=True):
         )
         prompt_file = scratch / "prompt.md"
         prompt_file.write_text(prompt.text, encoding="utf-8", errors="replace")
-        return next_request(self.site, prompt, scratch, progress, number), str(prompt_file)
+        return next_request(self.opened, prompt, scratch, progress, number), str(prompt_file)
 
     def ask(self, request: AgentRequest) -> AgentReply:
         """One turn of the agent, paid from the budget."""
         with process.at_once():
             reply = self.agent(request)
-        self.budget.settle(str(self.site.root), reply.cost_usd or 0.0)
-        touched = tuple(_behind_links(self.site.root, path) for path in reply.touched)
+        self.budget.settle(str(self.opened.root), reply.cost_usd or 0.0)
+        touched = tuple(_behind_links(self.opened.root, path) for path in reply.touched)
         return replace(reply, touched=touched)
 
     def account(self, progress: Progress) -> Progress:
@@ -302,7 +304,7 @@ class Effects(Struct, kw_only=True):
         if decide(progress, self.run.limits):
             return progress
         allowed_usd = self.run.limits.budget.cost_usd
-        elsewhere = self.budget.draw(str(self.site.root), progress, allowed_usd)
+        elsewhere = self.budget.draw(str(self.opened.root), progress, allowed_usd)
         return replace(progress, elsewhere=elsewhere)
 
     def learn(self, outcome: Outcome) -> str | None:
@@ -313,11 +315,11 @@ class Effects(Struct, kw_only=True):
 
     def seal(self) -> None:
         """Take what decides besides the files of the workspace: the next `judge` compares."""
-        self.sealed = judge.seal(self.site.git, self.site.settings, self.site.environ)
+        self.sealed = judge.seal(self.opened.git, self.opened.settings, self.opened.environ)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """What the guard says of the change between two snapshots."""
-        guard = self.site.settings.guard
+        guard = self.opened.settings.guard
         if guard.mode is GuardMode.OFF or self.sealed is None:
             return Judgement()
         earlier = (a.changes for a in progress.attempts if not (a.rolled_back or a.worse))
@@ -332,7 +334,7 @@ class Effects(Struct, kw_only=True):
         )
         notes_reviews = guard.review is ReviewMode.NOTE
         judgement = judge.judge_attempt(
-            self.site.git, turn, self.sealed, notes_reviews=notes_reviews
+            self.opened.git, turn, self.sealed, notes_reviews=notes_reviews
         )
         judge.clean(self.sealed)
         if guard.mode is GuardMode.BLOCK:
@@ -346,12 +348,12 @@ class Effects(Struct, kw_only=True):
 
     def rewritten(self, before: str, after: str, validation: Validation) -> tuple[Violation, ...]:
         """What decides and moved between two snapshots, while the gates of a validation ran."""
-        if self.site.settings.guard.mode is not GuardMode.BLOCK:
+        if self.opened.settings.guard.mode is not GuardMode.BLOCK:
             return ()
         checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
         results = (result for result in validation.results if result.kind in checkers)
         changed = {path for result in results for path in result.changed}
-        return judge.rewritten(self.site.git, before, after, changed)
+        return judge.rewritten(self.opened.git, before, after, changed)
 
     def unseen(self, origin: str, after: str, paths: Collection[str]) -> Contents:
         """What turns wrote where git does not look, as it was in the first snapshot.

@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry import state_dir
-from atlas_retry.run.open import Site
+from atlas_retry.run.open import OpenWorkspace
 
 
 class RunFolder(Struct, frozen=True, kw_only=True):
@@ -33,6 +33,6 @@ class RunFolder(Struct, frozen=True, kw_only=True):
         return state_dir.folder(self.path, "attempts", str(attempt))
 
 
-def run_folder(site: Site, run_id: str) -> RunFolder:
+def run_folder(opened: OpenWorkspace, run_id: str) -> RunFolder:
     """The folder of a run, made if need be. Raises StateError."""
-    return RunFolder(path=state_dir.folder(site.state, "runs", run_id))
+    return RunFolder(path=state_dir.folder(opened.state, "runs", run_id))

@@ -94,10 +94,10 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
         run=run.run_id,
         attempt=number,
         max_attempts=last_attempt(progress, run.limits),
-        failed_step=progress.ground[0].failed_step,
+        failed_step=progress.base[0].failed_step,
     )
     do = do.within(scope)
-    progress = _on_its_ground(progress, do)
+    progress = _on_its_base(progress, do)
     before = do.snapshot(f"{number}-before")
     do.seal()
     try:
@@ -111,9 +111,9 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
         raise
 
 
-def _on_its_ground(progress: Progress, do: Effects) -> Progress:
+def _on_its_base(progress: Progress, do: Effects) -> Progress:
     """Put back what left things worse: nothing is built on it."""
-    validation, snapshot = progress.ground
+    validation, snapshot = progress.base
     if not progress.attempts or not progress.attempts[-1].worse or progress.latest == validation:
         return progress
     go_back(snapshot, progress, do)

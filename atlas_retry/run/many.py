@@ -17,7 +17,7 @@ from atlas_retry.reports.documents import Cascade
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.concurrent import side_by_side
-from atlas_retry.run.one import Asked, Done, Finished, budget_of, run_one, site_of
+from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
 from atlas_retry.run.waiting import Waiting, note
 from atlas_retry.settings import BatchSettings, OnCascade
 
@@ -77,10 +77,10 @@ def run(
     Interrupted after all have ended.
     """
     if len(folders) == 1 and asked.order.batch is None:
-        site = site_of(folders[0], asked, environ)
-        outcome = run_one(site, asked, emit)
+        opened = opened_with(folders[0], asked, environ)
+        outcome = run_one(opened, asked, emit)
         _keep(folders, (), asked, environ)
-        return Done(finished=(Finished(site=site, outcome=outcome),))
+        return Done(finished=(Finished(opened=opened, outcome=outcome),))
     settings = _settings(folders[0], asked, environ)
     jobs = min(jobs or settings.jobs, len(folders))
     budget = budget_of(state_dir.locate(environ), asked.order.batch, runs=len(folders), jobs=jobs)
@@ -208,12 +208,12 @@ class _Crew(Struct, frozen=True, kw_only=True):
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True
             ) as scratch:
                 asked = self._asked(folder)
-                site = site_of(folder, asked, {**self.environ, "TMPDIR": scratch})
-                outcome = run_one(site, asked, told, self.budget)
-            # the folder is gone, so whoever asks the site something later needs another
-            return folder, Finished(site=replace(site, environ=self.environ), outcome=outcome)
+                opened = opened_with(folder, asked, {**self.environ, "TMPDIR": scratch})
+                outcome = run_one(opened, asked, told, self.budget)
+            # the folder is gone, so whoever asks for it later needs another
+            return folder, Finished(opened=replace(opened, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
-            return folder, Finished(site=None, outcome=_broken(folder, error))
+            return folder, Finished(opened=None, outcome=_broken(folder, error))
         finally:
             self.budget.leave(str(config.root_of(folder)))
 

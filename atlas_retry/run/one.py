@@ -28,7 +28,7 @@ from atlas_retry.run.effects import Effects, Run
 from atlas_retry.run.folder import RunFolder, run_folder
 from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.loop import retry
-from atlas_retry.run.open import Site, limits, open_site
+from atlas_retry.run.open import OpenWorkspace, limits, open_configured
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some, usd
 from atlas_retry.workspace import identity
@@ -47,7 +47,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 class Finished(Struct, frozen=True, kw_only=True):
     """A run that has ended, and where."""
 
-    site: Site | None
+    opened: OpenWorkspace | None
     """None where it could not be opened, or an error ended the run."""
     outcome: Outcome
 
@@ -59,14 +59,14 @@ class Finished(Struct, frozen=True, kw_only=True):
     @property
     def subject(self) -> Subject:
         """For reports, with what each attempt was asked and what it changed."""
-        if self.site is None:
+        if self.opened is None:
             return of_run(self.outcome)
-        kept, hidden = workspace.kept(self.site.git), secret_values(self.site.environ)
+        kept, hidden = workspace.kept(self.opened.git), secret_values(self.opened.environ)
         patches, prompts = {}, {}
         for attempt in self.outcome.attempts:
             before = kept.get(f"runs/{self.outcome.run_id}/{attempt.number}-before")
             if before and attempt.snapshot:
-                patch = workspace.patch(self.site.git, before, attempt.snapshot)
+                patch = workspace.patch(self.opened.git, before, attempt.snapshot)
                 patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)
             if attempt.prompt_path:
                 prompts[attempt.number] = Path(attempt.prompt_path).read_text(encoding="utf-8")
@@ -85,36 +85,40 @@ class Done(Struct, frozen=True, kw_only=True):
     cascade: Cascade = field(default_factory=Cascade)
 
 
-def site_of(root: Path, asked: Asked, environ: Mapping[str, str]) -> Site:
+def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWorkspace:
     """The workspace with its configuration, flags included; the folder of a recording is made.
 
     Raises ConfigError, WorkspaceError, and UsageError where the configuration forbids the agent or
     the recording has no place.
     """
-    site = open_site(root, environ, asked.order.overrides)
-    if asked.order.ai_fix and not site.settings.retry.ai_retry_enabled:
+    opened = open_configured(root, environ, asked.order.overrides)
+    if asked.order.ai_fix and not opened.settings.retry.ai_retry_enabled:
         raise UsageError(
             "--ai-fix is refused by ai_retry_enabled: false, "
-            f"{site.settings.retry.ai_retry_origin}",
+            f"{opened.settings.retry.ai_retry_origin}",
             remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
         )
-    if asked.order.ai_fix and not os.access(site.root, os.W_OK):
-        raise WorkspaceError(f"{site.root} cannot be written: no agent could change anything in it")
+    if asked.order.ai_fix and not os.access(opened.root, os.W_OK):
+        raise WorkspaceError(
+            f"{opened.root} cannot be written: no agent could change anything in it"
+        )
     if asked.record:
-        capture.open_folder(asked.record, site.root)
-    guard = replace(site.settings.guard, allow=(*site.settings.guard.allow, *asked.order.allow))
-    return replace(site, settings=replace(site.settings, guard=guard))
+        capture.open_folder(asked.record, opened.root)
+    guard = replace(opened.settings.guard, allow=(*opened.settings.guard.allow, *asked.order.allow))
+    return replace(opened, settings=replace(opened.settings, guard=guard))
 
 
-def run_one(site: Site, asked: Asked, emit: Emit, budget: SharedBudget | None = None) -> Outcome:
+def run_one(
+    opened: OpenWorkspace, asked: Asked, emit: Emit, budget: SharedBudget | None = None
+) -> Outcome:
     """One run under the workspace's lock, every event of it in its log.
 
     `budget` is what several runs share. Raises WorkspaceError where somebody else has the lock, and
     as `refuse_begun`.
     """
-    refuse_begun(site.git, asked)
-    with workspace.lock(site.git):
-        return run_locked(site, asked, emit, budget=budget)
+    refuse_begun(opened.git, asked)
+    with workspace.lock(opened.git):
+        return run_locked(opened, asked, emit, budget=budget)
 
 
 def refuse_begun(git: workspace.Workspace, asked: Asked) -> None:
@@ -139,7 +143,7 @@ class GoingOn(Struct, frozen=True, kw_only=True):
 
 
 def run_locked(
-    site: Site,
+    opened: OpenWorkspace,
     asked: Asked,
     emit: Emit,
     going_on: GoingOn | None = None,
@@ -147,31 +151,31 @@ def run_locked(
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
     run_id = going_on.run_id if going_on else state_dir.new_run_id()
-    folder = run_folder(site, run_id)
-    identity.sign(site.git)
+    folder = run_folder(opened, run_id)
+    identity.sign(opened.git)
     with process.orderly(), ExitStack() as stack:
         stack.enter_context(history.beating(folder.path))
         told = fan_out((stack.enter_context(EventLog(folder.events)), emit))
         journal = stack.enter_context(
-            history.journal(site.state, _opening(site, asked, run_id), told)
+            history.journal(opened.state, _opening(opened, asked, run_id), told)
         )
-        _name_unfinished(site, journal, told, run_id)
-        _name_begun(site, told)
+        _name_unfinished(opened, journal, told, run_id)
+        _name_begun(opened, told)
         told = following(fan_out((journal, told)), EventScope(run=run_id))
-        do = _effects(site, asked, journal, told, going_on)
-        do.budget = budget or budget_of(site.state, asked.order.batch, but=run_id)
+        do = _effects(opened, asked, journal, told, going_on)
+        do.budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
         try:
             outcome = retry(do)
         except Interrupted:
             text = (
                 f"interrupted: what the attempt had changed is put back. "
-                f"Go on: atlas resume {site.root} --ai-fix. Put back what was there before the "
+                f"Go on: atlas resume {opened.root} --ai-fix. Put back what was there before the "
                 f"run: atlas undo {run_id}"
             )
             told(Notice(level=Level.WARNING, text=text))
             raise
         outcome = _handed_off(outcome, folder)
-        on_failure.tell(site.settings.retry.on_failure, outcome, site.environ, told)
+        on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, told)
         return outcome
 
 
@@ -195,36 +199,36 @@ def _handed_off(outcome: Outcome, folder: RunFolder) -> Outcome:
     return replace(outcome, handoff_path=str(path))
 
 
-def _opening(site: Site, asked: Asked, run_id: str) -> history.Opening:
+def _opening(opened: OpenWorkspace, asked: Asked, run_id: str) -> history.Opening:
     return history.Opening(
         run_id=run_id,
-        order=replace(asked.order, on_exhausted=site.settings.retry.on_exhausted),
-        repository=str(site.git.common_dir),
+        order=replace(asked.order, on_exhausted=opened.settings.retry.on_exhausted),
+        repository=str(opened.git.common_dir),
         mark=process.mark(),
-        recorded=_baseline(site, asked.recorded),
+        recorded=_baseline(opened, asked.recorded),
     )
 
 
-def _name_unfinished(site: Site, journal: history.Journal, told: Emit, run_id: str) -> None:
+def _name_unfinished(
+    opened: OpenWorkspace, journal: history.Journal, told: Emit, run_id: str
+) -> None:
     """The lock is ours, so a run that has no end here was cut off. Ends what it left running."""
-    other = journal.unfinished(str(site.root))
+    other = journal.unfinished(str(opened.root))
     if other and other.id != run_id:
         left = process.end_marked(other.mark)
         ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
         cost = f" It has cost {usd(other.cost_usd, at_least=True)}{ended}."
         text = (
             f"run {other.id} was cut off in this workspace.{cost} It could have gone on with: "
-            f"atlas resume {site.root}. Put back what was there before it: atlas undo {other.id}"
+            f"atlas resume {opened.root}. Put back what was there before it: atlas undo {other.id}"
         )
         told(Notice(level=Level.WARNING, text=text))
 
 
-def _name_begun(site: Site, told: Emit) -> None:
+def _name_begun(opened: OpenWorkspace, told: Emit) -> None:
     """An agent may take conflict markers for the failure: whoever is in the middle hears of it."""
-    if site.git.in_progress:
-        text = (
-            f"git is in the middle of {_begun(site.git)}: it stays as it is, and so does its state"
-        )
+    if opened.git.in_progress:
+        text = f"git is in the middle of {_begun(opened.git)}: its state stays as it is"
         told(Notice(level=Level.WARNING, text=text))
 
 
@@ -233,7 +237,7 @@ def _begun(git: workspace.Workspace) -> str:
 
 
 def _effects(
-    site: Site,
+    opened: OpenWorkspace,
     asked: Asked,
     journal: history.Journal,
     emit: Emit,
@@ -244,21 +248,23 @@ def _effects(
     so_far = going_on.so_far if going_on else None
     run = Run(
         run_id=opening.run_id,
-        workspace=site.facts,
-        limits=limits(site, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag),
-        agent=site.settings.agent.backend,
-        on_exhausted=site.settings.retry.on_exhausted,
+        workspace=opened.facts,
+        limits=limits(
+            opened, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag
+        ),
+        agent=opened.settings.agent.backend,
+        on_exhausted=opened.settings.retry.on_exhausted,
         recorded=opening.recorded,
         so_far=so_far,
     )
-    captured = _capturing(site, asked)
+    captured = _capturing(opened, asked)
     return Effects(
         run=run,
-        site=site,
-        folder=run_folder(site, opening.run_id),
-        agent=captured(_agent(site, emit, going_on)),
-        reviewer=lambda gate: captured(_reviewer(site, gate, emit)),
-        facts=workspace.git_facts(site.root, environ=site.environ),
+        opened=opened,
+        folder=run_folder(opened, opening.run_id),
+        agent=captured(_agent(opened, emit, going_on)),
+        reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
+        facts=workspace.git_facts(opened.root, environ=opened.environ),
         journal=journal,
         emit=emit,
         started_s=time.monotonic() - (going_on.elapsed_s if going_on else 0.0),
@@ -267,38 +273,40 @@ def _effects(
     )
 
 
-def _agent(site: Site, emit: Emit, going_on: GoingOn | None) -> Agent:
+def _agent(opened: OpenWorkspace, emit: Emit, going_on: GoingOn | None) -> Agent:
     """The configured agent, its words without secrets."""
-    hidden = secret_values(site.environ)
-    factory = agents.resolve(site.settings.agent.backend)
-    agent = factory(site.settings.agent, redacted_emit(emit, hidden), site.environ)
+    hidden = secret_values(opened.environ)
+    factory = agents.resolve(opened.settings.agent.backend)
+    agent = factory(opened.settings.agent, redacted_emit(emit, hidden), opened.environ)
     return redacted_agent(going_on.with_agent(agent) if going_on else agent, hidden)
 
 
-def _capturing(site: Site, asked: Asked) -> Callable[[Agent], Agent]:
+def _capturing(opened: OpenWorkspace, asked: Asked) -> Callable[[Agent], Agent]:
     """What makes an agent one that is recorded, where that is asked for."""
     if asked.record is None:
         return lambda agent: agent
     folder = asked.record
-    return lambda agent: capture.CapturingAgent(agent=agent, git=site.git, folder=folder)
+    return lambda agent: capture.CapturingAgent(agent=agent, git=opened.git, folder=folder)
 
 
-def _reviewer(site: Site, gate: Gate, told: Emit) -> Agent:
+def _reviewer(opened: OpenWorkspace, gate: Gate, told: Emit) -> Agent:
     """The agent of a review gate: its own, else the configured one. Raises AgentError."""
-    settings = site.settings.agent
+    settings = opened.settings.agent
     if gate.agent and gate.agent != settings.backend:
         settings = replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
-    return agents.resolve(settings.backend)(settings, told, site.environ)
+    return agents.resolve(settings.backend)(settings, told, opened.environ)
 
 
-def _baseline(site: Site, recorded: Recorded | None) -> Validation | None:
-    """A recorded failure as a validation of this site's gates, told by their commands.
+def _baseline(opened: OpenWorkspace, recorded: Recorded | None) -> Validation | None:
+    """A recorded failure as a validation of the gates of this workspace, known by their commands.
 
     A record in which nothing fails proves nothing about what is there: None. Raises UsageError
     where the record speaks of no gate that the configuration has.
     """
     if recorded is None:
         return None
-    told = completed(recorded.validation, site.root, site.settings, secret_values(site.environ))
-    known = aligned(told, site.settings.gates)
+    told = completed(
+        recorded.validation, opened.root, opened.settings, secret_values(opened.environ)
+    )
+    known = aligned(told, opened.settings.gates)
     return known if known.failures else None

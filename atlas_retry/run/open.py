@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEPT_VALIDATION_LOGS = 10
 
 
-class Site(Struct, frozen=True, kw_only=True, dict=True):
+class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     """One workspace with its configuration."""
 
     root: Path
@@ -59,12 +59,12 @@ class Site(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def movers(self) -> set[Gate]:
-        """As `Plan.movers`, for as long as the site is open."""
+        """As `Plan.movers`, for as long as the workspace is open."""
         return set()
 
     @cached_property
     def suspects(self) -> set[Gate]:
-        """As `Plan.suspects`, for as long as the site is open."""
+        """As `Plan.suspects`, for as long as the workspace is open."""
         return set()
 
     @property
@@ -77,9 +77,9 @@ class Site(Struct, frozen=True, kw_only=True, dict=True):
         return WorkspaceFacts(name=self.root.name, root=str(self.root))
 
 
-def open_site(
+def open_configured(
     path: Path, environ: Mapping[str, str], overrides: Mapping[str, object] | None = None
-) -> Site:
+) -> OpenWorkspace:
     """Find the workspace of a directory and read its configuration.
 
     Raises UsageError where there is no such directory, ConfigError, StateError.
@@ -90,7 +90,7 @@ def open_site(
     root = config.root_of(path)
     if (home / "workspaces" / state_dir.key_of(root) / "aside.note").exists():
         _put_back(root, home, environ)
-    return Site(
+    return OpenWorkspace(
         root=root,
         settings=config.load(path, environ=environ, overrides=overrides or {}),
         state=home,
@@ -106,71 +106,71 @@ def _put_back(root: Path, home: Path, environ: Mapping[str, str]) -> None:
         pass
 
 
-def validation_logs(site: Site) -> Path:
+def validation_logs(opened: OpenWorkspace) -> Path:
     """A new folder for the output of one validation; the oldest ones go, see `state_dir.trim`."""
-    parent = state_dir.folder(site.state, "validations", state_dir.key_of(site.root))
+    parent = state_dir.folder(opened.state, "validations", state_dir.key_of(opened.root))
     state_dir.trim(parent, keep=KEPT_VALIDATION_LOGS - 1)
     return state_dir.folder(parent, state_dir.new_run_id())
 
 
-def plan(site: Site, logs: Path) -> Plan:
-    """How gates run in a site, before a command's flags."""
+def plan(opened: OpenWorkspace, logs: Path) -> Plan:
+    """How gates run in a workspace, before a command's flags."""
     return Plan(
-        root=site.root,
+        root=opened.root,
         logs=logs,
-        environ=site.environ,
-        jobs=site.settings.jobs,
-        watched=_watched(site),
-        parsers=site.settings.parsers,
-        secrets=secret_values(site.environ),
-        known_s=known_s(site),
-        movers=site.movers,
-        suspects=site.suspects,
+        environ=opened.environ,
+        jobs=opened.settings.jobs,
+        watched=_watched(opened),
+        parsers=opened.settings.parsers,
+        secrets=secret_values(opened.environ),
+        known_s=known_s(opened),
+        movers=opened.movers,
+        suspects=opened.suspects,
     )
 
 
-def known_s(site: Site) -> dict[str, float]:
+def known_s(opened: OpenWorkspace) -> dict[str, float]:
     """How long each gate took when it last ran, by name; empty where nobody remembers."""
     try:
-        return msgspec.json.decode(_durations(site).read_bytes(), type=dict[str, float])
+        return msgspec.json.decode(_durations(opened).read_bytes(), type=dict[str, float])
     except (OSError, msgspec.DecodeError):
         return {}
 
 
-def remember(site: Site, validation: Validation) -> None:
+def remember(opened: OpenWorkspace, validation: Validation) -> None:
     """Keep how long each gate took: the longest starts first the next time.
 
     A state directory that is full or read-only costs this knowledge and nothing else.
     """
     ran = (result for result in validation.results if result.started_at)
-    took = known_s(site) | {result.name: result.duration_ms / 1000 for result in ran}
-    file = _durations(site)
+    took = known_s(opened) | {result.name: result.duration_ms / 1000 for result in ran}
+    file = _durations(opened)
     unfinished = file.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
         unfinished.write_bytes(msgspec.json.encode(took))
         unfinished.replace(file)
 
 
-def _durations(site: Site) -> Path:
-    return state_dir.folder(site.state, "durations") / f"{state_dir.key_of(site.root)}.json"
+def _durations(opened: OpenWorkspace) -> Path:
+    return state_dir.folder(opened.state, "durations") / f"{state_dir.key_of(opened.root)}.json"
 
 
-def _watched(site: Site) -> Watched:
+def _watched(opened: OpenWorkspace) -> Watched:
     def hold() -> str:
         from atlas_retry.workspace import snapshot
 
-        return snapshot(site.git).id
+        return snapshot(opened.git).id
 
     def put_back(held: str, paths: Collection[str]) -> str:
         from atlas_retry.workspace import restore
 
-        return restore(site.git, held, paths).before
+        return restore(opened.git, held, paths).before
 
     return Watched(
-        take=lambda: site.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
-        between=lambda before, after: site.lookout.between(before, after),  # noqa: PLW0108
-        hold=hold if site.has_git else None,
-        put_back=put_back if site.has_git else None,
+        take=lambda: opened.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
+        between=lambda before, after: opened.lookout.between(before, after),  # noqa: PLW0108
+        hold=hold if opened.has_git else None,
+        put_back=put_back if opened.has_git else None,
     )
 
 
@@ -183,19 +183,19 @@ def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
     return tuple(g for g in gates if not only or g.kind in only or g.name in only)
 
 
-def failing_gates(site: Site, validation: Validation) -> tuple[Gate, ...]:
+def failing_gates(opened: OpenWorkspace, validation: Validation) -> tuple[Gate, ...]:
     """The gates behind the results that are not a success."""
-    pairs = zip(site.settings.gates, validation.results, strict=True)
+    pairs = zip(opened.settings.gates, validation.results, strict=True)
     return tuple(gate for gate, result in pairs if not result.success)
 
 
-def limits(site: Site, *, with_agent: bool, attempts_flag: int | None) -> Limits:
-    """What a run in this site may spend; the attempts of all gates bound those of the run."""
-    attempts = attempts_of_run(site.settings, flag=attempts_flag)
+def limits(opened: OpenWorkspace, *, with_agent: bool, attempts_flag: int | None) -> Limits:
+    """What a run in this workspace may spend; the attempts of all gates bound those of the run."""
+    attempts = attempts_of_run(opened.settings, flag=attempts_flag)
     return Limits(
-        budget=replace(site.settings.retry.budget, attempts=attempts),
-        gates=site.settings.gates,
+        budget=replace(opened.settings.retry.budget, attempts=attempts),
+        gates=opened.settings.gates,
         with_agent=with_agent,
         attempts_flag=attempts_flag,
-        attempts_configured=site.settings.retry.attempts_configured,
+        attempts_configured=opened.settings.retry.attempts_configured,
     )

@@ -14,7 +14,7 @@ from atlas_retry.prompt import Brief, compose
 from atlas_retry.reports.formats import Recorded
 from atlas_retry.run.briefing import first_brief, traced_brief
 from atlas_retry.run.from_report import completed
-from atlas_retry.run.open import Site, open_site, plan, validation_logs
+from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 
@@ -36,7 +36,7 @@ def preview(
     validation, brief = (
         _recorded(root, environ, overrides, recorded)
         if recorded
-        else _current(open_site(root, environ, overrides))
+        else _current(open_configured(root, environ, overrides))
     )
     if not validation.failures:
         return "nothing fails, so there is nothing to ask\n"
@@ -61,22 +61,22 @@ def _recorded(
     return validation, lambda: first_brief(root, settings, environ, validation)
 
 
-def _current(site: Site) -> Found:
-    logs = validation_logs(site)
-    how = replace(plan(site, logs), flake_reruns=site.settings.retry.flake_reruns)
-    validation = run_gates(site.settings.gates, how)
+def _current(opened: OpenWorkspace) -> Found:
+    logs = validation_logs(opened)
+    how = replace(plan(opened, logs), flake_reruns=opened.settings.retry.flake_reruns)
+    validation = run_gates(opened.settings.gates, how)
 
     def brief() -> Brief:
-        found = traced_brief(site, validation, logs)
-        return replace(found, learnings=_learnings(site, validation)) if site.has_git else found
+        found = traced_brief(opened, validation, logs)
+        return replace(found, learnings=_learnings(opened, validation)) if opened.has_git else found
 
     return validation, brief
 
 
-def _learnings(site: Site, validation: Validation) -> tuple[str, ...]:
-    with reading(site.state) as journal:
+def _learnings(opened: OpenWorkspace, validation: Validation) -> tuple[str, ...]:
+    with reading(opened.state) as journal:
         return recalled(
             lambda query, *values: journal.execute(query, values).fetchall(),
-            str(site.git.common_dir),
+            str(opened.git.common_dir),
             validation,
         )

@@ -9,21 +9,21 @@ from atlas_retry.model import AgentRequest, Session
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.run.briefing import SHOWN
 from atlas_retry.run.decide import Progress
-from atlas_retry.run.open import Site
+from atlas_retry.run.open import OpenWorkspace
 
 T = TypeVar("T")
 
 
 def next_request(
-    site: Site, prompt: Prompt, scratch: Path, progress: Progress, number: int
+    opened: OpenWorkspace, prompt: Prompt, scratch: Path, progress: Progress, number: int
 ) -> AgentRequest:
     """The request of the n-th attempt; `scratch` is its folder in the state directory."""
-    settings = site.settings
-    session_id, session_cost_usd = _conversation(site, progress, number)
+    settings = opened.settings
+    session_id, session_cost_usd = _conversation(opened, progress, number)
     return AgentRequest(
         prompt=prompt.text,
         stable_chars=prompt.stable_chars,
-        workspace=str(site.root),
+        workspace=str(opened.root),
         scratch=str(scratch),
         attempt=number,
         model=nth(settings.agent.models, number),
@@ -37,7 +37,7 @@ def next_request(
         ),
         idle_timeout_s=settings.agent.idle_timeout_s,
         commands=tuple(gate.run for gate in settings.gates if gate.run),
-        protected=judge.protected(site.root, settings),
+        protected=judge.protected(opened.root, settings),
         readable=(str(scratch / SHOWN),),
     )
 
@@ -55,9 +55,11 @@ def _sooner(one_s: float, other_s: float | None) -> float:
     return one_s if other_s is None else min(one_s, other_s)
 
 
-def _conversation(site: Site, progress: Progress, number: int) -> tuple[str | None, float]:
+def _conversation(
+    opened: OpenWorkspace, progress: Progress, number: int
+) -> tuple[str | None, float]:
     """The session to resume and what it has cost; that of a restored attempt is over."""
-    wanted = nth(site.settings.agent.session, number)
+    wanted = nth(opened.settings.agent.session, number)
     last = progress.attempts[-1] if progress.attempts else None
     if wanted is not Session.RESUME or last is None or not last.session_id:
         return None, 0.0

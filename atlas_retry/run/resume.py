@@ -16,8 +16,8 @@ from atlas_retry.events import Emit, Notice, now
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
 from atlas_retry.run.decide import Progress
-from atlas_retry.run.one import Asked, Finished, GoingOn, refuse_begun, run_locked, site_of
-from atlas_retry.run.open import Site
+from atlas_retry.run.one import Asked, Finished, GoingOn, opened_with, refuse_begun, run_locked
+from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import some
 
 MAX_SHOWN = 8
@@ -74,15 +74,15 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
         process.end_marked(run.mark)
         if not remains.validations or rescue.ORIGIN not in scene.held:
             emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
-            site = site_of(git.root, asked, environ)
-            return Finished(site=site, outcome=run_locked(site, asked, emit))
+            opened = opened_with(git.root, asked, environ)
+            return Finished(opened=opened, outcome=run_locked(opened, asked, emit))
         alive_s = rescue.last_sign_of_life_s(run, scene.folder)
         turn = _put_in_order(scene)
         # only now: the configuration may have been among the unfinished edits
-        site = site_of(git.root, asked, environ)
-        _same_gates(scene, site)
-        going_on = _continued_run(scene, turn, alive_s, site)
-        return Finished(site=site, outcome=run_locked(site, asked, emit, going_on))
+        opened = opened_with(git.root, asked, environ)
+        _same_gates(scene, opened)
+        going_on = _continued_run(scene, turn, alive_s, opened)
+        return Finished(opened=opened, outcome=run_locked(opened, asked, emit, going_on))
 
 
 def _put_in_order(scene: _CutOffRun) -> str | None:
@@ -100,10 +100,12 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
         return replayed
 
 
-def _continued_run(scene: _CutOffRun, turn: str | None, alive_s: float, site: Site) -> GoingOn:
+def _continued_run(
+    scene: _CutOffRun, turn: str | None, alive_s: float, opened: OpenWorkspace
+) -> GoingOn:
     """How the run goes on; the journal is told."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - _seconds(scene.run.segment_at))
-    with history.opened(site.state) as connection:
+    with history.opened(opened.state) as connection:
         keeping.interrupted(connection, scene.run, "it was cut off, and goes on")
         keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
     return GoingOn(
@@ -118,10 +120,10 @@ def _seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
 
 
-def _same_gates(scene: _CutOffRun, site: Site) -> None:
+def _same_gates(scene: _CutOffRun, opened: OpenWorkspace) -> None:
     """A run's counts are of its gates, so they have to be the same ones."""
     was = [result.name for result in scene.remains.validations[0].results]
-    are = [gate.name for gate in site.settings.gates]
+    are = [gate.name for gate in opened.settings.gates]
     if was != are:
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
 
@@ -207,7 +209,7 @@ def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
     last = progress.attempts[-1].validation if progress.attempts else None
     if begun or last is None:
         current = begun.snapshot if begun else progress.current
-        return replace(progress, latest=progress.ground[0], current=current)
+        return replace(progress, latest=progress.base[0], current=current)
     return replace(progress, latest=last)
 
 

@@ -10,26 +10,26 @@ from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
-from atlas_retry.run.open import Site
+from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.workspace.scratch import laid_out
 
 
 def against_baseline(
-    site: Site, ran: Sequence[Gate], validation: Validation, how: Plan, emit: Emit
+    opened: OpenWorkspace, ran: Sequence[Gate], validation: Validation, how: Plan, emit: Emit
 ) -> Validation:
     """The validation with each complaint marked that the revision `triage.baseline` has as well.
 
     Without that key, or when nothing fails, the validation as it is. Raises GitError for a
     revision that is none, Interrupted.
     """
-    revision = site.settings.triage_baseline
+    revision = opened.settings.triage_baseline
     pairs = zip(ran, validation.results, strict=True)
     failing = [gate for gate, result in pairs if not result.success]
     if revision is None or not failing:
         return validation
-    tree = workspace.revision_tree(site.root, revision, environ=site.environ)
+    tree = workspace.revision_tree(opened.root, revision, environ=opened.environ)
     tree.preload(tuple(tree.paths()))
-    with laid_out(tree.paths(), lambda _: tree, site.root) as scratch:
+    with laid_out(tree.paths(), lambda _: tree, opened.root) as scratch:
         before = run_gates(failing, _moved(how, scratch))
     known = before.fingerprints
     results = tuple(_marked(result, known) for result in validation.results)

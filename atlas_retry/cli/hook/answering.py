@@ -35,7 +35,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.reports.screen.wording import failure_lines
-from atlas_retry.run.open import Site, limits, open_site, plan, validation_logs
+from atlas_retry.run.open import OpenWorkspace, limits, open_configured, plan, validation_logs
 from atlas_retry.settings import attempts_allowed
 
 MAX_REASON_CHARS = 9_000
@@ -77,16 +77,16 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     if start and start.settings is None:
         return _not_judged(f"when it began: {start.problem}")
     allowed = memory.allowed(home, turn.session_id)
-    site = _site(start, allowed, turn, environ)
-    left = left_by(site, start) if start and start.snapshot else None
-    opinion = _opinion(site, turn, start, left, tally.failing)
+    opened = _site(start, allowed, turn, environ)
+    left = left_by(opened, start) if start and start.snapshot else None
+    opinion = _opinion(opened, turn, start, left, tally.failing)
     opinion = _lifted(opinion, allowed)
-    validation, is_whole = _validated(site, until_s - time.monotonic())
+    validation, is_whole = _validated(opened, until_s - time.monotonic())
     if not is_whole and not validation.failures and not opinion.blocking:
         return _not_judged(f"the gates took longer than {limit_s:g} s")
     failures = len(validation.failures) + bool(opinion.blocking)
     answer, after = answered(
-        validation, opinion, tally, _limits(site, environ), _wording(site, failures)
+        validation, opinion, tally, _limits(opened, environ), _wording(opened, failures)
     )
     after = replace(
         after,
@@ -96,7 +96,7 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     )
     memory.save(home, turn.session_id, after)
     if start and left:
-        after_gates = ended(site, start, left, alone=not turn.background_tasks)
+        after_gates = ended(opened, start, left, alone=not turn.background_tasks)
         memory.keep_start(home, turn.session_id, after_gates)
     return answer
 
@@ -109,21 +109,23 @@ def _start(home: Path, turn: HookTurn) -> Start | None:
 
 def _site(
     start: Start | None, allowed: Collection[str], turn: HookTurn, environ: Mapping[str, str]
-) -> Site:
+) -> OpenWorkspace:
     """The workspace with the configuration that the turn began with.
 
     That of now counts where nothing was taken, and where a person has allowed that it changes.
     """
     if start is None or start.settings is None:
-        return open_site(project(turn, environ), environ)
+        return open_configured(project(turn, environ), environ)
     root, settings = Path(start.root), start.settings
     if any(is_below(os.path.relpath(source, root), allowed) for source in settings.sources):
         settings = config.load(project(turn, environ), environ=environ, overrides={})
-    return Site(root=root, settings=settings, state=state_dir.locate(environ), environ=environ)
+    return OpenWorkspace(
+        root=root, settings=settings, state=state_dir.locate(environ), environ=environ
+    )
 
 
 def _opinion(
-    site: Site,
+    opened: OpenWorkspace,
     turn: HookTurn,
     start: Start | None,
     left: Left | None,
@@ -134,10 +136,10 @@ def _opinion(
         return TurnOpinion(silent="nothing was taken when it began (atlas hook install)")
     if start.snapshot is None or left is None:
         return TurnOpinion(silent="without git nobody knows what it changed")
-    seal = memory.seal(site.state, turn.session_id, start)
-    judgement = judged(site, start.snapshot, left.snapshot, seal=seal, failing=failing)
+    seal = memory.seal(opened.state, turn.session_id, start)
+    judgement = judged(opened, start.snapshot, left.snapshot, seal=seal, failing=failing)
     judgement, _ = without(judgement, left.of_gates)
-    return TurnOpinion(judgement=judgement, hook=site.settings.guard.hook, turn_id=start.id)
+    return TurnOpinion(judgement=judgement, hook=opened.settings.guard.hook, turn_id=start.id)
 
 
 def _lifted(opinion: TurnOpinion, allowed: Collection[str]) -> TurnOpinion:
@@ -145,17 +147,17 @@ def _lifted(opinion: TurnOpinion, allowed: Collection[str]) -> TurnOpinion:
     return replace(opinion, judgement=judgement, allowed=lifted)
 
 
-def _limits(site: Site, environ: Mapping[str, str]) -> BlockLimits:
-    configured = site.settings.retry.attempts_configured
+def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:
+    configured = opened.settings.retry.attempts_configured
     told = environ.get(CAP_VARIABLE, "")
     return BlockLimits(
-        run=limits(site, with_agent=True, attempts_flag=None).budget.attempts or 0,
-        gates={g.name: attempts_allowed(g, configured=configured) for g in site.settings.gates},
+        run=limits(opened, with_agent=True, attempts_flag=None).budget.attempts or 0,
+        gates={g.name: attempts_allowed(g, configured=configured) for g in opened.settings.gates},
         cap=int(told) if told.isdecimal() else BLOCK_CAP,
     )
 
 
-def _validated(site: Site, limit_s: float) -> tuple[Validation, bool]:
+def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]:
     """The validation, or what of it was there when the time was over."""
     ended: dict[tuple[str, str], GateResult] = {}
 
@@ -163,8 +165,10 @@ def _validated(site: Site, limit_s: float) -> tuple[Validation, bool]:
         if isinstance(event, GateFinished):
             ended[event.result.name, event.result.command] = event.result
 
-    chosen = tuple(gate for gate in site.settings.gates if not _costs(gate))
-    how = replace(plan(site, validation_logs(site)), flake_reruns=site.settings.retry.flake_reruns)
+    chosen = tuple(gate for gate in opened.settings.gates if not _costs(gate))
+    how = replace(
+        plan(opened, validation_logs(opened)), flake_reruns=opened.settings.retry.flake_reruns
+    )
     try:
         with _at_most(limit_s):
             return run_gates(chosen, how, note), True
@@ -190,10 +194,10 @@ def _at_most(limit_s: float) -> Iterator[None]:
         timer.cancel()
 
 
-def _wording(site: Site, count: int) -> Callable[[GateResult], str]:
+def _wording(opened: OpenWorkspace, count: int) -> Callable[[GateResult], str]:
     """How each of so many failures is told: its error, then what the tool said, cut to size."""
-    room = min(site.settings.context.max_chars, MAX_REASON_CHARS)
-    limit = min(site.settings.context.max_chars_per_error, room // max(count, 1))
+    room = min(opened.settings.context.max_chars, MAX_REASON_CHARS)
+    limit = min(opened.settings.context.max_chars_per_error, room // max(count, 1))
     marker = secrets.token_hex(4)
 
     def detail(result: GateResult) -> str:

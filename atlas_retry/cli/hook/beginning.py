@@ -17,7 +17,7 @@ from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
 from atlas_retry.cli.hook.values import TURN_SUFFIX, BlockTally, HookTurn, Start, is_from_a_person
 from atlas_retry.errors import AtlasError
-from atlas_retry.run.open import Site, open_site
+from atlas_retry.run.open import OpenWorkspace, open_configured
 
 KEPT_SNAPSHOTS = 50
 """Of a workspace: turns that `atlas undo` can go back to."""
@@ -47,7 +47,7 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
         memory.keep_start(home, turn.session_id, replace(last, prompt_id=turn.prompt_id))
         return
     try:
-        begun, seal = _taken(open_site(project(turn, environ), environ), turn.prompt_id)
+        begun, seal = _taken(open_configured(project(turn, environ), environ), turn.prompt_id)
     except (AtlasError, OSError, ValueError) as error:
         begun, seal = _failed(turn, environ, " ".join(str(error).split())), None
     memory.keep_start(home, turn.session_id, begun, seal)
@@ -68,19 +68,19 @@ def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[st
     return workspace.snapshot(ws).work == tally.refused_tree
 
 
-def _taken(site: Site, prompt_id: str | None) -> tuple[Start, bytes | None]:
+def _taken(opened: OpenWorkspace, prompt_id: str | None) -> tuple[Start, bytes | None]:
     begun = Start(
         id=state_dir.new_run_id() + TURN_SUFFIX,
-        root=str(site.root),
+        root=str(opened.root),
         taken_at=now(),
         prompt_id=prompt_id,
-        settings=site.settings,
+        settings=opened.settings,
     )
-    if not site.has_git:
+    if not opened.has_git:
         return begun, None
-    taken = workspace.snapshot(site.git)
-    _hold(site.git, begun.id, taken.id)
-    return replace(begun, snapshot=taken.id), sealed(site)
+    taken = workspace.snapshot(opened.git)
+    _hold(opened.git, begun.id, taken.id)
+    return replace(begun, snapshot=taken.id), sealed(opened)
 
 
 def _hold(ws: workspace.Workspace, turn_id: str, snapshot_id: str) -> None:

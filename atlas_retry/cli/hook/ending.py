@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from atlas_retry import workspace
 from atlas_retry.cli.hook.beginning import now
 from atlas_retry.cli.hook.values import Start
-from atlas_retry.run.open import Site
+from atlas_retry.run.open import OpenWorkspace
 
 
 class Left(Struct, frozen=True, kw_only=True):
@@ -20,26 +20,26 @@ class Left(Struct, frozen=True, kw_only=True):
     """
 
 
-def left_by(site: Site, start: Start) -> Left:
+def left_by(opened: OpenWorkspace, start: Start) -> Left:
     """What is there now. Raises WorkspaceError."""
-    there = workspace.snapshot(site.git)
-    moved = _differing(site, start.left or start.snapshot or "", there.id)
+    there = workspace.snapshot(opened.git)
+    moved = _differing(opened, start.left or start.snapshot or "", there.id)
     of_gates = frozenset(start.written) - moved
     return Left(snapshot=there.id, tree=there.work, of_gates=of_gates)
 
 
-def ended(site: Site, start: Start, left: Left, *, alone: bool) -> Start:
+def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> Start:
     """The turn with what its agent and then the gates left, held for `atlas undo`.
 
     `alone` says that nobody but the gates can have written meanwhile.
     """
-    after = workspace.snapshot(site.git).id
-    workspace.keep(site.git, f"runs/{start.id}/end", after)
-    agents = _differing(site, start.snapshot or "", left.snapshot) - left.of_gates
-    wrote = _differing(site, left.snapshot, after) - agents
+    after = workspace.snapshot(opened.git).id
+    workspace.keep(opened.git, f"runs/{start.id}/end", after)
+    agents = _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
+    wrote = _differing(opened, left.snapshot, after) - agents
     written = left.of_gates | wrote if alone else left.of_gates
     return replace(start, left=after, ended_at=now(), written=tuple(sorted(written)))
 
 
-def _differing(site: Site, before: str, after: str) -> frozenset[str]:
-    return frozenset(c.path for c in workspace.changes(site.git, before, after, ignored=True))
+def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:
+    return frozenset(c.path for c in workspace.changes(opened.git, before, after, ignored=True))

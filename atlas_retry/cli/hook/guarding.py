@@ -10,7 +10,7 @@ from atlas_retry.errors import StateError
 from atlas_retry.guard import judge
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult, GitFacts
-from atlas_retry.run.open import Site
+from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import GuardMode, ReviewMode
 from atlas_retry.workspace import facts_since
 
@@ -18,28 +18,28 @@ _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote."
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
 
 
-def sealed(site: Site) -> bytes:
+def sealed(opened: OpenWorkspace) -> bytes:
     """The state of everything that decides, as bytes to keep, without the environment's secrets."""
-    seal = judge.seal(site.git, site.settings, site.environ)
+    seal = judge.seal(opened.git, opened.settings, opened.environ)
     return msgspec.msgpack.encode(replace(seal, environ={}), enc_hook=str)
 
 
 def judged(
-    site: Site, before: str, after: str, *, seal: bytes, failing: Sequence[GateResult]
+    opened: OpenWorkspace, before: str, after: str, *, seal: bytes, failing: Sequence[GateResult]
 ) -> Judgement:
     """The guard's answers about what a turn made of the snapshot `before`.
 
     `seal` is what `sealed` gave when the turn began, `failing` the gates that the agent knew to
     fail. Raises StateError for a seal that cannot be read, WorkspaceError.
     """
-    guard = site.settings.guard
+    guard = opened.settings.guard
     if guard.mode is GuardMode.OFF:
         return Judgement()
     turn = judge.JudgedTurn(origin=before, before=before, after=after, failing=tuple(failing))
     judgement = judge.judge_attempt(
-        site.git,
+        opened.git,
         turn,
-        _unsealed(seal, site.environ),
+        _unsealed(seal, opened.environ),
         notes_reviews=guard.review is ReviewMode.NOTE,
     )
     left = (replace(held, in_place=True) for held in judgement.held)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from atlas_retry.errors import UsageError
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome, Verdict
-from atlas_retry.run.one import Asked, run_one, site_of
+from atlas_retry.run.one import Asked, opened_with, run_one
 from tests.messages_server import call, serving
 from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project
 from tests.test_review import answer
@@ -16,8 +16,8 @@ from tests.test_review import answer
 
 def recorded(project: Project, folder: Path) -> Outcome:
     asked = Asked(order=Order(ai_fix=True), record=folder)
-    site = site_of(project.root, asked, project.environ)
-    return run_one(site, asked, lambda _: None)
+    opened = opened_with(project.root, asked, project.environ)
+    return run_one(opened, asked, lambda _: None)
 
 
 def test_a_recorded_run_replays_without_its_agent(project: Project, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from atlas_retry.model import Status, Validation, Verdict
 from atlas_retry.reports.formats import Recorded
 from atlas_retry.run.from_report import aligned
-from atlas_retry.run.one import Asked, run_one, site_of
+from atlas_retry.run.one import Asked, opened_with, run_one
 from tests.projects import UNITTEST, Project
 from tests.values import gate, result, validation
 
@@ -17,8 +17,8 @@ def recorded(status: Status) -> Recorded:
 
 def retried(project: Project, record: Recorded) -> Verdict:
     asked = Asked(recorded=record)
-    site = site_of(project.root, asked, project.environ)
-    return run_one(site, asked, lambda _: None).verdict
+    opened = opened_with(project.root, asked, project.environ)
+    return run_one(opened, asked, lambda _: None).verdict
 
 
 def test_a_recorded_success_proves_nothing_about_what_is_there(project: Project) -> None:
