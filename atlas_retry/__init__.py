@@ -1,5 +1,6 @@
 """atlas makes a project's checks pass; see `atlas --help`, or `retry` and `validate` here."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +13,5 @@ __all__ = ["__version__", "retry", "validate"]
 def __getattr__(name: str) -> object:
     """Start-up: the command line imports this module first and pays for nothing else."""
     if name in ("retry", "validate"):
-        from atlas_retry import api
-
-        return getattr(api, name)
+        return getattr(import_module("atlas_retry.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

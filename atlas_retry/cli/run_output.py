@@ -6,13 +6,24 @@ from pathlib import Path
 from atlas_retry.cli.batch_screen import told_batch
 from atlas_retry.cli.output import on_github, publish
 from atlas_retry.cli.report_files import Destination
-from atlas_retry.cli.runs import EXIT_CODES
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports.documents import batch_document, encode
 from atlas_retry.reports.screen.wording import Line, failure_lines, outcome_summary
 from atlas_retry.run.many import labels
 from atlas_retry.run.one import Asked, Done
 from atlas_retry.run.preview import preview
+
+EXIT_CODES = {
+    Verdict.CLEAN: 0,
+    Verdict.FIXED: 0,
+    Verdict.FAILED: 1,
+    Verdict.NEEDS_REVIEW: 1,
+    Verdict.EXHAUSTED: 1,
+    Verdict.STALLED: 1,
+    Verdict.REJECTED: 1,
+    Verdict.GAVE_UP: 1,
+    Verdict.BROKEN: 3,
+}
 
 
 def told_run(outcome: Outcome, *, verbosity: int) -> Iterator[Line]:

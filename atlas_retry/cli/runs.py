@@ -8,19 +8,6 @@ import typer
 
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Verdict
-
-EXIT_CODES = {
-    Verdict.CLEAN: 0,
-    Verdict.FIXED: 0,
-    Verdict.FAILED: 1,
-    Verdict.NEEDS_REVIEW: 1,
-    Verdict.EXHAUSTED: 1,
-    Verdict.STALLED: 1,
-    Verdict.REJECTED: 1,
-    Verdict.GAVE_UP: 1,
-    Verdict.BROKEN: 3,
-}
 
 Workspaces = Annotated[
     list[str] | None, typer.Argument(metavar="WORKSPACE...", help="Names or directories.")

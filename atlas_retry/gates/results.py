@@ -209,7 +209,7 @@ def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
 
 
 def _declared(root: Path, cwd: str) -> "Declared":
-    from atlas_retry.config.dependencies import declared
+    from atlas_retry.config.init.dependencies import declared
 
     return declared(root, cwd)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.dependencies import EXTRA, GROUP, Where, dependencies
+from atlas_retry.config.init.dependencies import EXTRA, GROUP, Where, dependencies
 from atlas_retry.config.init.project import ProjectFiles, dig, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
