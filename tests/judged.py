@@ -12,12 +12,11 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.decide import Progress
+from atlas_retry.run.decide import Progress, limits
 from atlas_retry.run.effects import Contents, Effects, Run
 from atlas_retry.run.folder import run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import Asked, opened_with
-from atlas_retry.run.open import limits
 from tests.projects import Project
 
 
@@ -71,7 +70,7 @@ def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3)
         run = Run(
             run_id=run_id,
             workspace=opened.facts,
-            limits=limits(opened, with_agent=True, attempts_flag=attempts),
+            limits=limits(opened.settings, with_agent=True, attempts_flag=attempts),
             agent=settings.backend,
         )
         do = _Judged(

@@ -19,7 +19,7 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.run import held
-from atlas_retry.settings import attempts_allowed
+from atlas_retry.settings import Settings, attempts_allowed, attempts_of_run
 from atlas_retry.text.units import some
 
 MAX_REJECTIONS = 2
@@ -35,6 +35,18 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Without it no money is spent, whatever the budget."""
     attempts_flag: int | None = None
     attempts_configured: int | None = None
+
+
+def limits(settings: Settings, *, with_agent: bool, attempts_flag: int | None) -> Limits:
+    """What a run may spend; the attempts of all gates bound those of the run."""
+    attempts = attempts_of_run(settings, flag=attempts_flag)
+    return Limits(
+        budget=replace(settings.retry.budget, attempts=attempts),
+        gates=settings.gates,
+        with_agent=with_agent,
+        attempts_flag=attempts_flag,
+        attempts_configured=settings.retry.attempts_configured,
+    )
 
 
 class Elsewhere(Struct, frozen=True, kw_only=True):

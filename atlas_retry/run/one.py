@@ -23,12 +23,12 @@ from atlas_retry.reports.formats import Recorded, Subject, of_run
 from atlas_retry.reports.handoff import handoff
 from atlas_retry.run import on_failure
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.decide import Progress
+from atlas_retry.run.decide import Progress, limits
 from atlas_retry.run.effects import Effects, Run
 from atlas_retry.run.folder import RunFolder, run_folder
 from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.loop import retry
-from atlas_retry.run.open import OpenWorkspace, limits, open_configured
+from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some, usd
 from atlas_retry.workspace import identity
@@ -250,7 +250,7 @@ def _effects(
         run_id=opening.run_id,
         workspace=opened.facts,
         limits=limits(
-            opened, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag
+            opened.settings, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag
         ),
         agent=opened.settings.agent.backend,
         on_exhausted=opened.settings.retry.on_exhausted,

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.gates.plan import Plan, Watched
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
-from atlas_retry.run.decide import Limits
-from atlas_retry.settings import Settings, attempts_of_run
+from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 
 if TYPE_CHECKING:
@@ -187,15 +185,3 @@ def failing_gates(opened: OpenWorkspace, validation: Validation) -> tuple[Gate, 
     """The gates behind the results that are not a success."""
     pairs = zip(opened.settings.gates, validation.results, strict=True)
     return tuple(gate for gate, result in pairs if not result.success)
-
-
-def limits(opened: OpenWorkspace, *, with_agent: bool, attempts_flag: int | None) -> Limits:
-    """What a run in this workspace may spend; the attempts of all gates bound those of the run."""
-    attempts = attempts_of_run(opened.settings, flag=attempts_flag)
-    return Limits(
-        budget=replace(opened.settings.retry.budget, attempts=attempts),
-        gates=opened.settings.gates,
-        with_agent=with_agent,
-        attempts_flag=attempts_flag,
-        attempts_configured=opened.settings.retry.attempts_configured,
-    )

@@ -35,7 +35,8 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.reports.screen.wording import failure_lines
-from atlas_retry.run.open import OpenWorkspace, limits, open_configured, plan, validation_logs
+from atlas_retry.run.decide import limits
+from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
 from atlas_retry.settings import attempts_allowed
 
 MAX_REASON_CHARS = 9_000
@@ -151,7 +152,7 @@ def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:
     configured = opened.settings.retry.attempts_configured
     told = environ.get(CAP_VARIABLE, "")
     return BlockLimits(
-        run=limits(opened, with_agent=True, attempts_flag=None).budget.attempts or 0,
+        run=limits(opened.settings, with_agent=True, attempts_flag=None).budget.attempts or 0,
         gates={g.name: attempts_allowed(g, configured=configured) for g in opened.settings.gates},
         cap=int(told) if told.isdecimal() else BLOCK_CAP,
     )
