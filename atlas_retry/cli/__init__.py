@@ -1,20 +1,30 @@
 """The `atlas` command: parse, wire, run, exit code. The one place that turns errors into codes."""
 
-import gc
-import os
 import sys
-from collections.abc import Sequence
 
-from atlas_retry.cli import streams
-from atlas_retry.errors import AtlasError, Interrupted
+from atlas_retry import TYPE_CHECKING, __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from atlas_retry.errors import AtlasError
 
 BROKEN = 3
 GARBAGE_AFTER = 50_000
 """Objects made between two collections: imports make many, and none of them is garbage."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with the code of DESIGN's table."""
+def main(arguments: "Sequence[str] | None" = None) -> None:
+    """Run the command line and exit with the code of its end."""
+    if (sys.argv[1:] if arguments is None else list(arguments)) in (["--version"], ["-V"]):
+        print(f"atlas {__version__}")  # start-up: before anything else is imported
+        return
+    _keep_out("typing_extensions")
+    import gc
+
+    from atlas_retry.cli import streams
+    from atlas_retry.errors import AtlasError
+
     gc.set_threshold(GARBAGE_AFTER)
     streams.settle()
     code = _exit_code(arguments)
@@ -26,7 +36,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(BROKEN if why and code == 0 else code)
 
 
-def _exit_code(arguments: Sequence[str] | None) -> int:
+def _keep_out(module: str) -> None:
+    """Let `import` of a module fail while msgspec is imported.
+
+    msgspec wants typing_extensions for Pythons before 3.11, and takes `typing` where it is missing
+    (msgspec/_utils.py); with it come inspect, ast, dis and tokenize: a tenth of a short command.
+    """
+    if module in sys.modules:
+        return
+    sys.modules[module] = None  # type: ignore[assignment]  # how Python marks what is missing
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules[module]
+
+
+def _exit_code(arguments: "Sequence[str] | None") -> int:
+    from atlas_retry.errors import AtlasError, Interrupted
     from atlas_retry.process import handle_signals
 
     try:
@@ -53,6 +79,10 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
 
 def _stand_somewhere() -> None:
     """Raise AtlasError where the working directory is gone: every relative path would be."""
+    import os
+
+    from atlas_retry.errors import AtlasError
+
     try:
         os.getcwd()  # noqa: PTH109 - start-up
     except OSError as error:
@@ -62,7 +92,7 @@ def _stand_somewhere() -> None:
         ) from error
 
 
-def _tell(error: AtlasError) -> None:
+def _tell(error: "AtlasError") -> None:
     from atlas_retry.reports.screen.wording import harmless
 
     print(harmless(f"atlas: {error}"), file=sys.stderr)

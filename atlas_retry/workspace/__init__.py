@@ -4,36 +4,123 @@ The user's repository is only read, but for what a restore puts back. Every git 
 repository's hooks, filters, monitors and network.
 """
 
-from atlas_retry.workspace.aside import Aside, Beside, Way, aside, beside
-from atlas_retry.workspace.changes import changes, patch
-from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
-from atlas_retry.workspace.git import user_environment
-from atlas_retry.workspace.gitfacts import facts_since, git_facts
-from atlas_retry.workspace.in_place import put_back_aside
-from atlas_retry.workspace.lock import Holder, holder, lock
-from atlas_retry.workspace.look import Look, Lookout, ignored
-from atlas_retry.workspace.putback import moved_git, put_back_git
-from atlas_retry.workspace.recent import changed_lines
-from atlas_retry.workspace.restore import INDEX, Restored, conflicts, differing, restore
-from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
-from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
-from atlas_retry.workspace.trees import (
-    DirectoryTree,
-    ObjectTree,
-    directory_tree,
-    revision_tree,
-    submodules,
-    tree,
-)
-from atlas_retry.workspace.worktrees import (
-    Worktree,
-    add_worktree,
-    list_worktrees,
-    names_around,
-    remove_worktree,
-    resolve,
-)
-from atlas_retry.workspace.writing import write
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace.aside import Aside, Beside, Way, aside, beside
+    from atlas_retry.workspace.changes import changes, patch
+    from atlas_retry.workspace.discovery import (
+        NotARepositoryError,
+        Workspace,
+        facts,
+        open_workspace,
+    )
+    from atlas_retry.workspace.git import user_environment
+    from atlas_retry.workspace.gitfacts import facts_since, git_facts
+    from atlas_retry.workspace.in_place import put_back_aside
+    from atlas_retry.workspace.lock import Holder, holder, lock
+    from atlas_retry.workspace.look import Look, Lookout, ignored
+    from atlas_retry.workspace.putback import moved_git, put_back_git
+    from atlas_retry.workspace.recent import changed_lines
+    from atlas_retry.workspace.restore import INDEX, Restored, conflicts, differing, restore
+    from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
+    from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
+    from atlas_retry.workspace.trees import (
+        DirectoryTree,
+        ObjectTree,
+        directory_tree,
+        revision_tree,
+        submodules,
+        tree,
+    )
+    from atlas_retry.workspace.worktrees import (
+        Worktree,
+        add_worktree,
+        list_worktrees,
+        names_around,
+        remove_worktree,
+        resolve,
+    )
+    from atlas_retry.workspace.writing import write
+
+_MODULES = {
+    "aside": (
+        "Aside",
+        "Beside",
+        "Way",
+        "aside",
+        "beside",
+    ),
+    "changes": (
+        "changes",
+        "patch",
+    ),
+    "discovery": (
+        "NotARepositoryError",
+        "Workspace",
+        "facts",
+        "open_workspace",
+    ),
+    "git": ("user_environment",),
+    "gitfacts": (
+        "facts_since",
+        "git_facts",
+    ),
+    "in_place": ("put_back_aside",),
+    "lock": (
+        "Holder",
+        "holder",
+        "lock",
+    ),
+    "look": (
+        "Look",
+        "Lookout",
+        "ignored",
+    ),
+    "putback": (
+        "moved_git",
+        "put_back_git",
+    ),
+    "recent": ("changed_lines",),
+    "restore": (
+        "INDEX",
+        "Restored",
+        "conflicts",
+        "differing",
+        "restore",
+    ),
+    "shadow": (
+        "compact",
+        "drop",
+        "keep",
+        "kept",
+        "remembered",
+    ),
+    "snapshots": (
+        "Snapshot",
+        "load",
+        "snapshot",
+    ),
+    "trees": (
+        "DirectoryTree",
+        "ObjectTree",
+        "directory_tree",
+        "revision_tree",
+        "submodules",
+        "tree",
+    ),
+    "worktrees": (
+        "Worktree",
+        "add_worktree",
+        "list_worktrees",
+        "names_around",
+        "remove_worktree",
+        "resolve",
+    ),
+    "writing": ("write",),
+}
+"""Start-up: `atlas validate` needs two of these modules, so each is imported at its first use."""
 
 __all__ = [
     "INDEX",
@@ -87,3 +174,12 @@ __all__ = [
     "user_environment",
     "write",
 ]
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            value = getattr(import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
