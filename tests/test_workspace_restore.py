@@ -6,7 +6,7 @@ import pytest
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import Workspace, changes, conflicts, put_back_git, restore, snapshot
-from atlas_retry.workspace.restore import INDEX
+from atlas_retry.workspace.restoring import INDEX
 from atlas_retry.workspace.scan import TEMPORARY
 from tests.repositories import (
     SHAPES,

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -35,7 +36,7 @@ def first_brief(
         gates=settings.gates,
         max_attempts=attempts_of_run(settings),
         changed=workspace.changed_lines(root, settings.triage_baseline, environ=environ),
-        protected=_worth_telling(judge.protected(root, settings), settings, tree),
+        protected=_worth_showing(judge.protected(root, settings), settings, tree),
         settings=settings.prompt,
         budget_chars=settings.context.max_chars,
         error_chars=settings.context.max_chars_per_error,
@@ -44,11 +45,20 @@ def first_brief(
     )
 
 
-def _worth_telling(protected: Iterable[str], settings: Settings, tree: Tree) -> tuple[str, ...]:
+def _worth_showing(protected: Iterable[str], settings: Settings, tree: Tree) -> tuple[str, ...]:
     """The user's own globs first, then those of which there is a file: room is scarce."""
-    own, paths = settings.guard.protect, tuple(tree.paths())
-    told = (glob for glob in protected if glob in own or any(map(Globs((glob,)).match, paths)))
-    return tuple(sorted(told, key=lambda glob: glob not in own))
+    own, wanted = settings.guard.protect, tuple(protected)
+    there = _with_a_file(wanted, tuple(tree.paths()))
+    shown = (glob for glob in wanted if glob in own or glob in there)
+    return tuple(sorted(shown, key=lambda glob: glob not in own))
+
+
+@lru_cache(maxsize=4)
+def _with_a_file(globs: tuple[str, ...], paths: tuple[str, ...]) -> frozenset[str]:
+    """Those that match any path; the paths of a run's attempts are mostly the same."""
+    every = Globs(globs)
+    matched = tuple(filter(every.match, paths))
+    return frozenset(glob for glob in globs if any(map(Globs((glob,)).match, matched)))
 
 
 def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -> Brief:

@@ -8,8 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace.aside import Aside, Beside, Way, aside, beside
-    from atlas_retry.workspace.changes import changes, patch
+    from atlas_retry.workspace.difference import changes, patch
     from atlas_retry.workspace.discovery import (
         NotARepositoryError,
         Workspace,
@@ -19,11 +18,12 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.git import user_environment
     from atlas_retry.workspace.gitfacts import facts_since, git_facts
     from atlas_retry.workspace.in_place import put_back_aside
-    from atlas_retry.workspace.lock import Holder, holder, lock
+    from atlas_retry.workspace.isolated import Aside, Beside, Way, aside, beside
+    from atlas_retry.workspace.locking import Holder, holder, lock
     from atlas_retry.workspace.look import Look, Lookout, ignored
     from atlas_retry.workspace.putback import moved_git, put_back_git
     from atlas_retry.workspace.recent import changed_lines
-    from atlas_retry.workspace.restore import INDEX, Restored, conflicts, differing, restore
+    from atlas_retry.workspace.restoring import INDEX, Restored, conflicts, differing, restore
     from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
     from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
     from atlas_retry.workspace.trees import (
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.writing import write
 
 _MODULES = {
-    "aside": (
+    "isolated": (
         "Aside",
         "Beside",
         "Way",
         "aside",
         "beside",
     ),
-    "changes": (
+    "difference": (
         "changes",
         "patch",
     ),
@@ -68,7 +68,7 @@ _MODULES = {
         "git_facts",
     ),
     "in_place": ("put_back_aside",),
-    "lock": (
+    "locking": (
         "Holder",
         "holder",
         "lock",
@@ -83,7 +83,7 @@ _MODULES = {
         "put_back_git",
     ),
     "recent": ("changed_lines",),
-    "restore": (
+    "restoring": (
         "INDEX",
         "Restored",
         "conflicts",

@@ -21,7 +21,7 @@ from atlas_retry.workspace.discovery import (
     root_of,
 )
 from atlas_retry.workspace.git import GitError, commit_id, git, user_environment
-from atlas_retry.workspace.lock import holder
+from atlas_retry.workspace.locking import holder
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _BRANCH = "refs/heads/"
