@@ -159,7 +159,6 @@ def test_caches_of_tools_are_never_charged(path: str) -> None:
 
 # --- shared files ---------------------------------------------------------------------------------
 
-TOML = ("pyproject.toml", "[{0}]\n{1} = 1\n", "[{0}]\n{1} = 2\n")
 PARTS = [
     ("pyproject.toml", "[build-system]\nrequires = 'a'\n", "[build-system]\nrequires = 'b'\n", "`build-system.requires`"),
     ("pyproject.toml", "[tool.ruff]\na = 1\n", "[tool.ruff]\na = 2\n", "`tool.ruff.a`"),

@@ -1,6 +1,7 @@
 """The guard's case as it is built from folders, revisions and snapshots, and what comes of it."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -20,19 +21,26 @@ from atlas_retry.model import Gate, Held, Kind, Verdict
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.workspace import Workspace
 from tests.guardcases import MemoryTree, answers, failed
-from tests.repositories import commit, git, opened, write
+from tests.repositories import commit, git, opened, repository, write
 
 TEST = "from src.a import a\n\n\ndef test_a():\n    assert a == 41713\n"
 WEAK = "def test_a():\n    assert True\n"
 Environ = dict[str, str]
 
 
-@pytest.fixture
-def root(root: Path) -> Path:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made once: the processes of git are what these tests spend their time on."""
+    root = repository(tmp_path_factory.mktemp("template") / "repo")
     write(root, "tests/test_a.py", TEST)
     write(root, ".gitignore", "node_modules/\n.env\nlocal/\n")
     commit(root)
     return root
+
+
+@pytest.fixture
+def root(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "repo"))
 
 
 def pair(tmp_path: Path) -> tuple[Path, Path]:
