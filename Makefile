@@ -2,7 +2,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 ATLAS := $(BIN)/atlas
 
-.PHONY: demo test check bench golden docs coverage clean
+.PHONY: demo test check bench mutants golden docs coverage clean
 
 demo: .venv/demo.stamp  ## the main job end to end: no key, no network
 	$(ATLAS) demo
@@ -15,6 +15,12 @@ check: .venv/dev.stamp  ## atlas passes its own gates
 
 bench: .venv/dev.stamp  ## speed, as ratios in one run
 	$(BIN)/python bench/run.py
+
+PART ?= guard
+COUNT ?= 40
+SEED ?= 1
+mutants: .venv/dev.stamp  ## which random mutants of a part its tests kill: PART=guard COUNT=40 SEED=1
+	$(BIN)/python bench/mutants.py $(PART) $(COUNT) $(SEED)
 
 golden: .venv/dev.stamp  ## make the expected results of the golden outputs anew
 	$(BIN)/python tests/goldens/regenerate.py

@@ -93,8 +93,8 @@ TABLE: tuple[DecidingFiles, ...] = (
         "what is ignored is not checked",
         """
         .gitignore .gitattributes .eslintignore .prettierignore .stylelintignore .dockerignore
-        .npmignore .rgignore .ignore .markdownlintignore .gitleaksignore .semgrepignore
-        .trivyignore .nycignore .git-blame-ignore-revs
+        .npmignore .rgignore .ignore .gitleaksignore .semgrepignore .trivyignore .nycignore
+        .git-blame-ignore-revs
         """,
     ),
 )

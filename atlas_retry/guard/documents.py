@@ -127,7 +127,7 @@ def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
         found: dict[Key, object] = {}
         for key, inner in value.items():
             found |= flat(inner, (*prefix, str(key)))
-        return found or {prefix or _WHOLE: {}}
+        return found or ({prefix: {}} if prefix else {})
     if isinstance(value, list):
         if any(isinstance(item, dict | list) for item in value):
             return _flat_list(value, prefix)

@@ -173,8 +173,6 @@ def _may_be_added(delta: Delta, scene: Scene) -> bool:
     name = places.name(delta.path)
     if delta.new_mode not in ("100644", "100755") or _STEERING.search(name):
         return False
-    if not (delta.after or b"").strip():
-        return True
     if places.is_code(delta.path):
         return not _hides_module(delta.path, scene) and not _FOR_ALL.search(delta.new_text)
     return not scene.case.mentions([name]).get(name)

@@ -29,13 +29,13 @@ MARKS: tuple[Silencer, ...] = (
         "lint",
         r"\bnoqa\b|\b(?:ruff|flake8)\s*:\s*(?:noqa|disable)",
         r"\bpylint:\s*(?:disable|skip-file)",
-        r"\b(?:eslint|tslint:|oxlint|stylelint|jshint|standard|biome|deno-lint)-?(?:disable|ignore)",
+        r"\b(?:eslint|tslint:|oxlint|stylelint|standard|biome|deno-lint)-?(?:disable|ignore)",
         r"^\W*eslint\s+[\w@/\-]+\s*:\s*(?:0|\"?off|1|\"?warn)",
         r"(?:^|\W)(?:nolint|NOLINT(?:NEXTLINE|BEGIN)?|lint:(?:file-)?ignore)\b",
         r"\b(?:NOSONAR|NOPMD|CHECKSTYLE[: ](?:OFF|SUPPRESS)|noinspection)\b",
         r"\bshellcheck\s+(?:disable|source=/dev/null)",
         r"\b(?:rubocop|standard|reek):(?:disable|todo)",
-        r"\bphpcs:(?:ignore|disable)|\b(?:hadolint|swiftlint|ktlint|detekt|yamllint)\W*(?:disable|ignore)",
+        r"\b(?:phpcs:|jshint\s+)(?:ignore|disable)|\b(?:hadolint|swiftlint|ktlint|detekt|yamllint)\W*(?:disable|ignore)",
         r"#!?\[\s*(?:allow|expect|cfg_attr\([^\]]*allow)\s*\(",
         r"@(?:file:)?Suppress(?:Warnings|FBWarnings|Lint)?\s*\(",
         r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored|#\s*pragma\s+warning\s*\(?\s*disable",
@@ -62,11 +62,11 @@ MARKS: tuple[Silencer, ...] = (
     *_marks(
         "format",
         r"\b(?:fmt|yapf|autopep8|isort):\s*(?:off|skip|disable)",
-        r"\b(?:prettier-ignore|dprint-ignore|clang-format\s+off|@formatter:off|rustfmt::skip)",
+        r"\b(?:prettier-ignore|dprint-ignore|clang-format\s+off|rustfmt::skip)|@formatter:off",
     ),
     *_marks(
         "security",
-        r"\b(?:nosec|nosemgrep|gitleaks:allow|trufflehog:ignore|checkov:skip|tfsec:ignore)\b|#nosec",
+        r"\b(?:nosec|nosemgrep|gitleaks:allow|trufflehog:ignore|checkov:skip|tfsec:ignore)\b",
     ),
 )
 _TOOLS: tuple[tuple[str, re.Pattern[str]], ...] = (

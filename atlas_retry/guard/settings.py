@@ -110,7 +110,7 @@ def _by_key(delta: Delta, counts: Callable[[Key], bool]) -> str | None:
 
 
 def _leaves(path: str, content: bytes | None) -> dict[Key, object] | None:
-    if content is None:
+    if not content or not content.strip():
         return {}
     document = parse(path, content)
     return None if document is None else flat(document)

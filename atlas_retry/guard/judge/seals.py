@@ -279,7 +279,7 @@ def _programs(line: str) -> Iterator[str]:
         return
     starts = True
     for word in words:
-        if word in ("&&", "||", ";", "|", "(", "&"):
+        if word and set(word) <= set("&|;()"):
             starts = True
         elif starts and "=" not in word:
             starts = False

@@ -1,0 +1,332 @@
+"""What is sealed before a turn, and what is seen to have moved after it."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from atlas_retry.guard.words import words
+from atlas_retry.judge import seals
+from atlas_retry.model import Gate, Kind
+from atlas_retry.settings import GuardSettings, Settings
+from tests.repositories import git, repository, write
+
+Environ = dict[str, str]
+Turn = Callable[[Path], object]
+OF_HOME = words("""
+    .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
+    .npmrc .yarnrc .yarnrc.yml .pypirc .pip/pip.conf .config/git/config .config/git/ignore
+    .config/git/attributes .config/pip/pip.conf .config/ruff/ruff.toml .config/ruff/.ruff.toml
+    .config/ruff/pyproject.toml .config/mypy/config .mypy.ini .config/flake8 .config/pycodestyle
+    .pylintrc .config/pylintrc .config/black .isort.cfg .coveragerc .pdbrc .eslintrc .eslintrc.json
+    .prettierrc .golangci.yml .config/go/env .cargo/config.toml .cargo/config .m2/settings.xml
+    .mavenrc .gradle/gradle.properties .gradle/init.gradle .shellcheckrc .config/shellcheckrc
+    .config/fish/config.fish .config/atlas/config.yaml .ssh/authorized_keys .ssh/config
+    .config/pre-commit .envrc .tool-versions .local/bin/pytest bin/ruff .config/git/hooks/pre-commit
+    .cargo/bin/cargo .local/lib/python3.11/site-packages/a.pth
+    .local/lib/python3.12/site-packages/usercustomize.py
+    """)
+BESIDE = words("""
+    conftest.py pytest.ini tox.ini setup.cfg pyproject.toml ruff.toml .ruff.toml mypy.ini
+    .eslintrc.json .eslintrc.js eslint.config.js package.json tsconfig.json .prettierrc
+    .editorconfig go.work Cargo.toml .cargo/config.toml sitecustomize.py .shellcheckrc
+    .golangci.yml Makefile .npmrc .env .envrc node_modules/.bin
+    """)
+
+
+def settings(*lines: str, **guard: tuple[str, ...]) -> Settings:
+    gates = tuple(Gate(name=line, kind=Kind.TEST, run=line) for line in lines)
+    return Settings(gates=gates, guard=GuardSettings(**guard))  # type: ignore[arg-type]
+
+
+def moved(root: Path, environ: Environ, turn: Turn, *lines: str) -> dict[str, Any]:
+    """What a turn moves, by field; what did not move left out."""
+    taken = seals.seal(root, settings(*lines), environ)
+    turn(root)
+    return {name: seen for name, seen in structs.asdict(seals.compared(taken)).items() if seen}
+
+
+def test_nothing_has_moved_where_nothing_was_done(root: Path, environ: Environ) -> None:
+    write(root, "node_modules/a/index.js", "1\n")
+    write(root, "src/__pycache__/a.pyc", "1\n")
+    repository(root / "inner")
+    assert moved(root, environ, lambda _: None, "git status") == {}
+
+
+def outside(seen: dict[str, Any]) -> set[Path]:
+    return {Path(change.place, change.path) for change in seen["outside"]}
+
+
+@pytest.mark.parametrize("was", [None, "before\n"], ids=["added", "changed"])
+def test_what_steers_tools_from_the_home_is_watched(
+    root: Path, environ: Environ, was: str | None
+) -> None:
+    home = Path(environ["HOME"])
+
+    def fill(text: str) -> None:
+        for path in OF_HOME:
+            write(home, path, text)
+
+    if was:
+        fill(was)
+    change = moved(root, environ, lambda _: fill("after\n"))
+    assert outside(change) == {home / path for path in OF_HOME}
+    assert {change.path for change in change["outside"]} == {Path(p).name for p in OF_HOME}
+
+
+def test_what_steers_tools_from_folders_above_is_watched(tmp_path: Path, environ: Environ) -> None:
+    root = repository(tmp_path / "near" / "repo")
+    above = [folder / path for folder in (tmp_path, root.parent) for path in BESIDE]
+
+    def turn(_: Path) -> None:
+        for path in above:
+            write(path.parent, path.name, "x\n")
+
+    assert outside(moved(root, environ, turn)) == {*above}
+
+
+@pytest.mark.parametrize(
+    ("before", "turn"),
+    [
+        (".bashrc", lambda home: (home / ".bashrc").unlink()),
+        (".bashrc", lambda home: (home / ".bashrc").chmod(0o600)),
+        (".profile", lambda home: (home / ".bashrc").symlink_to(".profile")),
+        (".profile", lambda home: (home / ".bashrc").symlink_to("nowhere")),
+    ],
+    ids=["removed", "mode", "link", "dangling"],
+)
+def test_a_watched_file_moves_by_mode_removal_and_link(
+    root: Path, environ: Environ, before: str, turn: Turn
+) -> None:
+    home = Path(environ["HOME"])
+    write(home, before, "1\n")
+    (seen,) = moved(root, environ, lambda _: turn(home))["outside"]
+    assert seen.path == ".bashrc"
+
+
+def test_what_steers_nothing_outside_is_not_watched(root: Path, environ: Environ) -> None:
+    def turn(_: Path) -> None:
+        for path in (".local/lib/python3.11/site-packages/a.txt", "notes.txt", ".local/share/x"):
+            write(Path(environ["HOME"]), path, "x\n")
+
+    assert moved(root, environ, turn) == {}
+
+
+def test_a_workspace_in_the_home_is_not_outside_of_itself(tmp_path: Path, environ: Environ) -> None:
+    environ["HOME"] = str(tmp_path)
+    root = repository(tmp_path / "bin")
+    assert moved(root, environ, lambda root: write(root, "tool", "x\n")) == {}
+
+
+INSTALLED = words("""
+    .venv/lib/python3.11/site-packages/a.py node_modules/a/index.js vendor/a.rb vendor/deep/er/a.rb
+    """)
+CHECKED = words("""
+    .eslintcache .mypy_cache/3.11/a.json .ruff_cache/x node_modules/.cache/x node_modules/.vite/x
+    tsconfig.tsbuildinfo
+    """)
+IGNORED = [".env", "ignored/deep/x", "inner/a.txt"]
+MADE = words("""
+    src/__pycache__/a.pyc .pytest_cache/v/lastfailed src/a.py target/x target/deep/x
+    ignored/.cache/x ignored/.cache/deep/x
+    """)
+
+
+@pytest.mark.parametrize("turn", ["added", "changed", "removed"])
+def test_files_beside_the_tree_move_as_what_they_are(
+    root: Path, environ: Environ, turn: str
+) -> None:
+    everything = (*INSTALLED, *CHECKED, *IGNORED, *MADE)
+    write(root, ".gitignore", ".env\nignored/\ntarget/\n")
+    for path in ("inner/other.txt", "ignored/other.txt"):
+        write(root, path, "1\n")
+    git(root / "inner", "init", "-q")
+    for path in everything if turn != "added" else ():
+        write(root, path, "before\n")
+
+    def act(root: Path) -> None:
+        for path in everything:
+            (root / path).unlink() if turn == "removed" else write(root, path, "after\n")
+
+    seen = moved(root, environ, act)
+    assert seen == {"installed": (*sorted(INSTALLED),), "unseen": (*sorted(CHECKED), *IGNORED)}
+
+
+@pytest.mark.parametrize("what", ["content", "mode", "inode"])
+def test_an_installed_file_moves_whatever_its_times_say(
+    root: Path, environ: Environ, what: str
+) -> None:
+    path = write(root, "node_modules/a.js", "1\n")
+    was = path.stat()
+
+    def turn(root: Path) -> None:
+        if what == "inode":
+            path.rename(root / "other")
+            shutil.copy2(root / "other", path)
+            (root / "other").unlink()
+        elif what == "mode":
+            path.chmod(0o755)
+        else:
+            path.write_text("2\n")
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+    assert moved(root, environ, turn) == {"installed": ("node_modules/a.js",)}
+
+
+def test_a_link_to_a_folder_is_a_file_and_not_walked_into(root: Path, environ: Environ) -> None:
+    write(root.parent, "elsewhere/x.js", "1\n")
+
+    def turn(root: Path) -> None:
+        (root / "vendor").mkdir()
+        (root / "vendor" / "linked").symlink_to(root.parent / "elsewhere")
+
+    assert moved(root, environ, turn) == {"installed": ("vendor/linked",)}
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"), [("src", ("src",)), ("node_modules", ()), ("src/deep", ("src/deep",))]
+)
+def test_permissions_of_the_projects_own_folders_move_and_are_restored(
+    root: Path, environ: Environ, path: str, seen: tuple[str, ...]
+) -> None:
+    (root / path).mkdir(exist_ok=True)
+    (root / path).chmod(0o755)
+    taken = seals.seal(root, settings(), environ)
+    (root / path).chmod(0o700)
+    assert seals.compared(taken).modes == seen
+    seals.restore_modes(taken)
+    assert (root / path).stat().st_mode & 0o777 == (0o755 if seen else 0o700)
+
+
+def test_permissions_of_a_new_folder_are_nobodys_fault(root: Path, environ: Environ) -> None:
+    taken = seals.seal(root, settings(), environ)
+    (root / "new").mkdir(mode=0o700)
+    assert seals.compared(taken).modes == ()
+    seals.restore_modes(taken)
+    assert (root / "new").stat().st_mode & 0o777 == 0o700
+
+
+def staged(inner: Path) -> None:
+    write(inner, "src/a.py", "a = 1  # staged\n")
+    git(inner, "add", "-A")
+
+
+@pytest.mark.parametrize(
+    ("turn", "seen"),
+    [
+        (lambda inner: git(inner, "commit", "-q", "--allow-empty", "-m", "x"), ("inner/.git",)),
+        (lambda inner: git(inner, "config", "core.pager", "x"), ("inner/.git",)),
+        (lambda inner: shutil.rmtree(inner / ".git"), ("inner/.git",)),
+        (staged, ()),
+    ],
+    ids=["commit", "config", "gone", "staged"],
+)
+def test_a_repository_within_moves_by_more_than_looking_at_it(
+    root: Path, environ: Environ, turn: Turn, seen: tuple[str, ...]
+) -> None:
+    inner = repository(root / "inner")
+    assert moved(root, environ, lambda _: turn(inner)).get("nested", ()) == seen
+
+
+def test_a_new_repository_within_may_hide_files(root: Path, environ: Environ) -> None:
+    seen = moved(root, environ, lambda root: git(root / "src", "init", "-q"))
+    assert seen["hiding"] == ("src/.git",)
+
+
+def test_an_executable_that_a_gate_runs_moves_by_place_and_content(
+    tmp_path: Path, root: Path, environ: Environ
+) -> None:
+    tools, first = tmp_path / "tools", tmp_path / "first"
+    environ["PATH"] = f"{first}:{tools}:{environ['PATH']}"
+    for name in ("checker", "prober", "idle", "closer"):
+        write(tools, name, "#!/bin/sh\n", 0o755)
+
+    def turn(_: Path) -> None:
+        write(tools, "checker", "#!/bin/sh\nexit 0\n", 0o755)
+        write(first, "prober", "#!/bin/sh\n", 0o755)
+        write(tools, "idle", "#!/bin/sh\nexit 0\n", 0o755)
+        (tools / "closer").unlink()
+        write(first, "absent", "#!/bin/sh\n", 0o755)
+
+    lines = ("X=1 checker a && (prober b | sort); closer", "absent || ./idle 'idle'", "git 'broken")
+    seen = {tool.name: tool for tool in moved(root, environ, turn, *lines)["tools"]}
+    assert {name: tool.path for name, tool in seen.items()} == {
+        "checker": str(tools / "checker"),
+        "prober": str(first / "prober"),
+        "closer": "",
+        "absent": str(first / "absent"),
+    }
+    assert all(tool.before != tool.after for tool in seen.values())
+    assert seen["prober"].before.startswith(f"{tools / 'prober'} ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["a && t", "a || t", "a; t", "a | t", "( t )", "a & t", "V=1 t", "(a); t", "a '' > t && t"],
+)
+def test_every_command_of_a_line_is_a_program(
+    tmp_path: Path, root: Path, environ: Environ, line: str
+) -> None:
+    tools = tmp_path / "tools"
+    environ["PATH"] = str(tools)
+    write(tools, "t", "#!/bin/sh\n", 0o755)
+    taken = seals.seal(root, settings(line), environ | {"PATH": f"{tools}:/usr/bin:/bin"})
+    assert taken.tools["t"][0] == str(tools / "t")
+
+
+def test_a_program_of_the_workspace_is_no_tool(root: Path, environ: Environ) -> None:
+    write(root, "bin/ours", "#!/bin/sh\n", 0o755)
+    environ["PATH"] = f"{root / 'bin'}:{environ['PATH']}"
+    assert "ours" not in seals.seal(root, settings("ours"), environ).tools
+
+
+def test_bytecode_and_test_caches_that_came_are_removed_and_nothing_else(
+    root: Path, environ: Environ
+) -> None:
+    there = write(root, "src/__pycache__/old.pyc", "1\n")
+    stale = write(root, "src/__pycache__/stale.pyc", "1\n")
+    taken = seals.seal(root, settings(), environ)
+    came = [write(root, path, "2\n") for path in ("src/__pycache__/new.pyc", ".pytest_cache/x")]
+    kept = [write(root, path, "2\n") for path in ("node_modules/x.js", ".mypy_cache/x", "src/n.py")]
+    stale.write_text("22\n")
+    seals.clean(taken)
+    assert [path.exists() for path in (there, *kept)] == [True] * 4
+    assert [path.exists() for path in (stale, *came)] == [False] * 3
+
+
+def test_a_seal_holds_what_was_configured(root: Path, environ: Environ) -> None:
+    asked = structs.replace(
+        settings("true", protect=("a",), allow=("Makefile", "**/Makefile")),
+        sources=(str(root / "atlas.yaml"), "/elsewhere/config.yaml"),
+    )
+    taken = seals.seal(root, asked, environ)
+    assert (taken.root, taken.gates, taken.protect) == (root, asked.gates, ("a",))
+    assert (taken.allow, taken.sources) == (("Makefile", "**/Makefile"), ("atlas.yaml",))
+    assert taken.environ == environ
+    assert {"a", "atlas.yaml", ".git/**"} <= {*taken.protected}
+    assert "**/Makefile" not in taken.protected
+    assert "HEAD" in taken.facts
+
+
+def test_installed_files_of_two_folders_differ_by_content_and_not_by_caches(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for root, text in ((old, "1\n"), (new, "2\n")):
+        for path in ("node_modules/a.js", "node_modules/.cache/x", "vendor/__pycache__/a.pyc"):
+            write(root, path, text)
+        write(root, "src/a.js", text)
+        write(root, "node_modules/same.js", "1\n")
+    write(new, "vendor/new.js", "1\n")
+    seen = seals.installed_differences(old, new)
+    assert seen == ("node_modules/a.js", "vendor/new.js")
+
+
+def test_a_huge_file_is_compared_by_size_and_time(root: Path, environ: Environ) -> None:
+    path = Path(environ["HOME"], ".npmrc")
+    with path.open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    taken = seals.seal(root, settings(), environ)
+    assert str(path.stat().st_mtime_ns) in taken.watched[str(path)]
