@@ -6,13 +6,13 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import guard, judge
+from atlas_retry import guard
 from atlas_retry.guard import case as values
-from atlas_retry.guard import decides, places, settings
+from atlas_retry.guard import decides, judge, places, settings
 from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.protection import PROTECTED, protected_globs
 from atlas_retry.guard.words import words
-from atlas_retry.judge import folders, seals
 from atlas_retry.model import Gate, Kind
 from tests.guardcases import answers, case, failed, judged
 
@@ -534,7 +534,7 @@ def test_a_file_decides_by_its_mode(
 ) -> None:
     there = {"a": before} if before is not None else {}
     change = case(there, {"a": after}, old_modes={"a": old or ""}, new_modes={"a": new})
-    assert [h.detail for h in guard.judge(change).held] == ([detail] if detail else [])
+    assert [h.detail for h in guard.assess(change).held] == ([detail] if detail else [])
 
 
 @pytest.mark.parametrize(

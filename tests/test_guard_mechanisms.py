@@ -45,7 +45,7 @@ def test_the_first_mechanism_that_knows_a_path_speaks(change: Case, mechanism: s
 
 def test_what_is_protected_is_not_lifted_by_what_is_allowed() -> None:
     change = replace(case({T: TEST}, {T: "x = 1\n"}, allow=("tests/",)), protect=(T,))
-    assert answers(guard.judge(change)) == {"refused": {"protected-path"}}
+    assert answers(guard.assess(change)) == {"refused": {"protected-path"}}
 
 
 def test_a_path_that_is_refused_beside_is_not_ruled_on_again() -> None:
@@ -62,8 +62,8 @@ def test_a_path_that_is_refused_beside_is_not_ruled_on_again() -> None:
     ],
 )
 def test_what_can_be_allowed_beside_is(change: Case) -> None:
-    assert answers(guard.judge(change)) == {}
-    assert answers(guard.judge(replace(change, allow=("other",))))
+    assert answers(guard.assess(change)) == {}
+    assert answers(guard.assess(replace(change, allow=("other",))))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_can_be_allowed_beside_is(change: Case) -> None:
     ],
 )
 def test_what_cannot_be_allowed_is_refused(change: Case) -> None:
-    assert "refused" in answers(guard.judge(change))
+    assert "refused" in answers(guard.assess(change))
 
 
 ENDS = [
@@ -95,7 +95,7 @@ ENDS = [
 def test_what_can_be_restored_is_and_what_cannot_ends_the_run(
     change: Case, restore: tuple[str, ...] | None, ends: Verdict | None
 ) -> None:
-    judgement = guard.judge(change)
+    judgement = guard.assess(change)
     assert (judgement.restore, judgement.ends) == (restore, ends)
     assert bool(judgement.remedy) is bool(ends)
 
@@ -103,7 +103,7 @@ def test_what_can_be_restored_is_and_what_cannot_ends_the_run(
 def test_a_dependency_beside_something_else_is_restored_by_hand() -> None:
     change = replace(case({"package.json": "{}"}, {"package.json": '{"name": "a"}'}),
                      installed=("node_modules/a.js",), nested=("a/.git",), changed=("package.json",))  # fmt: skip
-    judgement = guard.judge(change)
+    judgement = guard.assess(change)
     assert judgement.remedy == "restore what is named above by hand"
     assert judgement.ends is Verdict.REJECTED
 
@@ -112,7 +112,7 @@ def test_a_dependency_beside_something_else_is_restored_by_hand() -> None:
 def test_a_detail_is_cut_after_300_characters(size: int, cut: str) -> None:
     whole = f"a process was left running: {{}} ({beside.RULES[-1].reason})"
     process = "y" * (size - len(whole.format("")))
-    (one,) = guard.judge(replace(case({}, {}), leftovers=(process,))).refused
+    (one,) = guard.assess(replace(case({}, {}), leftovers=(process,))).refused
     assert one.detail == whole.format(process)[:300] + cut
 
 
@@ -206,7 +206,7 @@ def test_new_tests_and_data_are_kept_and_what_steers_others_is_not(
     after = {path: content or b""}
     change = case(there, {})
     tree = MemoryTree({**there, **after}, {"tests/run.sh": "100755"})
-    judgement = guard.judge(replace(change, after=tree))
+    judgement = guard.assess(replace(change, after=tree))
     assert ("held" not in answers(judgement)) is kept
     assert not kept or judgement.as_before == {path: None}
 
@@ -492,7 +492,7 @@ def test_a_suppression_of_several_lines_is_for_review() -> None:
 
 def test_the_mode_of_a_rewritten_file_stays() -> None:
     change = case({PY: "x = 1\n"}, {PY: "x = 1  # noqa\n"}, RUFF, new_modes={PY: "100755"})
-    assert guard.judge(change).rewrite[PY] == ("100755", b"x = 1\n")
+    assert guard.assess(change).rewrite[PY] == ("100755", b"x = 1\n")
 
 
 # --- rules beside ---------------------------------------------------------------------------------
@@ -525,7 +525,7 @@ OWN = [
 @pytest.mark.parametrize(("path", "before", "after", "own"), OWN)
 def test_what_belongs_to_atlas(path: str, before: str, after: str, own: bool) -> None:
     change = replace(case({path: before}, {path: after}), in_run=True)
-    assert ("atlas-touched" in answers(guard.judge(change)).get("refused", set())) is own
+    assert ("atlas-touched" in answers(guard.assess(change)).get("refused", set())) is own
 
 
 GIT_STATE = [
@@ -545,7 +545,7 @@ def test_the_state_of_git_is_named_by_what_became_of_it(
 ) -> None:
     change = replace(case({}, {}), git_before=before, git_after=after)
     reason = " (history and settings of git are the user's)"
-    assert [(v.path, v.detail.removesuffix(reason)) for v in guard.judge(change).refused] == told
+    assert [(v.path, v.detail.removesuffix(reason)) for v in guard.assess(change).refused] == told
 
 
 @pytest.mark.parametrize(("old", "new"), [(None, "160000"), ("160000", "100644")])
@@ -553,7 +553,7 @@ def test_a_submodule_that_comes_or_goes_is_refused(old: str | None, new: str) ->
     change = case(
         {"m": "1"} if old else {}, {"m": "2"}, old_modes={"m": old or ""}, new_modes={"m": new}
     )
-    (one,) = guard.judge(change).refused
+    (one,) = guard.assess(change).refused
     assert one.detail.startswith("a submodule was added, moved or removed")
 
 
@@ -587,7 +587,7 @@ CACHES = """
 @pytest.mark.parametrize("path", CACHES.split())
 def test_what_tools_write_outside_as_they_run_is_not_charged(path: str) -> None:
     change = replace(case({}, {}), outside=(OutsideChange(place="/h", path=path),))
-    assert answers(guard.judge(change)) == {}
+    assert answers(guard.assess(change)) == {}
 
 
 DETAILS = [
@@ -609,12 +609,12 @@ DETAILS = [
 def test_what_is_refused_beside_says_what_was_done_and_why_not(
     change: Case, path: str, detail: str
 ) -> None:
-    assert [(v.path, v.detail) for v in guard.judge(change).refused] == [(path, detail)]
+    assert [(v.path, v.detail) for v in guard.assess(change).refused] == [(path, detail)]
 
 
 def test_a_tool_that_is_as_before_is_no_finding() -> None:
     same = Tool(name="x", before="1", after="1", path="/x")
-    assert answers(guard.judge(replace(case({}, {}), tools=(same,)))) == {}
+    assert answers(guard.assess(replace(case({}, {}), tools=(same,)))) == {}
     assert {r.name for r in beside.RULES if r.can_be_allowed} == {
         "outside-workspace", "dependency-changed", "clock-tricked"}  # fmt: skip
     assert {r.name for r in sources.RULES if r.in_tests} == {"framework-patched", "run-ended"}

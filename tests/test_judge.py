@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry import judge, workspace
+from atlas_retry import workspace
 from atlas_retry.errors import ConfigError, UsageError
-from atlas_retry.guard import Content, Judgement
-from atlas_retry.judge import Asked, Turn, folders
-from atlas_retry.judge.base import with_base_configuration
-from atlas_retry.judge.replay import replayed
+from atlas_retry.guard import Content, Judgement, judge
+from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders
+from atlas_retry.guard.judge.base import with_base_configuration
+from atlas_retry.guard.judge.replay import replayed
 from atlas_retry.model import Gate, Held, Kind, Verdict
 from atlas_retry.settings import GuardSettings, Settings
 from atlas_retry.workspace import Workspace
@@ -71,7 +71,7 @@ def test_two_folders_are_compared_whole(
 ) -> None:
     before, after = pair(tmp_path)
     write(after, path, content)
-    asked = Asked(workspace=after, base=str(before), failing=(failed("pytest"),))
+    asked = ChangeAsked(workspace=after, base=str(before), failing=(failed("pytest"),))
     if path.startswith(("node_modules", "vendor")):
         for folder in (before, after):
             git(folder, "init", "-q")
@@ -85,7 +85,7 @@ def test_a_file_that_lost_its_execute_bit_counts_as_changed(
     before, after = pair(tmp_path)
     write(before, "check.sh", "true\n", 0o755)
     write(after, "check.sh", "true\n", 0o644)
-    judgement = judge.judge_change(Asked(workspace=after, base=str(before)), environ)
+    judgement = judge.judge_change(ChangeAsked(workspace=after, base=str(before)), environ)
     assert answers(judgement) == {"held": {"mode-changed"}}
 
 
@@ -93,7 +93,7 @@ def test_what_git_holds_of_two_folders_is_compared(tmp_path: Path, environ: Envi
     before, after = pair(tmp_path)
     for folder in (before, after):
         git(folder, "init", "-q")
-    asked = Asked(workspace=after, base=str(before))
+    asked = ChangeAsked(workspace=after, base=str(before))
     assert answers(judge.judge_change(asked, environ)) == {}
     git(after, "config", "core.hooksPath", "/elsewhere")
     assert answers(judge.judge_change(asked, environ)) == {"refused": {"git-state"}}
@@ -105,7 +105,7 @@ def test_a_folder_without_git_has_no_state_to_compare(
 ) -> None:
     before, after = pair(tmp_path)
     git(after if gone == "before" else before, "init", "-q")
-    judgement = judge.judge_change(Asked(workspace=after, base=str(before)), environ)
+    judgement = judge.judge_change(ChangeAsked(workspace=after, base=str(before)), environ)
     assert answers(judgement) == {}
 
 
@@ -116,10 +116,10 @@ def test_a_time_more_than_a_day_ahead_is_refused(
     before, after = pair(tmp_path)
     ahead_s = time.time() + days * 86_400
     os.utime(after / "src/a.py", (ahead_s, ahead_s))
-    judgement = judge.judge_change(Asked(workspace=after, base=str(before)), environ)
+    judgement = judge.judge_change(ChangeAsked(workspace=after, base=str(before)), environ)
     assert answers(judgement) == ({"refused": {"clock-tricked"}} if told else {})
     os.utime(before / "src/a.py", (ahead_s, ahead_s))
-    assert judge.judge_change(Asked(workspace=after, base=str(before)), environ).refused == ()
+    assert judge.judge_change(ChangeAsked(workspace=after, base=str(before)), environ).refused == ()
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -133,7 +133,7 @@ def test_places_outside_are_compared_and_caches_in_them_are_not_charged(
     write(new, ".bashrc", "1\n" if link else "2\n")
     if link:
         (new / "linked").symlink_to(tmp_path)
-    asked = Asked(workspace=after, base=str(before), outside=((old, new),))
+    asked = ChangeAsked(workspace=after, base=str(before), outside=((old, new),))
     refused = judge.judge_change(asked, environ).refused
     assert [(v.rule, v.path) for v in refused] == [
         ("outside-workspace", str(new / ("linked" if link else ".bashrc")))
@@ -146,7 +146,7 @@ def test_a_revision_is_a_base_and_what_is_asked_reaches_the_rules(
     write(root, "tests/test_a.py", WEAK)
     write(root, "src/a.py", "import os\n\n\ndef f():\n    os._exit(0)\n")
     write(root, "src/b.py", "b = 3\n")
-    asked = Asked(workspace=root, base="HEAD", failing=(failed("pytest"),))
+    asked = ChangeAsked(workspace=root, base="HEAD", failing=(failed("pytest"),))
     assert answers(judge.judge_change(asked, environ)) == {
         "held": {"test-changed"},
         "review": {"run-ended"},
@@ -161,20 +161,20 @@ def test_a_revision_is_a_base_and_what_is_asked_reaches_the_rules(
 def test_gates_that_are_known_name_what_decides(root: Path, environ: Environ) -> None:
     write(root, "run.sh", "exit 0\n", 0o755)
     gate = Gate(name="run", kind=Kind.CUSTOM, run="sh run.sh")
-    asked = Asked(workspace=root, base="HEAD", gates=(gate,))
+    asked = ChangeAsked(workspace=root, base="HEAD", gates=(gate,))
     assert answers(judge.judge_change(asked, environ)) == {"held": {"gate-script-changed"}}
 
 
 def test_a_literal_is_looked_for_in_the_tests_of_the_base(root: Path, environ: Environ) -> None:
     write(root, "src/b.py", "def f(x):\n    if x == 41713:\n        return 1\n    return 0\n")
-    asked = Asked(workspace=root, base="HEAD", failing=(failed("pytest"),))
+    asked = ChangeAsked(workspace=root, base="HEAD", failing=(failed("pytest"),))
     assert answers(judge.judge_change(asked, environ)) == {"review": {"special-cased"}}
 
 
 def test_why_tells_of_one_path_alone(root: Path, environ: Environ) -> None:
     write(root, "tests/test_a.py", WEAK)
     write(root, "src/a.py", "a = 2\n")
-    asked = Asked(workspace=root, base="HEAD")
+    asked = ChangeAsked(workspace=root, base="HEAD")
     told = judge.explain(asked, "src/a.py", environ)
     assert [(r.path, r.mechanism) for r in told] == [("src/a.py", "a source, kept")]
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_compared_is_a_usage_error(
     root: Path, environ: Environ, folder: str, base: str, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words) as raised:
-        judge.judge_change(Asked(workspace=root / folder, base=base), environ)
+        judge.judge_change(ChangeAsked(workspace=root / folder, base=base), environ)
     assert raised.value.remedy
 
 
@@ -206,7 +206,7 @@ class Attempt:
 
     def judged(self, *, notes_reviews: bool = False, **turn: object) -> Judgement:
         after = workspace.snapshot(self.ws).id
-        told = Turn(origin=self.origin, before=self.before, after=after, **turn)  # type: ignore[arg-type]
+        told = JudgedTurn(origin=self.origin, before=self.before, after=after, **turn)  # type: ignore[arg-type]
         return judge.judge_attempt(self.ws, told, self.taken, notes_reviews=notes_reviews)
 
 
@@ -448,7 +448,7 @@ def test_gates_and_guard_come_from_the_base(root: Path, environ: Environ, name: 
     write(root, name, CONFIG)
     commit(root)
     write(root, name, "version: 1\n")
-    asked = with_base_configuration(Asked(workspace=root, base="HEAD", allow=("c",)), environ)
+    asked = with_base_configuration(ChangeAsked(workspace=root, base="HEAD", allow=("c",)), environ)
     assert [gate.run for gate in asked.gates] == ["pytest"]
     assert (asked.allow, asked.protect) == (("a", "c"), ("b",))
 
@@ -456,14 +456,14 @@ def test_gates_and_guard_come_from_the_base(root: Path, environ: Environ, name: 
 def test_gates_that_are_known_come_first(root: Path, environ: Environ) -> None:
     write(root, "atlas.yaml", CONFIG)
     commit(root)
-    asked = Asked(workspace=root, base="HEAD", failing=(failed("x"),))
+    asked = ChangeAsked(workspace=root, base="HEAD", failing=(failed("x"),))
     assert with_base_configuration(asked, environ) is asked
     known = replace(asked, failing=(), gates=(Gate(name="x", kind=Kind.TEST),))
     assert with_base_configuration(known, environ) is known
 
 
 def test_a_base_without_a_configuration_changes_nothing(root: Path, environ: Environ) -> None:
-    asked = Asked(workspace=root, base="HEAD")
+    asked = ChangeAsked(workspace=root, base="HEAD")
     assert with_base_configuration(asked, environ) is asked
 
 
@@ -471,7 +471,7 @@ def test_a_broken_configuration_names_the_base(root: Path, environ: Environ) -> 
     write(root, "atlas.yaml", "version: [\n")
     commit(root)
     with pytest.raises(ConfigError) as raised:
-        with_base_configuration(Asked(workspace=root, base="HEAD"), environ)
+        with_base_configuration(ChangeAsked(workspace=root, base="HEAD"), environ)
     assert "HEAD:atlas.yaml" in str(raised.value)
 
 
@@ -485,7 +485,7 @@ HELD = Judgement(held=(Held(rule="test-changed", path="check.txt"),
 def needed(
     root: Path, environ: Environ, judgement: Judgement, *lines: str, base: str = "HEAD"
 ) -> list[bool | None]:
-    asked = Asked(workspace=root, base=base, failing=tuple(failed(line) for line in lines))
+    asked = ChangeAsked(workspace=root, base=base, failing=tuple(failed(line) for line in lines))
     return [held.needed for held in replayed(asked, judgement, environ).held]
 
 

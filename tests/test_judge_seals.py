@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from atlas_retry.guard.judge import seals
 from atlas_retry.guard.words import words
-from atlas_retry.judge import seals
 from atlas_retry.model import Gate, Kind
 from atlas_retry.settings import GuardSettings, Settings
 from tests.repositories import git, repository, write
