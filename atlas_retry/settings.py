@@ -1,4 +1,4 @@
-"""What a configuration says, as values with their defaults. Reading one is `config.py`'s work."""
+"""What a configuration says, as values with their defaults. Reading one is `config`'s work."""
 
 import sys
 from enum import StrEnum

@@ -1,10 +1,21 @@
 """True output of real tools, and what is made of it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS, diagnose
+from atlas_retry.diagnostics import (
+    PARSERS,
+    REPORT_FORMATS,
+    diagnose,
+    lines,
+    lines_python,
+    lines_system,
+    lines_web,
+)
+from atlas_retry.diagnostics.table import LEVELS, LineFormat
+from atlas_retry.diagnostics.values import Log
 from tests.goldens import regenerate
 
 GOLDENS = regenerate.cases()
@@ -13,6 +24,9 @@ PRINTED = [
     for folder in GOLDENS
     if regenerate.output_of(folder).report is None and "json" not in folder.name
 ]
+
+ROWS = (*lines_python.ROWS, *lines_system.ROWS, *lines_web.ROWS, *lines.ROWS, *lines.FALLBACKS)
+WITH_SEVERITY = [row for row in ROWS if "(?P<level>" in f"{row.pattern}{row.more}"]
 
 
 @pytest.mark.parametrize("folder", GOLDENS, ids=lambda folder: folder.name)
@@ -34,3 +48,33 @@ def test_a_diagnostic_keeps_the_lines_of_the_tool(folder: Path) -> None:
 @pytest.mark.parametrize("name", sorted([*PARSERS, *REPORT_FORMATS]))
 def test_every_parser_and_report_format_has_a_golden(name: str) -> None:
     assert any(folder.name.startswith(f"{name}-") for folder in GOLDENS)
+
+
+@pytest.mark.parametrize("folder", GOLDENS, ids=lambda folder: folder.name)
+def test_a_command_that_failed_has_a_problem_or_ran_no_test(folder: Path) -> None:
+    output = regenerate.output_of(folder)
+    findings = diagnose(output)
+    assert output.exit_code == 0 or findings.diagnostics or findings.vacuous
+
+
+@pytest.mark.parametrize("row", WITH_SEVERITY, ids=lambda row: row.name)
+def test_every_severity_that_a_row_captures_is_known(row: LineFormat) -> None:
+    words = {*_captured(row), *_spelled_out(row)}
+    assert words, "neither a golden nor the pattern shows a severity"
+    assert words <= LEVELS.keys()
+
+
+def _captured(row: LineFormat) -> set[str]:
+    """The severities that the row reads in its goldens."""
+    outputs = [regenerate.output_of(f) for f in GOLDENS if f.name.startswith(f"{row.name}-")]
+    printed = [line for o in outputs for line in Log.of(f"{o.stdout}\n{o.stderr}").lines]
+    patterns = [re.compile(pattern) for pattern in (row.pattern, row.more) if pattern]
+    matches = [match for pattern in patterns for match in map(pattern.match, printed) if match]
+    return {word.lower() for m in matches if (word := m.groupdict().get("level"))}
+
+
+def _spelled_out(row: LineFormat) -> set[str]:
+    """The severities that its pattern lists as plain words, `(?:fatal )?error` among them."""
+    listed = re.findall(r"\(\?P<level>((?:\(\?:\w+ \)\?)?[\w |]+)\)", f"{row.pattern}{row.more}")
+    words = "|".join(listed).replace("(?:", "").replace(")?", "").lower()
+    return set(filter(None, words.split("|")))

@@ -246,6 +246,17 @@ def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
 
 
 @pytest.mark.parametrize(
+    ("printed", "level"),
+    [("ERROR", Level.ERROR), ("Warn", Level.WARNING), ("blocker", Level.NOTE), ("", Level.NOTE)],
+)
+def test_a_severity_that_nobody_knows_is_the_one_of_the_row(printed: str, level: Level) -> None:
+    pattern = r"(?P<level>\w*)! (?P<message>.+)"
+    row = LineFormat(name="x", source="here", pattern=pattern, level=Level.NOTE)
+    (found,) = parser_of(row).read(Log.of(f"{printed}! broken")).found
+    assert found.diagnostic.level is level
+
+
+@pytest.mark.parametrize(
     ("name", "command"),
     [
         ("pytest", "python -m pytest -q"),

@@ -15,7 +15,7 @@ GARBAGE_AFTER = 50_000
 
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
-    """Run the command line and exit with the code of its end."""
+    """Run the command line and exit: 0 green, 1 gates fail, 2 usage, 3 broken, 128 + signal."""
     if (sys.argv[1:] if arguments is None else list(arguments)) in (["--version"], ["-V"]):
         print(f"atlas {__version__}")  # start-up: before anything else is imported
         return

@@ -17,7 +17,7 @@ MAX_JOBS = 256
 PATTERN_GROUPS = frozenset(
     ("path", "line", "column", "end_line", "end_column", "rule", "level", "message", "test", "rest")
 )
-"""What `diagnostics.table.Row` reads."""
+"""What `diagnostics.table.LineFormat` reads."""
 
 
 def _no_nul(value: str) -> str:

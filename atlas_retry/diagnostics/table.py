@@ -15,11 +15,12 @@ SLACK = 2
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 LEVELS: Mapping[str, Level] = {
+    **dict.fromkeys(("error", "fatal error", "e", "f", "high", "✖", "\u00d7"), Level.ERROR),
     **dict.fromkeys(("warning", "warn", "w", "medium", "minor", "⚠"), Level.WARNING),
-    **dict.fromkeys(("note", "info", "information", "style", "help", "hint"), Level.NOTE),
-    **dict.fromkeys(("convention", "refactor", "c", "r", "i", "low", "\u2139"), Level.NOTE),
+    **dict.fromkeys(("note", "notice", "info", "information", "style", "help"), Level.NOTE),
+    **dict.fromkeys(("hint", "convention", "refactor", "c", "r", "i", "low", "\u2139"), Level.NOTE),
 }
-"""Words and letters for severities; anything else is an error."""
+"""Words, letters and signs for severities, in lower case."""
 
 
 class LineFormat(Struct, frozen=True, kw_only=True):
@@ -41,12 +42,14 @@ class LineFormat(Struct, frozen=True, kw_only=True):
     summary: str | None = None
     """The tool's closing lines."""
     marks: tuple[str, ...] = ()
+    """Texts, not patterns. Where the output holds one of them the row reads it, although the
+    command does not name the tool: `make lint`, `npm test`."""
     commands: tuple[str, ...] = ()
     """Words that start the tool; none = its name."""
     tool: str | None = None
     """Name in the diagnostic, when several rows serve one tool."""
     level: Level = Level.ERROR
-    """Of a complaint that tells none."""
+    """Of a complaint without a severity, or with one that is not in `LEVELS`."""
     message: str = ""
     """Of a complaint that is nothing but a path."""
     rule: str | None = None
@@ -146,12 +149,11 @@ def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | Non
     message = parts.get("message", "").strip() or row.message or parts.get("rule", "")
     if not message or ("path" not in parts and _needs_place(row)):
         return None
-    level = parts.get("level")
     return Diagnostic(
         tool=row.tool or row.name,
         message=message,
         rule_id=parts.get("rule", row.rule),
-        level=row.level if level is None else LEVELS.get(level.lower(), Level.ERROR),
+        level=LEVELS.get(parts.get("level", "").lower(), row.level),
         path=parts.get("path"),
         region=region_of(parts, zero_based=row.zero_based),
         test_id=parts.get("test"),

@@ -28,9 +28,9 @@ from atlas_retry.workspace import (
 )
 
 __all__ = [
-    "Asked",
+    "ChangeAsked",
+    "JudgedTurn",
     "Seal",
-    "Turn",
     "base_tree",
     "clean",
     "explain",
