@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry import (
+    aftermath,
     agents,
     history,
     on_failure,
@@ -237,11 +238,22 @@ def _name_unfinished(site: Site, journal: history.Journal, told: Emit, run_id: s
         left = process.end_marked(other.mark)
         ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
         cost = f" It has cost {usd(other.cost_usd, at_least=True)}{ended}."
+        cleared = _cleared(site, other.id)
         text = (
             f"run {other.id} was cut off in this workspace.{cost} It could have gone on with: "
             f"atlas resume {site.root}. Put back what was there before it: atlas undo {other.id}"
         )
-        told(Notice(level=Level.WARNING, text=text))
+        told(Notice(level=Level.WARNING, text=text + cleared))
+
+
+def _cleared(site: Site, run_id: str) -> str:
+    """What there is to reinstall, as an end of a sentence."""
+    with history.reading(site.state) as connection:
+        run = archive.find(connection, run_id, None)
+        attempt = archive.open_attempt(connection, run_id)
+    folder = state.folder(site.state, "runs", run_id)
+    installed = attempt and aftermath.clear(site.git, run, attempt, folder)
+    return f". Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
 
 
 def _name_begun(site: Site, told: Emit) -> None:

@@ -66,9 +66,10 @@ class Effects(Struct, frozen=True, kw_only=True):
     the user has edited since, is everything that decides as it was before the run."""
     rewritten: Callable[[str, str, Validation], tuple[Violation, ...]]
     """What decides and moved between two snapshots, while the gates of a validation ran."""
-    unseen: Callable[[str, str, Collection[str]], Contents]
-    """What turns wrote where git does not look, as it was in the first snapshot; without what can
-    be made again, or of which no more than its time moved. The second snapshot is the last."""
+    unseen: Callable[[str, str, Collection[str], Validation], Contents]
+    """What turns wrote where git does not look, and what git ignores and was written in the run
+    before this validation, as it was in the first snapshot; without what can be made again, or of
+    which no more than its time moved. The second snapshot is the last."""
     aside: Callable[[Sequence[Gate], Contents, Validation], Validation]
     """Run these gates with these files in place of those that are there; all is left as it is.
     Given is what the same gates said before."""

@@ -36,7 +36,7 @@ from atlas_retry.model import (
 from atlas_retry.process import uninterruptible
 from atlas_retry.ranking import best, is_worse
 from atlas_retry.settings import OnExhausted
-from atlas_retry.settling import Turn, settle
+from atlas_retry.settling import Turn, forget, settle
 
 
 def retry(run: Run, do: Effects) -> Outcome:
@@ -51,6 +51,8 @@ def retry(run: Run, do: Effects) -> Outcome:
         progress = _attempt(progress, run, do)
     with uninterruptible(f"run {run.run_id} is being ended"):
         progress, final = _keep(progress, end, run, do)
+        if not end.verdict.is_green:
+            forget(progress, do)
         end = _with_cause(end, final)
         outcome = _outcome(run, progress, end, final, round(do.elapsed_s() * 1000))
         outcome = replace(

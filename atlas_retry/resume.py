@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import batch, history, process, state, workspace
+from atlas_retry import aftermath, batch, history, process, state, workspace
 from atlas_retry.decision import Progress
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now
@@ -96,6 +96,12 @@ def _put_in_order(scene: _Scene) -> str | None:
     there = workspace.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
     what = f"run {scene.run.id} is being put in order"
+    attempt = scene.remains.open_attempt
+    with process.uninterruptible(what):
+        # before the next sign of life: what is older is the run's own
+        installed = attempt and aftermath.clear(scene.git, scene.run, attempt, scene.folder)
+        if installed:
+            raise _refusal(scene, f"its turn changed dependencies: {some(installed, MAX_SHOWN)}")
     with history.beating(scene.folder), process.uninterruptible(what):
         if not ours:
             return _held_turn(scene)

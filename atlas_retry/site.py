@@ -1,7 +1,7 @@
 """Open a workspace with its configuration, and say how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -163,10 +163,12 @@ def _watched(site: Site) -> Watched:
 
         return snapshot(site.git).id
 
-    def put_back(held: str, paths: Collection[str]) -> str:
-        from atlas_retry.workspace import restore  # noqa: PLC0415 - start-up
+    def put_back(held: str) -> None:
+        from atlas_retry.workspace import changes, restore  # noqa: PLC0415 - start-up
 
-        return restore(site.git, held, paths).before
+        moved = {c.path for c in changes(site.git, held, hold(), ignored=True)}
+        if moved:
+            restore(site.git, held, moved)
 
     return Watched(
         take=lambda: site.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted

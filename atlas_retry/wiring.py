@@ -3,7 +3,8 @@
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +21,7 @@ from atlas_retry.events import Emit, Event, Notice, ValidationFinished, Validati
 from atlas_retry.fixers import run_fixers
 from atlas_retry.gate_plan import Plan
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.guard.places import is_made
+from atlas_retry.guard.places import CACHES, is_made
 from atlas_retry.json_text import encodable
 from atlas_retry.model import (
     Agent,
@@ -114,7 +115,7 @@ def effects(journey: Journey) -> Effects:
     return Effects(
         snapshot=lambda name: _take(journey, name),
         changes=lambda before, after: workspace.changes(journey.git, before, after),
-        restore=lambda target, expected, paths: _restore(journey, target, expected, paths),
+        restore=lambda target, expected, paths: _restore(journey, target, expected, paths, seals),
         read=lambda snapshot, paths: _read(journey, snapshot, paths),
         write=lambda files: workspace.write(journey.git, files),
         validate=_validations(journey),
@@ -133,7 +134,7 @@ def effects(journey: Journey) -> Effects:
             journey, before, after, seals[-1], progress
         ),
         rewritten=lambda before, after, validation: _rewritten(journey, before, after, validation),
-        unseen=lambda origin, after, paths: _unseen(journey, origin, after, paths),
+        unseen=lambda start, end, paths, green: _unseen(journey, start, end, paths, green),
         aside=lambda chosen, files, previous: _aside(
             journey, next(asides), chosen, files, previous
         ),
@@ -182,12 +183,21 @@ def _take(journey: Journey, name: str) -> Taken:
     return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
 
-def _restore(journey: Journey, target: str, expected: str, paths: Collection[str] | None) -> None:
+def _restore(
+    journey: Journey,
+    target: str,
+    expected: str,
+    paths: Collection[str] | None,
+    seals: Iterable[judge.Seal],
+) -> None:
     """Put files back, all but those that somebody else has edited since `expected`.
 
-    A whole restore puts git's own state back as well, where it moved since the run began.
+    A whole restore puts git's own state back as well, where it moved since the run began, and
+    removes the caches that came since the seal.
     """
     with process.uninterruptible(f"{journey.site.root} is being restored"):
+        for seal in seals if paths is None else ():
+            judge.clean(seal, checks=True)
         if paths is None and (moved := _moved(journey)):
             workspace.put_back_git(journey.git, target, moved)
         done = workspace.restore(journey.git, target, paths, since=expected)
@@ -401,9 +411,27 @@ def _judgement(
     return replace(judgement, blocks=guard.mode is GuardMode.BLOCK)
 
 
-def _unseen(journey: Journey, origin: str, after: str, paths: Collection[str]) -> Contents:
-    was, now = _read(journey, origin, paths), _read(journey, after, paths)
-    return {path: None if was[path] == now[path] or is_made(path) else was[path] for path in paths}
+def _unseen(
+    journey: Journey, start: str, end: str, paths: Collection[str], green: Validation
+) -> Contents:
+    paths = {*paths, *_recorded(journey, start, end, green)}
+    was, now = _read(journey, start, paths), _read(journey, end, paths)
+    return {p: None if was[p] == now[p] or is_made(p) else was[p] for p in sorted(paths)}
+
+
+def _recorded(journey: Journey, start: str, end: str, green: Validation) -> Iterator[str]:
+    """What git ignores and the run wrote before this validation, which left it as it was.
+
+    A test that failed may have recorded there what it compares with.
+    """
+    seen = {change.path for change in workspace.changes(journey.git, start, end)}
+    began_s = datetime.fromisoformat(green.started_at).timestamp()
+    for change in workspace.changes(journey.git, start, end, ignored=True):
+        path = journey.site.root / change.path
+        if change.path in seen or is_made(change.path) or CACHES.match(change.path):
+            continue
+        if not path.is_symlink() and path.exists() and path.stat().st_ctime < began_s:
+            yield change.path
 
 
 def _rewritten(
