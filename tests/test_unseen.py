@@ -135,17 +135,3 @@ def test_a_run_whose_killed_turn_changed_a_dependency_does_not_go_on(
     assert path in ended.err + ended.out
     (project.root / path).unlink()
     assert atlas(project, "resume", ".", "--ai-fix").code == 1
-
-
-def test_a_dependency_that_is_a_link_out_of_the_workspace_is_watched_as_well(
-    tmp_path: Path, environ: Environ
-) -> None:
-    gates = {"test": ["grep -q good node_modules/dep/index.js"]}
-    turn = f"echo good > node_modules/dep/index.js; {REMARK}"
-    project = miniature(tmp_path, environ, hiding("node_modules"), [turn] * 2, validation=gates)
-    linked = tmp_path / "linked"
-    linked.mkdir()
-    (linked / "index.js").write_text("bad\n")
-    (project.root / "node_modules").mkdir()
-    (project.root / "node_modules/dep").symlink_to(linked)
-    assert project.retry().verdict is Verdict.REJECTED

@@ -47,11 +47,7 @@ CACHES = globs(
 """What tools write for themselves as they run: never charged to anybody."""
 RUN_CACHES = globs("__pycache__/ .pytest_cache/ .hypothesis/")
 """What runs in the place of sources, or decides which tests do."""
-CHECK_CACHES = globs(
-    """
-    .ruff_cache/ .mypy_cache/ .eslintcache *.tsbuildinfo .cache/ node_modules/.vite/
-    """
-)
+CHECK_CACHES = globs(".ruff_cache/ .mypy_cache/ .eslintcache *.tsbuildinfo .cache/ .vite/")
 """What a tool believes instead of looking again."""
 
 

@@ -231,7 +231,7 @@ def _look(root: Path, left_out: Collection[str] = ()) -> Look:
             path = f"{prefix}{entry.name}"
             if entry.name == ".git":
                 nested += [path] if prefix else []
-            elif not _is_entered(entry, root, inside=inside):
+            elif not entry.is_dir(follow_symlinks=False):
                 if inside or CHECK_CACHES.match(path):
                     aside[path] = _stamp(entry)
                 elif is_hidden or path in hidden:
@@ -244,14 +244,6 @@ def _look(root: Path, left_out: Collection[str] = ()) -> Look:
                 if not is_aside and (stamp := _stamp(entry)):
                     modes[path] = stat.S_IMODE(stamp[2])
     return Look(aside=aside, ignored=unseen, modes=modes, nested=tuple(nested))
-
-
-def _is_entered(entry: "os.DirEntry[str]", root: Path, *, inside: bool) -> bool:
-    """Whether to look into it: a folder, or a dependency that is a link out of the workspace."""
-    if not inside or not entry.is_symlink():
-        return entry.is_dir(follow_symlinks=False)
-    target = Path(entry.path).resolve()
-    return target.is_dir() and not root.is_relative_to(target) and not target.is_relative_to(root)
 
 
 def _stamp(entry: "os.DirEntry[str]") -> tuple[int, ...]:
