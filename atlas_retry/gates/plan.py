@@ -1,6 +1,6 @@
 """How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +48,8 @@ class Watched(Struct, frozen=True, kw_only=True):
     """The paths whose content or mode differ between two looks."""
     hold: Callable[[], str] | None = None
     """Hold the content of all files; the id of a snapshot. None: nothing can be held."""
-    put_back: Callable[[str, Collection[str]], str] | None = None
-    """Make these paths what they are in a snapshot; the id of one of what was there."""
+    put_back: Callable[[str], object] | None = None
+    """Make all files what they are in a snapshot, those that git ignores included."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -45,6 +45,10 @@ CACHES = globs(
     """
 )
 """What tools write for themselves as they run: never charged to anybody."""
+RUN_CACHES = globs("__pycache__/ .pytest_cache/ .hypothesis/")
+"""What runs in the place of sources, or decides which tests do."""
+CHECK_CACHES = globs(".ruff_cache/ .mypy_cache/ .eslintcache *.tsbuildinfo .cache/ .vite/")
+"""What a tool believes instead of looking again."""
 
 
 def suffix(path: str) -> str:

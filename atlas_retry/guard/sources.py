@@ -58,6 +58,11 @@ _LOOKS_AROUND = re.compile(
       (CI|GITHUB_ACTIONS|TOX_\w+|NOX_\w+|COVERAGE_RUN|TESTING|TEST_MODE|UNIT_TEST\w*|IS_TEST)\b
     | current_exe\(\).*deps | (getProperty|java\.class\.path).*junit
     | (\$0|\$PROGRAM_NAME|\bcaller\b).*(rspec|minitest|_spec|_test)
+    | \bgetppid\b | \bprocess\.ppid\b | \bppid\(\) | \bProcessHandle\b.*\bparent\(
+    | \bpsutil\b.*\b(parents?|process_iter|pids)\( | \.parents?\(\)\.(cmdline|name|exe)\(
+    | /proc/(["'`]\s*[+.,] | [{%$\[*\d] | (self|thread-self)/(cmdline|environ|comm|exe)\b)
+    | ["'`/](ps|pgrep|pstree)(["'`] | \s+-)
+    | \bATLAS_MARK | ["']ATLAS_["']
     """,
     re.VERBOSE | re.IGNORECASE,
 )

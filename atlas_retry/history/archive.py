@@ -151,19 +151,21 @@ def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | N
     """The attempt of a run that was started and not finished."""
     found = connection.execute(
         "SELECT number, snapshot, session_id, reply,"
-        " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0), restored FROM attempts"
+        " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0), restored, started_at"
+        " FROM attempts"
         " WHERE run = ? AND ended_at IS NULL",
         (run_id,),
     ).fetchone()
     if found is None:
         return None
-    number, snapshot, session_id, reply, lost_usd, restored = found
+    number, snapshot, session_id, reply, lost_usd, restored, started_at = found
     return OpenAttempt(
         number=number,
         snapshot=snapshot,
         session_id=session_id,
         reply=read(reply, AgentReply) if reply else None,
         lost_usd=lost_usd,
+        started_at=started_at,
         restored=bool(restored),
     )
 

@@ -95,6 +95,7 @@ class OpenAttempt(Struct, frozen=True, kw_only=True):
     session_id: str | None
     reply: AgentReply | None
     """The agent's turn, when it had come to its end: it is paid."""
+    started_at: str
     restored: bool = False
     """Whether its edits have all been put back."""
     lost_usd: float = 0.0

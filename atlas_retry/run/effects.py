@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judgement import Content, Judgement
-from atlas_retry.guard.places import is_made
+from atlas_retry.guard.places import CACHES, is_made
 from atlas_retry.history import Journal
 from atlas_retry.model import (
     Agent,
@@ -132,11 +133,14 @@ class Effects(Struct, kw_only=True):
         """Restore a snapshot, whole or some paths of it.
 
         What differs from `expected` was edited by the user meanwhile: it is reported, and not
-        overwritten. A whole restore covers git's own state, where it moved since the run began.
+        overwritten. A whole restore covers git's own state, where it moved since the run began,
+        and removes the caches that came since the seal.
         Raises WorkspaceError where git's folder is gone.
         """
         git = self.opened.git
         with process.uninterruptible(f"{self.opened.root} is being restored"):
+            if paths is None and self.sealed:
+                judge.clean(self.sealed, checks=True)
             if paths is None and (moved := self._moved_in_git()):
                 workspace.put_back_git(git, target, moved)
             done = workspace.restore(git, target, paths, since=expected)
@@ -355,16 +359,33 @@ class Effects(Struct, kw_only=True):
         changed = {path for result in results for path in result.changed}
         return judge.rewritten(self.opened.git, before, after, changed)
 
-    def unseen(self, origin: str, after: str, paths: Collection[str]) -> Contents:
-        """What turns wrote where git does not look, as it was in the first snapshot.
+    def unseen(self, start: str, end: str, paths: Collection[str], green: Validation) -> Contents:
+        """What the run wrote where git does not look, as it was in the first snapshot.
 
-        Without what can be made again, or of which no more than its time moved. The second
-        snapshot is the last.
+        These are the `paths` that turns wrote, and what git ignores and was written in the run
+        before the validation `green`; without what can be made again, or of which no more than
+        its time moved. The second snapshot is the last.
         """
-        was, now = self.read(origin, paths), self.read(after, paths)
+        paths = {*paths, *self._recorded(start, end, green)}
+        was, now = self.read(start, paths), self.read(end, paths)
         return {
-            path: None if was[path] == now[path] or is_made(path) else was[path] for path in paths
+            path: None if was[path] == now[path] or is_made(path) else was[path]
+            for path in sorted(paths)
         }
+
+    def _recorded(self, start: str, end: str, green: Validation) -> Iterator[str]:
+        """What git ignores and the run wrote before this validation, which left it as it was.
+
+        A test that failed may have recorded there what it compares with.
+        """
+        seen = {change.path for change in self.changes(start, end)}
+        began_s = datetime.fromisoformat(green.started_at).timestamp()
+        for change in workspace.changes(self.opened.git, start, end, ignored=True):
+            path = self.opened.root / change.path
+            if change.path in seen or is_made(change.path) or CACHES.match(change.path):
+                continue
+            if not path.is_symlink() and path.exists() and path.stat().st_ctime < began_s:
+                yield change.path
 
 
 def _pick_command(run_id: str, path: str) -> str:

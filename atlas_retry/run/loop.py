@@ -34,7 +34,7 @@ from atlas_retry.run.decide import End, Progress, decide, last_attempt
 from atlas_retry.run.effects import Effects, Run, Taken
 from atlas_retry.run.held import needed_paths, standing
 from atlas_retry.run.ranking import best, is_worse
-from atlas_retry.run.settle import Turn, settle
+from atlas_retry.run.settle import Turn, forget, settle
 from atlas_retry.settings import OnExhausted
 
 
@@ -50,6 +50,8 @@ def retry(do: Effects) -> Outcome:
         progress = _attempt(progress, do)
     with uninterruptible(f"run {run.run_id} is being ended"):
         progress, final = _keep(progress, end, run, do)
+        if not end.verdict.is_green:
+            forget(progress, do)
         end = _with_cause(end, final)
         outcome = _outcome(run, progress, end, final, round(do.elapsed_s() * 1000))
         outcome = replace(

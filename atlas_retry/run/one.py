@@ -21,7 +21,7 @@ from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.formats import Recorded, Subject, of_run
 from atlas_retry.reports.handoff import handoff
-from atlas_retry.run import on_failure
+from atlas_retry.run import aftermath, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress, limits
 from atlas_retry.run.effects import Effects, Run
@@ -218,11 +218,22 @@ def _name_unfinished(
         left = process.end_marked(other.mark)
         ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
         cost = f" It has cost {usd(other.cost_usd, at_least=True)}{ended}."
+        cleared = _cleared(opened, other.id)
         text = (
             f"run {other.id} was cut off in this workspace.{cost} It could have gone on with: "
             f"atlas resume {opened.root}. Put back what was there before it: atlas undo {other.id}"
         )
-        told(Notice(level=Level.WARNING, text=text))
+        told(Notice(level=Level.WARNING, text=text + cleared))
+
+
+def _cleared(opened: OpenWorkspace, run_id: str) -> str:
+    """What there is to reinstall, as an end of a sentence."""
+    with history.reading(opened.state) as connection:
+        run = archive.find(connection, run_id, None)
+        attempt = archive.open_attempt(connection, run_id)
+    folder = state_dir.folder(opened.state, "runs", run_id)
+    installed = attempt and aftermath.clear(opened.git, run, attempt, folder)
+    return f". Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
 
 
 def _name_begun(opened: OpenWorkspace, told: Emit) -> None:

@@ -1,7 +1,7 @@
 """Open a workspace with its configuration, and say how its gates run. Decides nothing."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -159,10 +159,12 @@ def _watched(opened: OpenWorkspace) -> Watched:
 
         return snapshot(opened.git).id
 
-    def put_back(held: str, paths: Collection[str]) -> str:
-        from atlas_retry.workspace import restore
+    def put_back(held: str) -> None:
+        from atlas_retry.workspace import changes, restore
 
-        return restore(opened.git, held, paths).before
+        moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
+        if moved:
+            restore(opened.git, held, moved)
 
     return Watched(
         take=lambda: opened.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted

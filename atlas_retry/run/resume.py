@@ -15,6 +15,7 @@ from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
+from atlas_retry.run import aftermath
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.one import Asked, Finished, GoingOn, opened_with, refuse_begun, run_locked
 from atlas_retry.run.open import OpenWorkspace
@@ -90,6 +91,12 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
     there = workspace.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
     what = f"run {scene.run.id} is being put in order"
+    attempt = scene.remains.open_attempt
+    with process.uninterruptible(what):
+        # before the next sign of life: what is older is the run's own
+        installed = attempt and aftermath.clear(scene.git, scene.run, attempt, scene.folder)
+        if installed:
+            raise _refusal(scene, f"its turn changed dependencies: {some(installed, MAX_SHOWN)}")
     with history.beating(scene.folder), process.uninterruptible(what):
         if not ours:
             return _held_turn(scene)

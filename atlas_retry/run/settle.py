@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard.places import CHECK_CACHES, is_made
 from atlas_retry.model import (
     Attempt,
     Gate,
@@ -112,7 +113,7 @@ def _validated(
         return _undone(attempt, found, turn, end, do)
     if not validation.success:
         return attempt, end, validation
-    attempt, validation = _confirmed(attempt, validation, turn, progress, do)
+    attempt, validation = _confirmed(attempt, validation, (turn.gates, end), progress, do)
     if not validation.success:
         return attempt, end, validation
     attempt = _marked(attempt, needed=False)
@@ -148,23 +149,31 @@ def _undone(
 
 
 def _confirmed(
-    attempt: Attempt, validation: Validation, turn: Turn, progress: Progress, do: Effects
+    attempt: Attempt,
+    validation: Validation,
+    ended: tuple[tuple[Gate, ...], Taken],
+    progress: Progress,
+    do: Effects,
 ) -> tuple[Attempt, Validation]:
-    """A green, without what the turns of the run wrote where git does not look.
+    """A green, without what the run wrote where git does not look, and the green itself did not.
 
     Nobody else will get that: caches, ignored modules, what a build made of other sources.
     """
-    turns = [one for one in progress.attempts if not one.rolled_back]
-    paths = {path for one in (*turns, attempt) for path in one.unseen}
-    files = do.unseen(progress.origin, turn.after.id, sorted(paths)) if paths else {}
-    gates, said = _part(turn.gates, validation, lambda gate: gate.kind is not Kind.REVIEW)
+    all_gates, end = ended
+    left = (one for one in progress.attempts if not one.rolled_back)
+    paths = {path for one in (*left, attempt) for path in one.unseen}
+    back = [path for one in progress.attempts if one.rolled_back for path in one.unseen]
+    was, now = do.read(progress.start, back), do.read(end.id, back)
+    paths.update(path for path in back if was[path] is None or was[path] != now[path])
+    files = do.unseen(progress.start, end.id, sorted(paths), validation)
+    gates, said = _part(all_gates, validation, lambda gate: gate.kind is not Kind.REVIEW)
     if not files or not gates:
         return attempt, validation
     seen = do.aside(gates, files, said)
     if not any(map(_denies, seen.results)):
         return attempt, validation
     do.write(files)
-    validation = _with(validation, seen, turn.gates, gates)
+    validation = _with(validation, seen, all_gates, gates)
     do.emit(ValidationFinished(validation=validation))
     held = tuple(
         Held(rule=UNSEEN, path=path, needed=True, detail="The gates pass only with it, and git "
@@ -172,6 +181,24 @@ def _confirmed(
         for path in list(files)[:MAX_UNSEEN]
     )  # fmt: skip
     return replace(attempt, held=(*attempt.held, *held)), validation
+
+
+def forget(progress: Progress, do: Effects) -> None:
+    """Restore what turns wrote where git does not look and no gate has written since.
+
+    Where a run does not end green, the next one would take it for the user's.
+    """
+    attempts = [attempt for attempt in progress.attempts if attempt.unseen and attempt.snapshot]
+    left = do.snapshot("left").id if attempts else ""
+    for attempt in attempts:
+        seen = {change.path for change in attempt.changes}
+        paths = [path for path in attempt.unseen if path not in seen]
+        was, wrote, now = (
+            do.read(s, paths) for s in (progress.origin, f"{attempt.snapshot}", left)
+        )
+        cached = {path: None for path in paths if now[path] is None and CHECK_CACHES.match(path)}
+        ours = (path for path in paths if now[path] == wrote[path] != was[path])
+        do.write(cached | {path: was[path] for path in ours if now[path] and not is_made(path)})
 
 
 def _denies(result: GateResult) -> bool:

@@ -13,7 +13,7 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
-from atlas_retry.guard.judge.seals import Seal, clean, protected, restore_modes
+from atlas_retry.guard.judge.seals import Seal, clean, clean_between, protected, restore_modes
 from atlas_retry.model import Gate, GateResult, Tree, Violation
 from atlas_retry.settings import Settings
 from atlas_retry.workspace import (
@@ -33,6 +33,7 @@ __all__ = [
     "Seal",
     "base_tree",
     "clean",
+    "clean_between",
     "explain",
     "judge_attempt",
     "judge_change",

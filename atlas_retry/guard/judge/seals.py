@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from atlas_retry.guard import OutsideChange, Tool, protected_globs
 from atlas_retry.guard.beside import INNOCENT_FACTS
-from atlas_retry.guard.globs import Globs, globs
+from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES
 from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
@@ -42,14 +42,8 @@ _OF_PARENTS = (
     ".npmrc", ".env", ".envrc", "node_modules/.bin",
 )  # fmt: skip
 _ASIDE_FOLDERS = words(
-    "site-packages node_modules vendor __pycache__ .pytest_cache .ruff_cache .mypy_cache"
-)
-_CACHED = Globs(("__pycache__/", ".pytest_cache/"))
-"""What runs in the place of sources, or decides which tests do."""
-_TOOL_CACHES = globs(
-    """
-    .ruff_cache/ .mypy_cache/ .eslintcache *.tsbuildinfo node_modules/.cache/ node_modules/.vite/
-    """
+    "site-packages node_modules vendor __pycache__ .pytest_cache .hypothesis .ruff_cache"
+    " .mypy_cache .cache"
 )
 _MAX_BYTES = 64 << 20
 
@@ -139,17 +133,21 @@ def compared(taken: Seal) -> Moved:
     """What has moved since the seal was taken."""
     look, was = _look(taken.root, ignored(taken.root, taken.environ)), taken.look
     paths = _moved(was.aside, look.aside)
-    caches = [path for path in paths if _TOOL_CACHES.match(path)]
-    installed = [p for p in paths if not _CACHED.match(p) and p not in caches]
+    caches = [path for path in paths if CHECK_CACHES.match(path)]
     return Moved(
         outside=changes_outside(taken),
         tools=moved_tools(taken),
-        installed=tuple(installed),
+        installed=_installed(paths),
         unseen=(*caches, *_moved(was.ignored, look.ignored)),
         nested=tuple(path for path in was.nested if _has_moved(path, taken)),
         hiding=tuple(path for path in look.nested if path not in was.nested),
         modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode) != mode),
     )
+
+
+def _installed(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of paths aside that are no caches."""
+    return tuple(p for p in paths if not RUN_CACHES.match(p) and not CHECK_CACHES.match(p))
 
 
 def _moved(
@@ -171,19 +169,40 @@ def _has_moved(path: str, taken: Seal) -> bool:
 def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
     """Files of installed dependencies that differ between two folders, by size and content."""
     both = {path for root in (before, after) for path in _look(root).aside}
-    ours = sorted(p for p in both if not _CACHED.match(p) and not _TOOL_CACHES.match(p))
+    ours = _installed(sorted(both))
     return tuple(path for path in ours if _digest(before / path) != _digest(after / path))
 
 
-def clean(taken: Seal) -> None:
+def clean(taken: Seal, *, checks: bool = False) -> None:
     """Remove bytecode and test caches that came since the seal: gates must not run what they say.
 
     A source that was restored within the same second, with the same size, would meet stale ones.
+    With `checks`, those of checkers as well.
     """
-    for path, stamp in _look(taken.root).aside.items():
-        if _CACHED.match(path) and taken.look.aside.get(path) != stamp:
-            with suppress(OSError):
-                (taken.root / path).unlink()
+    moved = _moved(taken.look.aside, _look(taken.root).aside)
+    _drop(
+        taken.root, (p for p in moved if RUN_CACHES.match(p) or (checks and CHECK_CACHES.match(p)))
+    )
+
+
+def clean_between(
+    root: Path, since_s: float, until_s: float, tracked: Collection[str]
+) -> tuple[str, ...]:
+    """Remove the caches that were written in this time; the files of dependencies that were.
+
+    By the time of the inode's last change, which nobody can set back.
+    """
+    stamps = _look(root).aside.items()
+    moved = {p for p, stamp in stamps if stamp and since_s <= stamp[-1] / 1e9 <= until_s}
+    installed = _installed(sorted(moved.difference(tracked)))
+    _drop(root, moved.difference(tracked, installed))
+    return installed
+
+
+def _drop(root: Path, paths: Iterable[str]) -> None:
+    for path in paths:
+        with suppress(OSError):
+            (root / path).unlink()
 
 
 def restore_modes(taken: Seal) -> None:
@@ -213,7 +232,7 @@ def _look(root: Path, left_out: Collection[str] = ()) -> FolderStat:
             if entry.name == ".git":
                 nested += [path] if prefix else []
             elif not entry.is_dir(follow_symlinks=False):
-                if inside or _TOOL_CACHES.match(path):
+                if inside or CHECK_CACHES.match(path):
                     aside[path] = _stamp(entry)
                 elif is_hidden or path in hidden:
                     unseen[path] = _stamp(entry)

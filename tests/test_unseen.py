@@ -1,0 +1,137 @@
+"""What git does not see buys no green: neither what turns wrote there, nor what gates recorded."""
+
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.model import Status, Verdict
+from tests.miniatures import ADD, ADDED, REPAIR, miniature, named, put
+from tests.projects import Project, atlas
+
+Environ = dict[str, str]
+CHECK = "python -S -B -c 'from calc import add; assert add(1, 2) == 3'"
+REMARK = "echo '# looked at' >> calc.py"
+IGNORED = ".gitignore"
+CACHES = [".memo/ok", ".mypy_cache/ok"]
+RECORDS = (
+    "python -S -B -c 'from calc import add; print(add(1, 2))' > now; "
+    "test -e snap/v && cmp -s now snap/v || { mkdir -p snap; cp now snap/v; exit 1; }"
+)
+
+
+def believing(path: str) -> dict[str, list[str]]:
+    """A gate that believes a file instead of looking."""
+    return {"lint": [f"test -e {path} || {CHECK}"]}
+
+
+def hiding(*paths: str) -> dict[str, str]:
+    return {"calc.py": ADD, IGNORED: "".join(f"{path.split('/')[0]}\n" for path in paths)}
+
+
+def test_a_value_that_a_failing_test_recorded_in_an_ignored_file_makes_nothing_flaky(
+    tmp_path: Path, environ: Environ
+) -> None:
+    project = miniature(
+        tmp_path, environ, hiding("now", "snap/v"), ["true"], validation={"test": [RECORDS]}
+    )
+    outcome = project.retry()
+    assert outcome.baseline.results[0].status is Status.FAILED
+    assert not outcome.verdict.is_green
+
+
+def test_a_value_that_a_failing_test_recorded_does_not_confirm_an_attempt(
+    tmp_path: Path, environ: Environ
+) -> None:
+    files, gates = hiding("now", "snap/v"), {"test": [RECORDS]}
+    project = miniature(
+        tmp_path, environ, files, [REMARK] * 2, validation=gates, retry={"flake_reruns": 0}
+    )
+    outcome = project.retry()
+    assert not outcome.verdict.is_green
+    assert "snap/v" in named(outcome)["held"]
+
+
+def test_a_flaky_test_that_writes_ignored_files_is_still_flaky(
+    tmp_path: Path, environ: Environ
+) -> None:
+    shaky = "date +%N >> run.log; date > test.db; test -e ../seen || { touch ../seen; exit 1; }"
+    files = {"calc.py": ADDED, IGNORED: "run.log\ntest.db\n"}
+    project = miniature(tmp_path, environ, files, [], validation={"test": [shaky]})
+    outcome = project.retry()
+    assert outcome.baseline.results[0].status is Status.FLAKY
+    assert (project.root / "run.log").read_text().count("\n") == 1
+
+
+def test_the_outputs_of_gates_cost_no_further_run_of_them(tmp_path: Path, environ: Environ) -> None:
+    check = f"echo ran >> ../runs; date +%N > out.db; {CHECK}"
+    project = miniature(tmp_path, environ, hiding("out.db"), [REPAIR], validation={"lint": [check]})
+    assert project.retry().verdict is Verdict.FIXED
+    assert (tmp_path / "runs").read_text() == "ran\n" * 2
+
+
+@pytest.mark.parametrize("path", CACHES)
+def test_what_a_refused_turn_left_unseen_confirms_no_later_one(
+    tmp_path: Path, environ: Environ, path: str
+) -> None:
+    refused = f"{put(path, '')}; echo '# x' >> .atlas/config.yaml"
+    project = miniature(
+        tmp_path, environ, hiding(path), [refused, REMARK, REMARK], validation=believing(path)
+    )
+    assert not project.retry().verdict.is_green
+
+
+@pytest.mark.parametrize("path", CACHES)
+def test_what_a_run_that_fails_left_unseen_is_not_there_for_the_next(
+    tmp_path: Path, environ: Environ, path: str
+) -> None:
+    gates = {"lint": [f"test -e {path}"], "test": [CHECK]}
+    turn = f"{put(path, '')}; {REMARK}"
+    project = miniature(tmp_path, environ, hiding(path), [turn] * 3, validation=gates)
+    assert not project.retry(retry__max_ai_retry_attempts=1).verdict.is_green
+    assert not (project.root / path).exists()
+
+
+@pytest.mark.parametrize("path", [".cache/ok", ".hypothesis/ok"])
+def test_a_cache_that_any_tool_may_believe_buys_nothing(
+    tmp_path: Path, environ: Environ, path: str
+) -> None:
+    turns = [f"{put(path, '')}; {REMARK}"] * 2
+    project = miniature(tmp_path, environ, hiding(path), turns, validation=believing(path))
+    assert not project.retry().verdict.is_green
+
+
+def cut_off(tmp_path: Path, environ: Environ, path: str, files: dict[str, str]) -> Project:
+    """A run whose first turn writes a file and is killed with atlas; later turns only remark."""
+    project = miniature(tmp_path, environ, files, [])
+    turn = f"test -e ../once && {{ {REMARK}; exit; }}; touch ../once; {put(path, 'x')}"
+    project.configure(
+        validation=believing(path),
+        agent={"backend": "command", "command": f"{turn}; kill -9 $PPID; sleep 9"},
+    )
+    project.commit()
+    assert atlas(project, "retry", ".", "--ai-fix").code == -9
+    assert (project.root / path).exists()
+    return project
+
+
+@pytest.mark.parametrize("command", ["resume", "retry"])
+@pytest.mark.parametrize("path", CACHES)
+def test_what_a_killed_turn_left_unseen_buys_nothing(
+    tmp_path: Path, environ: Environ, path: str, command: str
+) -> None:
+    project = cut_off(tmp_path, environ, path, hiding(path))
+    ended = atlas(project, command, ".", "--ai-fix")
+    assert ended.code == 1, ended.err + ended.out
+    assert not (project.root / path).exists()
+
+
+def test_a_run_whose_killed_turn_changed_a_dependency_does_not_go_on(
+    tmp_path: Path, environ: Environ
+) -> None:
+    path = "node_modules/dep/index.js"
+    project = cut_off(tmp_path, environ, path, hiding(path))
+    ended = atlas(project, "resume", ".", "--ai-fix")
+    assert ended.code == 3
+    assert path in ended.err + ended.out
+    (project.root / path).unlink()
+    assert atlas(project, "resume", ".", "--ai-fix").code == 1
