@@ -40,7 +40,7 @@ def _keep_out(module: str) -> None:
     """Let `import` of a module fail while msgspec is imported.
 
     msgspec wants typing_extensions for Pythons before 3.11, and takes `typing` where it is missing
-    (msgspec/_utils.py); with it come inspect, ast, dis and tokenize: a tenth of a short command.
+    (msgspec._utils); with it come inspect, ast, dis and tokenize: a tenth of a short command.
     """
     if module in sys.modules:
         return
