@@ -241,9 +241,9 @@ def _anchored(findings: "Findings", root: Path) -> tuple[Diagnostic, ...]:
         return ()
     # start-up: tree-sitter is wanted only once something has failed
     from atlas_retry.excerpt import anchor  # noqa: PLC0415
-    from atlas_retry.workspace import directory_tree  # noqa: PLC0415
+    from atlas_retry.workspace import source_tree  # noqa: PLC0415
 
-    return anchor(findings.diagnostics, directory_tree(root).read)
+    return anchor(findings.diagnostics, source_tree(root).read)
 
 
 def _notes(completed: Completed) -> Iterator[str]:

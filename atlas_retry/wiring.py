@@ -198,6 +198,9 @@ def _restore(journey: Journey, target: str, expected: str, paths: Collection[str
         names = ", ".join(done.conflicts)
         text = f"edited meanwhile by somebody else, and left as it is: {names}"
         journey.emit(Notice(level=Level.WARNING, text=text))
+    if paths is None and (left := workspace.unheld(journey.git, target)):
+        text = f"not as before, and no snapshot holds it: {', '.join(left)}"
+        journey.emit(Notice(level=Level.WARNING, text=text))
 
 
 def _read(journey: Journey, snapshot: str, paths: Collection[str]) -> Contents:

@@ -11,10 +11,10 @@ from atlas_retry.workspace.git import user_environment
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.in_place import put_back_aside
 from atlas_retry.workspace.lock import Holder, holder, lock
-from atlas_retry.workspace.look import Look, Lookout, ignored
+from atlas_retry.workspace.look import Look, Lookout, ignored, tracked
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.recent import changed_lines
-from atlas_retry.workspace.restore import INDEX, Restored, conflicts, differing, restore
+from atlas_retry.workspace.restore import INDEX, Restored, conflicts, differing, restore, unheld
 from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
 from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
 from atlas_retry.workspace.trees import (
@@ -22,6 +22,7 @@ from atlas_retry.workspace.trees import (
     ObjectTree,
     directory_tree,
     revision_tree,
+    source_tree,
     submodules,
     tree,
 )
@@ -82,8 +83,11 @@ __all__ = [
     "restore",
     "revision_tree",
     "snapshot",
+    "source_tree",
     "submodules",
+    "tracked",
     "tree",
+    "unheld",
     "user_environment",
     "write",
 ]

@@ -47,7 +47,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.redaction import redact, secret_values
 from atlas_retry.settings import AgentSettings
-from atlas_retry.workspace import directory_tree
+from atlas_retry.workspace import source_tree
 
 DEFAULT_MODEL: Final = "sonnet"
 _NO_KEY: Final = Lack(error="ANTHROPIC_API_KEY is not set", remedy=faults.KEY)
@@ -198,7 +198,7 @@ class _Caller(Struct, kw_only=True):
             ),
             ask=line.ask,
             looker=Looker(
-                tree=directory_tree(root, environ=self.environ),
+                tree=source_tree(root, environ=self.environ),
                 redact=partial(redact, values=secret_values(self.environ)),
             ),
             emit=self.emit,
