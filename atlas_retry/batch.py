@@ -271,6 +271,7 @@ def _journey(
         folder=wiring.run_folder(site, opening.run_id),
         run=Run(
             run_id=opening.run_id,
+            interrupted_usd=journal.cut_off_usd(str(site.root)),
             workspace=site.facts,
             limits=wiring.limits(site, with_agent=asked.ai_fix, attempts_flag=asked.attempts_flag),
             agent=site.settings.agent.backend,

@@ -94,3 +94,5 @@ class Run(Struct, frozen=True, kw_only=True):
     """Failures to start from instead of a baseline validation."""
     so_far: Progress | None = None
     """Of an interrupted run that goes on."""
+    interrupted_usd: float = 0.0
+    """See `Outcome`."""
