@@ -516,6 +516,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     final_error: str | None = None
     remedy: str | None = None
     cost_usd: float = 0.0
+    interrupted_usd: float = 0.0
+    """What runs of the workspace that were cut off before this one cost, as far as it is known:
+    no report of theirs says so."""
     duration_ms: int = 0
     escalation_required: bool = False
     learning_record_id: str | None = None

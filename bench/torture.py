@@ -1,37 +1,66 @@
-"""Signal runs twice, or kill them, at random moments over a rich work tree; say what was lost.
+"""Torture atlas at random moments and with what is made to break it; a table of what was found.
 
-.venv/bin/python bench/torture.py signals 100
-.venv/bin/python bench/torture.py kills 100
+.venv/bin/python bench/torture.py                    # every row, about an hour
+.venv/bin/python bench/torture.py kills=10 bombs=3   # some rows, with so many trials
 """
 
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.torture import Torture
+from tests import torture_streams, torture_trees
+from tests.torture import Tally, Torture
 
 SEED = 20261122
 FILES = 1500
+Row = Callable[[Path, int, int], Tally]
+
+
+def _of_rig(row: Callable[[Torture, int, int], Tally]) -> Row:
+    return lambda folder, trials, seed: row(Torture.prepared(folder, FILES), trials, seed)
+
+
+ROWS: dict[str, tuple[Row, int]] = {
+    "signals": (_of_rig(Torture.signals), 100),
+    "kills": (_of_rig(Torture.kills), 100),
+    "undo_signals": (_of_rig(Torture.undo_signals), 30),
+    "shapes": (torture_trees.shapes, 34),
+    "several": (torture_trees.several, 20),
+    "nobody": (torture_trees.nobody, 20),
+    "full_disk": (torture_trees.full_disk, 60),
+    "sizes": (torture_trees.sizes, 2),
+    "bombs": (torture_streams.bombs, len(torture_streams.BOMBS)),
+    "outputs": (torture_streams.outputs, 40),
+    "api": (torture_streams.api, 40),
+    "claude": (torture_streams.claude, 16),
+    "git_keys": (torture_streams.git_keys, 10),
+}
+"""Each with its usual number of trials."""
 
 
 def main() -> int:
-    """Print the tally; 1 where something is not as promised."""
-    what, trials = sys.argv[1], int(sys.argv[2])
-    started_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="atlas-torture-") as folder:
-        torture = Torture.prepared(Path(folder), FILES)
-        tally = (torture.signals if what == "signals" else torture.kills)(trials, SEED)
-    for failure in tally.failures:
-        print(failure)
-    print(
-        f"{what}: {tally.trials} trials, {tally.hit} while the agent or its end was under way, "
-        f"{tally.said} said that all is back, {len(tally.failures)} failures"
-    )
-    print(f"{time.monotonic() - started_s:.0f} s")
-    return 1 if tally.failures else 0
+    """Print a line a row, and each failure before it; 1 where something is not as promised."""
+    asked = dict(word.partition("=")[::2] for word in sys.argv[1:]) or dict.fromkeys(ROWS, "")
+    failed = 0
+    for name, trials in asked.items():
+        row, usual = ROWS[name]
+        started_s = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="atlas-torture-") as folder:
+            at = Path(folder).resolve() / name
+            at.mkdir()
+            tally = row(at, int(trials or usual), SEED)
+        print(*tally.failures, *(f"  {note}" for note in tally.notes), sep="\n")
+        print(
+            f"{name:<14}{tally.trials:>4} trials, {tally.hit:>4} hits, "
+            f"{len(tally.failures):>3} failures, {time.monotonic() - started_s:.0f} s",
+            flush=True,
+        )
+        failed += len(tally.failures)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

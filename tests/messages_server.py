@@ -236,7 +236,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _stream(self, request: Recorded, answer: Answer, number: int) -> None:
         self._open_stream()
-        for event in _events(request, answer, number):
+        for event in events_of(request, answer, number):
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
             if event["type"] == "content_block_stop" and answer.stall:
@@ -288,7 +288,7 @@ def _stop_reason(answer: Answer) -> str:
     return answer.stop_reason or ("tool_use" if called else "end_turn")
 
 
-def _events(request: Recorded, answer: Answer, number: int) -> Iterator[dict[str, object]]:
+def events_of(request: Recorded, answer: Answer, number: int = 1) -> Iterator[dict[str, object]]:
     started = _message(request, answer, number)
     started |= {"content": [], "stop_reason": None, "usage": _usage(answer, 1)}
     yield {"type": "message_start", "message": started}

@@ -1,5 +1,6 @@
 """`atlas retry --ai-fix` with the Messages API agent, from the command line to the exit code."""
 
+import html
 import json
 import signal
 import subprocess
@@ -134,3 +135,57 @@ def test_what_is_asked_for_again_is_in_the_log(project: Project) -> None:
     ended = retry(project, submit(modify("def add(:\n")), submit(modify(FIXED)))
     assert ended.code == 0
     assert "[RETRY 1] Validation: calc.py syntax error" in ended.stderr
+
+
+def test_every_end_says_why_three_answers_in_a_row_were_not_taken(
+    project: Project, tmp_path: Path
+) -> None:
+    project.configure(
+        validation={"test": [UNITTEST]},
+        retry={"flake_reruns": 0, "on_failure": "cat > ../on_failure.json"},
+        agent={"backend": "anthropic", "path": None},
+    )
+    page, summary = tmp_path / "page.html", tmp_path / "summary.md"
+    reports = ("--report", f"html={page}", "--report", f"markdown={summary}")
+    wrong = submit(modify("def add(:\n"))
+    ended = retry(project, *[wrong] * 3, flags=("--max-attempts", "1", *reports))
+    why = "calc.py did not check in 3 tries, so nothing was written: syntax error in line 1"
+    on_failure = json.loads((tmp_path / "on_failure.json").read_text())
+    shown = {
+        "final_error": str(ended.run["final_error"]),
+        "on_failure": str(on_failure["final_error"]),
+        "page": html.unescape(page.read_text()),
+        "summary": html.unescape(summary.read_text()),
+        "last line": ended.stderr.partition("\nexhausted: ")[2].partition("\n")[0],
+        "log": atlas(project, "log").out,
+    }
+    assert ended.code == 1
+    assert len(ended.requests) == 3
+    assert [where for where, text in shown.items() if why not in text] == []
+    assert [where for where, text in shown.items() if "changed nothing" in text] == []
+
+
+def test_what_a_killed_run_has_cost_is_in_the_books_of_the_run_that_repeats_it(
+    project: Project,
+) -> None:
+    looks = [call("list_files")] * 2
+    for _ in range(2):
+        with serving(*looks, Hang()) as server:
+            told = {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "dummy-key"}
+            child = subprocess.Popen(
+                (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix"),
+                cwd=project.root,
+                env=project.environ | told,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            until(lambda: len(server.requests) > len(looks), within_s=LIMIT_S)
+            child.kill()
+            child.wait()
+    (project.root / "calc.py").write_text(FIXED)
+    repeated = retry(project)
+    assert (repeated.code, repeated.run["verdict"]) == (0, "clean")
+    assert repeated.run["cost_usd"] == 0
+    assert repeated.run["interrupted_usd"] == pytest.approx(0.0084)
+    assert "$0.00 and at least $0.0084 of an interrupted run" in repeated.stderr
+    assert retry(project).run["interrupted_usd"] == 0

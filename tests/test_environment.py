@@ -159,6 +159,8 @@ def test_a_tool_of_a_package_script_that_is_not_installed_is_broken(plan: Plan) 
 
 
 NO_FILE = "[Errno 2] No such file or directory"
+GEMS = "Install missing gem executables with `bundle install`"
+PNPM = "ERR_PNPM_RECURSIVE_EXEC_FIRST_FAIL"
 CANCELED = "npx canceled due to"
 E404 = "The requested resource 'nosuch@*'"
 
@@ -166,17 +168,29 @@ E404 = "The requested resource 'nosuch@*'"
 @pytest.mark.parametrize(
     ("run", "said", "exit_code"),
     [
-        # tox 4, uv and nox were run for this test's sake, the others are as their sources have it.
+        # tox 4, uv and nox were run for this test's sake. The others, none of which is here, are
+        # as their sources have it: bundler in rubygems/rubygems bundler/lib/bundler/cli/exec.rb,
+        # poetry in python-poetry/poetry src/poetry/console/commands/run.py, just in casey/just
+        # src/error.rs. Those of yarn 1 and pnpm 6 to 12 are as people reported them:
+        # ghostery/adblocker 2859, pnpm/pnpm 10890 and 14226, Shopify/cli 1474.
         ("tox", f"py: Exception running subprocess {NO_FILE}: 'nosuch'\n  py: FAIL code 2\n", 2),
         ("uv", "error: Failed to spawn: nosuch\n  cause: No such file or directory\n", 2),
         ("uv", "error: Failed to spawn: `nosuch`\n  Caused by: No such file or directory\n", 2),
         ("nox", "nox > Running session t\nnox > Program nosuch not found.\n", 1),
-        ("bundle exec", "bundler: command not found: nosuch\nInstall missing gems\n", 127),
+        ("bundle exec", f"bundler: command not found: nosuch\n{GEMS}\n", 127),
         ("npx", f'npm error {CANCELED} missing packages and no YES option: ["nosuch"]\n', 1),
         ("npx", f"npm error code E404\nnpm error 404  {E404} could not be found or you do\n", 1),
         ("pre-commit", "lint.....Failed\n- exit code: 1\n\nExecutable `nosuch` not found\n", 1),
         ("poetry", "Command not found: nosuch\n", 1),
         ("yarn", 'yarn run v1.22.22\nerror Command "nosuch" not found.\n', 1),
+        ("pnpm", f' {PNPM}  Command "nosuch" not found\n', 1),
+        ("pnpm", f'Error: {PNPM}\n\n  \u00d7 Command "nosuch" not found\n', 1),
+        ("pnpm", f" {PNPM}  Command failed with ENOENT: nosuch\nspawn nosuch ENOENT\n", 1),
+        (
+            "just",
+            "sh: 1: nosuch: not found\nerror: Recipe `t` failed on line 2 with exit code 127\n",
+            127,
+        ),
         ("just", "sh: 1: nosuch: not found\nerror: Recipe `test` failed with exit code 127\n", 1),
     ],
 )

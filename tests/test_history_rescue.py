@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry.history import archive, path_of, reading
 from tests.crashes import PACKAGE, undo_after_kills
-from tests.projects import CALC, FIXED, WORSE, Project, git, make_project, on_a_terminal
+from tests.projects import CALC, FIXED, WORSE, Project, atlas, git, make_project, on_a_terminal
 from tests.repositories import entries, git_bytes
 
 
@@ -217,3 +217,29 @@ def test_a_clone_in_place_of_a_workspace_is_another_one(after: After) -> None:
     clone = replace(after, project=replace(after.project, root=root.with_name("clone")))
     assert "are they of this workspace" in clone.atlas("log").stderr
     assert after.run_id not in clone.atlas("log").stdout
+
+
+@pytest.mark.parametrize(
+    ("ignored", "code", "headline"),
+    [
+        ("", 1, "not everything could be put back"),
+        ("*.dump", 0, "as it was before run {}, but for what git ignores and no snapshot holds"),
+    ],
+    ids=["a file of the user", "a file that git ignores"],
+)
+def test_undo_names_a_file_that_changed_and_that_no_snapshot_holds(
+    ignored: str, code: int, headline: str, project: Project
+) -> None:
+    dump = project.root / "core.dump"
+    (project.root / ".gitignore").write_text(f"__pycache__/\n{ignored}\n")
+    with dump.open("wb") as file:
+        file.truncate((1 << 30) + 1)
+    project.attempt(1, {"calc.py": WORSE, "core.dump": "gone"})
+    ended = atlas(project, "retry", ".", "--ai-fix", "--max-attempts", "1")
+    assert ("not as before, and no snapshot holds it: core.dump" in ended.out) == (not ignored)
+    undone = atlas(project, "undo")
+    run_id = undone.out.partition("run ")[2].partition(" of ")[0]
+    assert undone.code == code
+    assert undone.out.startswith(headline.format(run_id).partition(" run ")[0])
+    assert headline.partition(", ")[2] in undone.out
+    assert "core.dump (" in undone.out

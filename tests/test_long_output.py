@@ -143,3 +143,26 @@ def test_a_passed_gate_says_nothing_of_more(tmp_path: Path, environ: dict[str, s
     line = "yes | head -c 300000; exit 0"
     (result,) = run_gates([gate("it", Kind.LINT, line)], plan).results
     assert (result.status, result.at_least) == (Status.PASSED, False)
+
+
+FAILING = [case for case in regenerate.cases() if regenerate.output_of(case).exit_code]
+
+
+@pytest.mark.parametrize("case", FAILING, ids=lambda case: case.name)
+def test_what_is_torn_between_two_parts_is_counted_once(case: Path, tmp_path: Path) -> None:
+    golden = replace(regenerate.output_of(case), stderr="", report=None)
+    size = max(2_000, len(golden.stdout) // 3)
+    done = completed(tmp_path, golden.stdout)
+    torn = [replace(golden, stdout=out) for out, _ in parts(done, part_bytes=size)]
+    assert problems(combined(map(diagnose, torn))) <= problems(diagnose(golden))
+
+
+def problems(findings: Findings) -> int:
+    return sum(d.count for d in findings.diagnostics) + findings.beyond
+
+
+def test_what_looks_like_a_problem_does_not_count_beside_what_a_tool_names() -> None:
+    tool = "a.py:1:1: F821 Undefined name `x`\n"
+    printed = "b.py:3: in y\n"
+    torn = [ToolOutput(command="sh x", exit_code=1, stdout=out) for out in (tool, printed)]
+    assert problems(combined(map(diagnose, torn))) == 1

@@ -1,11 +1,16 @@
-"""Nothing of an attempt stays, however often and whenever its end is interrupted."""
+"""Nothing of an attempt stays, however often and whenever its end is interrupted.
 
+The short form of `bench/torture.py`.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests import torture_streams, torture_trees
 from tests.repositories import entries
-from tests.torture import Torture
+from tests.torture import Tally, Torture
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +28,33 @@ def test_a_second_signal_while_an_attempt_is_restored_leaves_nothing_of_it(
 
 def test_a_kill_at_any_moment_is_undone_even_if_the_undo_is_killed_too(torture: Torture) -> None:
     assert torture.kills(3, seed=4).failures == []
+
+
+def test_an_undo_that_is_signalled_is_complete_or_can_be_done_again(torture: Torture) -> None:
+    assert torture.undo_signals(2, seed=5).failures == []
+
+
+@pytest.mark.parametrize(
+    ("row", "trials"),
+    [
+        (torture_trees.shapes, 2),
+        (torture_trees.several, 1),
+        (torture_trees.nobody, 2),
+        (torture_trees.full_disk, 2),
+        (torture_streams.bombs, 2),
+        (torture_streams.outputs, 1),
+        (torture_streams.api, 2),
+        (torture_streams.claude, 1),
+        (torture_streams.git_keys, 1),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_torture_finds_nothing(
+    row: Callable[[Path, int, int], Tally], trials: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    tally = row(tmp_path_factory.mktemp("row"), trials, 7)
+    assert tally.failures == []
+    assert tally.trials == trials or tally.notes
 
 
 def test_undo_says_what_is_not_as_it_was(torture: Torture, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What gates write is held before, and `atlas undo` brings it back."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.crashes import PACKAGE
-from tests.projects import CALC, FIXED, Project, atlas
+from tests.projects import CALC, FIXED, Project, atlas, git
 from tests.repositories import entries, git_bytes
 
 WRITE = "printf 'x = 1\\n' > made.py; printf 'changed\\n' >> calc.py"
@@ -131,7 +132,23 @@ def test_the_summary_of_a_run_names_what_gates_changed_beside_the_agent(project:
     lines = ["printf x > by_the_gate.txt"]
     project.configure(validation={"format": lines, "test": ["python3 -S -m unittest -q"]})
     project.attempt(1, {"calc.py": FIXED})
-    told = atlas(project, "retry", "--ai-fix")
+    told = atlas(project, "retry", "--ai-fix", "--report", "json=../run.json")
     assert told.code == 0
+    run = json.loads((project.root.parent / "run.json").read_text())
+    assert run["gates_changed"] == ["by_the_gate.txt"]
     assert "  changed by gates: by_the_gate.txt\n" in told.out
     assert "attempt 1 is in the workspace: calc.py (+1 -1)\n" in told.out
+
+
+def test_what_a_reader_changed_is_named_with_what_git_has_of_it(project: Project) -> None:
+    move = "printf 'y\\n' > made.py; rm -f calc.py"
+    project.configure(validation={"lint": [move]})
+    project.commit()
+    told = atlas(project, "validate").out
+    assert "git checkout -- calc.py; not known to git: made.py" in told
+    assert "With `writes: true` the next change can be undone" in told
+    project.configure(validation={"lint": [{"run": move, "writes": True}]})
+    git(project.root, "checkout", "--", "calc.py", environ=project.environ)
+    assert "back: atlas undo " in atlas(project, "validate").out
+    assert atlas(project, "undo").code == 0
+    assert (project.root / "calc.py").read_text() == CALC

@@ -51,3 +51,10 @@ def test_without_git_or_a_commit_nothing_is_known(tmp_path: Path, root: Path) ->
     assert changed(root, "no-such-commit") == {}
     git(tmp_path, "init", "-q", "empty")
     assert changed(tmp_path / "empty") == {}
+
+
+def test_a_file_that_is_no_source_is_not_read(root: Path) -> None:
+    with (root / "core.dump").open("wb") as file:
+        file.truncate(1 << 40)
+    write(root, "new.py", "n\n")
+    assert changed_lines(root, None, environ=ENVIRON) == {"new.py": (range(1, 2),)}

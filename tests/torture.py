@@ -18,6 +18,9 @@ from msgspec import Struct, field
 
 from tests.repositories import ODD_NAMES, commit, entries, git, git_bytes, repository, write
 
+All = tuple[Mapping[str, object], Mapping[str, object]]
+"""Every byte and mode of a work tree, and of git's directory."""
+
 PACKAGE = Path(__file__).parent.parent
 LIMIT_S = 120.0
 """A bound on hangs."""
@@ -44,7 +47,10 @@ Path("hollow/made/file").touch()
 time.sleep({PACE_S})
 """
 """It changes every kind of file, and mends nothing."""
+TRUSTED = ("-c", "safe.directory=*")
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+CODES = {0, 1, 2, 3, -signal.SIGKILL, *(128 + n for n in ENDING), *(-n for n in ENDING)}
+"""Before Python has begun, and once it has ended, a signal does what it does by itself."""
 SAID = "what the attempt had changed is put back"
 
 
@@ -52,10 +58,16 @@ class Rig(Struct, frozen=True, kw_only=True):
     """A work tree of every kind, with a state directory of its own."""
 
     folder: Path
+    place: str = "project"
+    """Of the work tree, in the folder."""
+    python: str = sys.executable
+    user: int | None = None
+    """Who runs the commands; None: whoever runs this."""
+    variables: Mapping[str, str] = {}
 
     @property
     def root(self) -> Path:
-        return self.folder / "project"
+        return self.folder / self.place
 
     @property
     def environ(self) -> dict[str, str]:
@@ -67,17 +79,22 @@ class Rig(Struct, frozen=True, kw_only=True):
             "PYTHONPATH": str(PACKAGE),
             "PYTHONDONTWRITEBYTECODE": "1",
             "GIT_CONFIG_NOSYSTEM": "1",
+            **self.variables,
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            (sys.executable, "-m", "atlas_retry", *arguments),
+            (self.python, "-m", "atlas_retry", *arguments),
             cwd=self.root,
             env=self.environ,
+            user=self.user,
+            group=self.user,
+            extra_groups=None if self.user is None else (),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
         )
 
     def atlas(self, *arguments: str) -> tuple[int, str]:
@@ -107,9 +124,9 @@ class Rig(Struct, frozen=True, kw_only=True):
         """Whether the agent has begun."""
         return (self.folder / "asked").exists()
 
-    def all_there(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
-        """Every byte and mode of the work tree, and of git's directory."""
-        return entries(self.root), git_bytes(self.root / ".git")
+    def all_there(self) -> All:
+        common = os.fsdecode(git(self.root, *TRUSTED, "rev-parse", "--git-common-dir").strip())
+        return entries(self.root), git_bytes(self.root / common)
 
 
 Plan = tuple[tuple[float, signal.Signals], ...]
@@ -129,7 +146,7 @@ def make_rig(folder: Path, files: int) -> Rig:
     git(root, "config", "filter.lfs.required", "true")
     write(root, ".gitattributes", "*.bin filter=lfs -text ident\n*.py text eol=crlf\n")
     write(root, ".gitignore", "*.env\n")
-    write(root, ".atlas/config.yaml", yaml.safe_dump(_configuration()))
+    configure(root)
     write(root, "dos.txt", "one\r\ntwo\nthree\r")
     write(root, "big.bin", b"SECRET \0\1\2 $Id$\n")
     write(root, "both.txt", "tracked\n")
@@ -154,13 +171,14 @@ def make_rig(folder: Path, files: int) -> Rig:
     return rig
 
 
-def _configuration() -> dict[str, object]:
-    return {
-        "version": 1,
+def configure(root: Path, **sections: object) -> None:
+    """One gate that always fails and one attempt of the agent beside the work tree, or as given."""
+    own = {
         "validation": {"test": ["test -e never"]},
         "retry": {"flake_reruns": 0, "max_ai_retry_attempts": 1},
-        "agent": {"backend": "command", "command": f"{sys.executable} -S ../agent.py"},
+        "agent": {"backend": "command", "command": "python3 -S ../agent.py"},
     }
+    write(root, ".atlas/config.yaml", yaml.safe_dump({"version": 1, **own, **sections}))
 
 
 class Tally(Struct, kw_only=True):
@@ -172,6 +190,8 @@ class Tally(Struct, kw_only=True):
     said: int = 0
     """Trials in which it was said that all is back."""
     failures: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What was measured, or why nothing was tried."""
 
 
 class Torture(Struct, frozen=True, kw_only=True):
@@ -209,9 +229,8 @@ class Torture(Struct, frozen=True, kw_only=True):
         for number in range(trials):
             in_turn = number % 4 != 3
             first_s = dice.uniform(0, TURN_S) if in_turn else dice.uniform(0.2, self.length_s)
-            more = [dice.uniform(0.02, 0.9) for _ in range(dice.choice((1, 1, 1, 2, 3)))]
-            plan = tuple((wait_s, dice.choice(ENDING)) for wait_s in (first_s, *more))
-            self._trial(number, plan, tally, in_turn=in_turn)
+            rig = self.copied(self.folder / f"signals-{number}")
+            trial(rig, signals_after(first_s, dice), tally, in_turn=in_turn)
         return tally
 
     def kills(self, trials: int, seed: int) -> Tally:
@@ -220,44 +239,98 @@ class Torture(Struct, frozen=True, kw_only=True):
         for number in range(trials):
             in_turn = number % 4 != 3
             first_s = dice.uniform(0, TURN_S * 2) if in_turn else dice.uniform(0.2, self.length_s)
-            undo_s = dice.uniform(0.2, 1.5) if dice.random() < 1 / 2 else None
-            plan = ((first_s, signal.SIGKILL),)
-            self._trial(number, plan, tally, undo_s, in_turn=in_turn)
+            undo_s = dice.uniform(0.2, 1.5)
+            undo: Plan = ((undo_s, signal.SIGKILL),) if dice.random() < 1 / 2 else ()
+            rig = self.copied(self.folder / f"kills-{number}")
+            trial(rig, ((first_s, signal.SIGKILL),), tally, undo, in_turn=in_turn)
         return tally
 
-    def _trial(
-        self,
-        number: int,
-        plan: Plan,
-        tally: Tally,
-        undo_s: float | None = None,
-        *,
-        in_turn: bool,
-    ) -> None:
-        there = self.folder / f"{plan[0][1].name}-{number}"
-        rig = self.copied(there)
-        before = rig.all_there()
-        code, said = rig.signalled("retry", ".", "--ai-fix", plan=plan, in_turn=in_turn)
-        tally.trials += 1
-        tally.hit += code != 1 and rig.was_asked
-        tally.said += SAID in said
-        faults = [] if code == -signal.SIGKILL else _unlike(rig, before, "after the run")
-        if undo_s is not None:
-            rig.signalled("undo", plan=((undo_s, signal.SIGKILL),))
-        undone, heard = rig.atlas("undo")
-        faults += _unlike(rig, before, "after undo")
-        if undone and "no run is recorded" not in heard:
-            faults.append(f"undo ended with {undone}")
-        if faults:
-            moments = ", ".join(f"{signum.name} after {wait_s:.3f} s" for wait_s, signum in plan)
-            tally.failures.append(f"{number} ({moments}; exit {code}): {faults}; {said}{heard}")
-        else:
-            shutil.rmtree(there)
+    def undo_signals(self, trials: int, seed: int) -> Tally:
+        """Two to four signals to the `undo` of a run that was killed in the agent's turn."""
+        dice, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
+        for number in range(trials):
+            rig = self.copied(self.folder / f"undo-{number}")
+            kill = ((dice.uniform(PACE_S * 2, TURN_S), signal.SIGKILL),)
+            trial(rig, kill, tally, signals_after(dice.uniform(0.1, 1.5), dice), in_turn=True)
+        return tally
 
 
-def _unlike(
-    rig: Rig, before: tuple[Mapping[str, object], Mapping[str, object]], when: str
-) -> list[str]:
+def signals_after(first_s: float, dice: random.Random) -> Plan:
+    """Two to four of those that end a command, the first after so many seconds."""
+    more = [dice.uniform(0.02, 0.9) for _ in range(dice.choice((1, 1, 1, 2, 3)))]
+    return tuple((wait_s, dice.choice(ENDING)) for wait_s in (first_s, *more))
+
+
+def trial(rig: Rig, plan: Plan, tally: Tally, undo: Plan = (), *, in_turn: bool) -> None:
+    """One run that gets the signals of `plan`, one `undo` that gets those of `undo`, and another.
+
+    Where all is as it was the rig is removed.
+    """
+    before = rig.all_there()
+    code, said = rig.signalled("retry", ".", "--ai-fix", plan=plan, in_turn=in_turn)
+    tally.trials += 1
+    tally.hit += code != 1 and rig.was_asked
+    tally.said += SAID in said
+    faults = unsound(code, said)
+    if code != -signal.SIGKILL:
+        faults += unlike(rig, before, "after the run")
+    if undo:
+        faults += unsound(*rig.signalled("undo", plan=undo))
+    undone, heard = rig.atlas("undo")
+    faults += unsound(undone, heard) + unlike(rig, before, "after undo")
+    if undone and "no run is recorded" not in heard:
+        faults.append(f"undo ended with {undone}")
+    moments = ", ".join(f"{signum.name} after {wait_s:.3f} s" for wait_s, signum in (*plan, *undo))
+    tell(tally, rig, faults, f"{moments}; exit {code}; {said}{heard}")
+
+
+def tell(tally: Tally, rig: Rig, faults: list[str], more: str) -> None:
+    """Count the faults of a trial; the rig of one without any is removed."""
+    if faults:
+        tally.failures.append(f"{rig.folder.name}: {'; '.join(faults)}; {more}")
+    else:
+        shutil.rmtree(rig.folder)
+
+
+class Measured(Struct, frozen=True, kw_only=True):
+    """What a command said and took, and what of its end is no good."""
+
+    said: str
+    took_s: float
+    peak_mb: int
+    """Of atlas, or of the biggest process that it started."""
+    faults: list[str]
+
+
+def measured(rig: Rig, *arguments: str) -> Measured:
+    """One command to its end."""
+    started_s = time.monotonic()
+    child = rig.start(*arguments)
+    assert child.stdout
+    with child.stdout:
+        said = child.stdout.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return Measured(
+        said=said,
+        took_s=time.monotonic() - started_s,
+        peak_mb=usage.ru_maxrss >> 10,
+        faults=unsound(child.returncode, said),
+    )
+
+
+def unsound(code: int, said: str) -> list[str]:
+    """What no end of a command may be like, whatever was done to it."""
+    faults = [] if code in CODES else [f"exit code {code}"]
+    if "this is a fault in atlas itself" in said or f'File "{PACKAGE}/atlas_retry' in said:
+        faults.append("a traceback")
+    if "\x1b" in said:
+        faults.append("a control character where there is no terminal")
+    return faults
+
+
+def unlike(rig: Rig, before: All, when: str) -> list[str]:
+    """What is not as it was before."""
     names = [
         name
         for was, now in zip(before, rig.all_there(), strict=True)

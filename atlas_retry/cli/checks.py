@@ -1,7 +1,8 @@
 """`atlas validate` and its short forms: run gates, ask no agent."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,6 +93,8 @@ def _undoable(
             ws = opened.git
     if ws is None:
         yield paths.update
+        if paths:
+            _name_unheld(opened, paths, shown)
         return
     from atlas_retry.events import Notice
     from atlas_retry.history import validated
@@ -102,6 +105,23 @@ def _undoable(
             held.changed = bool(paths)
     if held and held.changed:
         shown(Notice(text=f"back: atlas undo {held.id}"))
+
+
+def _name_unheld(opened: "OpenWorkspace", paths: Collection[str], shown: "Emit") -> None:
+    """Nothing was held of these, for no gate was said to write: say what git has of them."""
+    from atlas_retry import workspace
+    from atlas_retry.events import Notice
+    from atlas_retry.model import Level
+    from atlas_retry.reports.screen.wording import printable
+
+    tracked = workspace.tracked(opened.root, paths, environ=opened.environ)
+    others = ", ".join(printable(path) for path in sorted({*paths} - {*tracked}))
+    names = " ".join(shlex.quote(printable(path)) for path in tracked)
+    text = "atlas undo cannot restore what a gate changed that is not said to write"
+    text += f"; as git has it staged or committed: git checkout -- {names}" if names else ""
+    text += f"; not known to git: {others}" if others else ""
+    text += ". With `writes: true` the next change can be undone"
+    shown(Notice(level=Level.WARNING, text=text))
 
 
 def _short_form(kind: Kind) -> Callable[..., int]:

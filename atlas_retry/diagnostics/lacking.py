@@ -32,7 +32,9 @@ _PROGRAM = re.compile(
     r"|^bundler: command not found: (?P<bundler>\S{1,200})$"
     r"|^Command not found: (?P<poetry>\S{1,200})$"
     r"|^Executable `(?P<pre_commit>[^`]{1,200})` not found$"
-    r"|^(?:error |\s?ERR_PNPM_\w+\s{1,3})Command \"(?P<yarn>[^\"]{1,200})\" not found\.?$"
+    r"|^(?:error |\s?ERR_PNPM_\w+\s{1,3}|\s{1,4}\u00d7 )"
+    r"Command \"(?P<yarn>[^\"]{1,200})\" not found\.?$"
+    r"|^\s?ERR_PNPM_\w+\s{1,3}Command failed with ENOENT: (?P<pnpm>\S{1,200})"
     r'|^npm (?:ERR!|error) npx canceled due to missing packages .*?\["(?P<npx>[^"]{1,200})"'
     r"|^npm (?:ERR!|error) 404\s+(?:The requested resource )?'(?P<registry>[^']{1,200})' "
     r"(?:could not be found|is not in this registry)"

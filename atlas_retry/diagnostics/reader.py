@@ -28,7 +28,6 @@ from atlas_retry.model import Diagnostic, Kind, Level
 _STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ", re.MULTILINE)
 MAX_DIAGNOSTICS = 10_000
 """Distinct ones kept of one output; whoever has more has a misconfigured tool."""
-MAX_SUMMARY_LINES = 200
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
 _PROGRAMS = frozenset(command for parser in _TOOLS for command in parser.commands)
 _TEXT_LINES = 400
@@ -59,51 +58,6 @@ def diagnose(output: ToolOutput) -> Findings:
     placed = tuple(settled(_worded(d), output.root, output.cwd) for d in diagnostics)
     beyond = len(told) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
     return replace(_findings(output, log, readings, placed), beyond=beyond)
-
-
-def combined(parts: Iterable[Findings]) -> Findings:
-    """What the parts of one output say together, read one after the other in bounded memory.
-
-    Of a block that was torn between two parts something may be lost, so that problems are counted
-    as "at least" where there is more than one part.
-    """
-    whole = Findings()
-    kept: dict[Hashable, Diagnostic] = {}
-    for number, part in enumerate(parts):
-        fresh = {_identity(d): d for d in part.diagnostics}
-        again = sum(d.count for key, d in fresh.items() if key in kept and not d.test_id)
-        new = [(key, d) for key, d in fresh.items() if key not in kept]
-        room = MAX_DIAGNOSTICS - len(kept)
-        kept.update(new[:room])
-        dropped = sum(d.count for _, d in new[room:])
-        whole = _joined(whole, part, is_first=number == 0)
-        whole = replace(whole, beyond=whole.beyond + again + dropped)
-    return replace(whole, diagnostics=tuple(kept.values()))
-
-
-def _identity(d: Diagnostic) -> Hashable:
-    """A failing test is the same one wherever it is spoken of."""
-    if d.test_id:
-        return d.tool, d.test_id
-    return d.tool, d.rule_id, d.level, d.message, d.path, d.region, d.frames
-
-
-def _joined(whole: Findings, part: Findings, *, is_first: bool) -> Findings:
-    """All but the diagnostics of a part added to what came before it."""
-    if is_first:
-        return part
-    counts = [n for n in (whole.tests_run, part.tests_run) if n is not None]
-    silent = not any(d.level is Level.ERROR for d in part.diagnostics)
-    return Findings(
-        beyond=whole.beyond + part.beyond,
-        cut=True,
-        tests_run=sum(counts) if counts else None,
-        vacuous=(whole.vacuous or part.vacuous) and not sum(counts),
-        threshold=(whole.threshold or part.threshold) and (silent or part.threshold),
-        environment=whole.environment if silent else None,
-        lack=whole.lack or part.lack,
-        summary=(*whole.summary, *part.summary)[-MAX_SUMMARY_LINES:],
-    )
 
 
 def _unsaid(log: Log, readings: Sequence[Reading]) -> Log:

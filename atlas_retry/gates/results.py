@@ -241,9 +241,9 @@ def _anchored(findings: "Findings", root: Path) -> tuple[Diagnostic, ...]:
         return ()
     # start-up: tree-sitter is wanted only once something has failed
     from atlas_retry.source.excerpt import anchor
-    from atlas_retry.workspace import directory_tree
+    from atlas_retry.workspace import source_tree
 
-    return anchor(findings.diagnostics, directory_tree(root).read)
+    return anchor(findings.diagnostics, source_tree(root).read)
 
 
 def _notes(completed: Completed) -> Iterator[str]:

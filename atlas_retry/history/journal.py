@@ -24,6 +24,12 @@ _UNFINISHED = (
     "SELECT id, mark, cost_usd, verdict IS NULL AND state NOT IN ('abandoned', 'undone') FROM runs"
     " WHERE root = ? ORDER BY started_at DESC, rowid DESC LIMIT 1"
 )
+_CUT_OFF_USD = """
+    SELECT coalesce(sum(cost_usd), 0) FROM runs AS one WHERE root = ? AND id <> ?
+    AND verdict IS NULL AND rowid > (SELECT coalesce(max(rowid), 0) FROM runs AS other
+      WHERE other.root = one.root AND verdict NOT NULL)
+"""
+"""A run that ends reports what was cut off before it, so nothing before it is left to report."""
 Writing = Callable[[sqlite3.Connection], None]
 
 
@@ -56,6 +62,11 @@ class Journal:
             if is_open:
                 return CutOff(id=str(name), mark=str(mark), cost_usd=float(str(cost_usd)))
         return None
+
+    def cut_off_usd(self, root: str) -> float:
+        """What runs in this workspace have cost that were cut off, and that no report contains."""
+        found = self._read(_CUT_OFF_USD, root, self.opening.run_id)
+        return float(str(found[0][0])) if found else 0.0
 
     def recall(self, failed: Validation) -> tuple[str, ...]:
         """What earlier runs of the repository teach about these failures: few, short lines."""

@@ -30,7 +30,10 @@ class PutBack(Struct, frozen=True, kw_only=True):
     left_alone: tuple[str, ...] = ()
     """What somebody edited since: told, not touched."""
     lost: tuple[str, ...] = ()
-    """`.git` of nested repositories that are gone, and that no snapshot holds."""
+    """What no snapshot holds and is gone or not as it was: `.git` of nested repositories, files
+    that are too big."""
+    unheld: tuple[str, ...] = ()
+    """The same of what git ignores: likely to have been built anew."""
     ended: tuple[str, ...] = ()
     """Processes of the run that were still there."""
     now: str = ""
@@ -83,7 +86,8 @@ def undo(
         changed=done.changed,
         git=git,
         left_alone=(*done.conflicts, *sorted(theirs)),
-        lost=done.lost,
+        lost=(*done.lost, *workspace.unheld(ws, run.start)),
+        unheld=workspace.unheld(ws, run.start, ignored=True),
         ended=ended,
         now=run.start,
         differs=(*workspace.differing(ws, run.start), *workspace.moved_git(ws, run.start)),
@@ -153,7 +157,8 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] =
     return PutBack(
         changed=done.changed,
         left_alone=done.conflicts,
-        lost=done.lost,
+        lost=(*done.lost, *workspace.unheld(ws, held[name])),
+        unheld=workspace.unheld(ws, held[name], ignored=True),
         now=held[name],
         differs=tuple(
             path

@@ -99,13 +99,16 @@ def timeline_text(row: RunRow, steps: Sequence[Step]) -> str:
 def put_back(row: RunRow, done: PutBack, headline: str) -> str:
     """What an undo or a pick did; `headline` says how everything is now."""
     lines = ["not everything could be put back" if done.lost else headline]
+    if done.unheld and not done.lost:
+        lines[0] += ", but for what git ignores and no snapshot holds"
     if done.differs:
         lines = [f"not {headline}: {some(map(printable, done.differs), MAX_DIFFERING)}"]
     for names, what in (
         (done.ended, "ended"),
         (done.changed, "put back"),
         (done.git, "put back in git"),
-        (done.lost, "gone, and no snapshot holds it"),
+        (done.lost, "changed or gone, and no snapshot holds it"),
+        (done.unheld, "ignored, changed or gone, and no snapshot holds it"),
         (done.left_alone, "edited since, so left as it is"),
     ):
         if names:

@@ -102,6 +102,7 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema",
     final: ReportDocument
     attempts: tuple[AttemptDocument, ...]
     cost_usd: float | None
+    interrupted_usd: float
     duration_ms: int
     escalation_required: bool
     learning_record_id: str | None
@@ -109,6 +110,7 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema",
     handoff_path: str | None
     lost: tuple[Lost, ...]
     better: int | None
+    gates_changed: tuple[str, ...]
 
 
 class Cascade(Struct, frozen=True, kw_only=True):
@@ -172,6 +174,7 @@ def run_document(outcome: Outcome) -> RunDocument:
         final=report_document(outcome.final, outcome.workspace),
         attempts=tuple(_attempt(attempt, outcome.workspace) for attempt in outcome.attempts),
         cost_usd=outcome.cost_usd,
+        interrupted_usd=outcome.interrupted_usd,
         duration_ms=outcome.duration_ms,
         escalation_required=outcome.escalation_required,
         learning_record_id=outcome.learning_record_id,
@@ -179,6 +182,7 @@ def run_document(outcome: Outcome) -> RunDocument:
         handoff_path=outcome.handoff_path,
         lost=outcome.lost,
         better=outcome.better,
+        gates_changed=outcome.gates_changed,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from atlas_retry.model import Attempt, Change, Diagnostic, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, counted, listed, more, place, plain
-from atlas_retry.text.units import seconds, usd
+from atlas_retry.text.units import seconds, spent, usd
 
 MAX_COMPLAINTS: Final = 10
 MAX_FILES: Final = 10
@@ -27,7 +27,7 @@ def handoff(outcome: Outcome) -> str:
         (
             f"Run `{outcome.run_id}` in `{_line(outcome.workspace.root)}`: "
             f"{counted(len(outcome.attempts), 'attempt')}, {seconds(outcome.duration_ms)}, "
-            f"{usd(outcome.cost_usd)}."
+            f"{spent(outcome.cost_usd, outcome.interrupted_usd)}."
         ),
         "",
         "## What fails",

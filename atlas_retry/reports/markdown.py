@@ -21,7 +21,7 @@ from atlas_retry.reports.phrases import (
     tally,
 )
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, usd
+from atlas_retry.text.units import seconds, spent, usd
 
 MARKS = {
     Status.PASSED: "✅",
@@ -53,7 +53,7 @@ def _run(run: Outcome) -> Iterator[str]:
     if run.final_error:
         yield f"{_text(run.final_error)}."
     attempts = counted(len(run.attempts), "attempt")
-    yield f"{attempts} · {seconds(run.duration_ms)} · {usd(run.cost_usd)}"
+    yield f"{attempts} · {seconds(run.duration_ms)} · {spent(run.cost_usd, run.interrupted_usd)}"
     if problems := course_of(run):
         yield f"Problems: {_text(problems)}"
     if run.better is not None:

@@ -27,7 +27,7 @@ def first_brief(
     root: Path, settings: Settings, environ: Mapping[str, str], validation: Validation
 ) -> Brief:
     """Of a first attempt, from the files as they are now; nothing is run."""
-    tree = workspace.directory_tree(root)
+    tree = workspace.source_tree(root)
     hidden = secret_values(environ)
     return Brief(
         validation=validation,

@@ -85,6 +85,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """Failures to start from instead of a baseline validation."""
     so_far: Progress | None = None
     """Of an interrupted run that goes on."""
+    interrupted_usd: float = 0.0
+    """See `Outcome`."""
 
 
 class Effects(Struct, kw_only=True):
@@ -150,6 +152,9 @@ class Effects(Struct, kw_only=True):
         if done.conflicts:
             names = ", ".join(done.conflicts)
             text = f"edited meanwhile by somebody else, and left as it is: {names}"
+            self.emit(Notice(level=Level.WARNING, text=text))
+        if paths is None and (left := workspace.unheld(git, target)):
+            text = f"not as before, and no snapshot holds it: {', '.join(left)}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
     def _moved_in_git(self) -> frozenset[str]:

@@ -293,6 +293,7 @@ def _outcome(
         final_error=end.reason,
         remedy=end.remedy,
         cost_usd=progress.cost_usd,
+        interrupted_usd=run.interrupted_usd,
         duration_ms=duration_ms,
         escalation_required=bool(progress.attempts) and not end.verdict.is_green,
         start_snapshot=progress.start,

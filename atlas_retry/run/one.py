@@ -259,6 +259,7 @@ def _effects(
     so_far = going_on.so_far if going_on else None
     run = Run(
         run_id=opening.run_id,
+        interrupted_usd=journal.cut_off_usd(str(opened.root)),
         workspace=opened.facts,
         limits=limits(
             opened.settings, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag

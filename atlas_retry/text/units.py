@@ -25,3 +25,9 @@ def some(names: Iterable[str], limit: int) -> str:
     every = [*names]
     more = f" and {len(every) - limit} more" if len(every) > limit else ""
     return ", ".join(every[:limit]) + more
+
+
+def spent(cost_usd: float, interrupted_usd: float) -> str:
+    """What a run has cost, with what was spent in vain before it."""
+    more = f" and {usd(interrupted_usd, at_least=True)} of an interrupted run"
+    return usd(cost_usd) + (more if interrupted_usd else "")

@@ -20,10 +20,17 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.in_place import put_back_aside
     from atlas_retry.workspace.isolated import Aside, Beside, Way, aside, beside
     from atlas_retry.workspace.locking import Holder, holder, lock
-    from atlas_retry.workspace.look import Look, Lookout, ignored
+    from atlas_retry.workspace.look import Look, Lookout, ignored, tracked
     from atlas_retry.workspace.putback import moved_git, put_back_git
     from atlas_retry.workspace.recent import changed_lines
-    from atlas_retry.workspace.restoring import INDEX, Restored, conflicts, differing, restore
+    from atlas_retry.workspace.restoring import (
+        INDEX,
+        Restored,
+        conflicts,
+        differing,
+        restore,
+        unheld,
+    )
     from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
     from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
     from atlas_retry.workspace.trees import (
@@ -31,6 +38,7 @@ if TYPE_CHECKING:
         ObjectTree,
         directory_tree,
         revision_tree,
+        source_tree,
         submodules,
         tree,
     )
@@ -77,6 +85,7 @@ _MODULES = {
         "Look",
         "Lookout",
         "ignored",
+        "tracked",
     ),
     "putback": (
         "moved_git",
@@ -89,6 +98,7 @@ _MODULES = {
         "conflicts",
         "differing",
         "restore",
+        "unheld",
     ),
     "shadow": (
         "compact",
@@ -107,6 +117,7 @@ _MODULES = {
         "ObjectTree",
         "directory_tree",
         "revision_tree",
+        "source_tree",
         "submodules",
         "tree",
     ),
@@ -169,8 +180,11 @@ __all__ = [
     "restore",
     "revision_tree",
     "snapshot",
+    "source_tree",
     "submodules",
+    "tracked",
     "tree",
+    "unheld",
     "user_environment",
     "write",
 ]

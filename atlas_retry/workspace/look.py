@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -201,6 +201,14 @@ def ignored(root: Path, env: Mapping[str, str]) -> list[str]:
     which = ("--others", "--ignored", "--directory")
     env = user_environment(env)
     return _listed(root, env, *which) if (root / ".git").exists() else []
+
+
+def tracked(root: Path, paths: Collection[str], *, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Those of these paths that git's index holds, in order."""
+    try:
+        return tuple(sorted({*paths} & {*_listed(root, user_environment(environ), "--cached")}))
+    except WorkspaceError:
+        return ()
 
 
 def _dirty(root: Path, env: Mapping[str, str]) -> list[str]:

@@ -48,9 +48,9 @@ def look(root: Path, path: str) -> StoredFile | None:
     return entry_of(found[0], blob_id(found[1])) if found else None
 
 
-def read(root: Path, path: str) -> bytes | None:
-    """Content of a file or target of a link; None where there is neither."""
-    found = _open_and_read(root, path)
+def read(root: Path, path: str, max_bytes: int | None = None) -> bytes | None:
+    """Content of a file or target of a link; None where there is neither, or more than that."""
+    found = _open_and_read(root, path, max_bytes)
     return found[1] if found else None
 
 
@@ -62,15 +62,16 @@ def status(root: Path, path: str) -> os.stat_result | None:
     return None
 
 
-def _open_and_read(root: Path, path: str) -> tuple[int, bytes] | None:
+def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple[int, bytes] | None:
     if not _OUTSIDE.isdisjoint(path.split("/")):
         return None
     try:
         with _parent(root, path, make=False) as (folder, name):
-            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            mode = found.st_mode
             if stat.S_ISLNK(mode):
                 return mode, os.fsencode(os.readlink(name, dir_fd=folder))
-            if not stat.S_ISREG(mode):
+            if not stat.S_ISREG(mode) or (max_bytes is not None and found.st_size > max_bytes):
                 return None
             with os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb") as file:
                 return mode, file.read()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.git import commit_id, git, split, user_environment
-from atlas_retry.workspace.trees import directory_tree, revision_tree
+from atlas_retry.workspace.trees import revision_tree, source_tree
 
 MAX_FILES = 200
 MAX_BYTES = 200_000
@@ -39,7 +39,7 @@ def _since(root: Path, revision: str, environ: Mapping[str, str]) -> dict[str, t
     if len(paths) > MAX_FILES:
         return {}
     before = revision_tree(root, commit, environ=environ)
-    after = directory_tree(root, environ=environ)
+    after = source_tree(root, environ=environ)
     found = {path: tuple(_new(before.read(path), after.read(path))) for path in sorted(paths)}
     return {path: lines for path, lines in found.items() if lines}
 

@@ -13,7 +13,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.index import is_staged, put_back_index
-from atlas_retry.workspace.scan import Scan
+from atlas_retry.workspace.scan import Scan, Unheld, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import take
 from atlas_retry.workspace.state import TreeState, read_state
@@ -103,6 +103,25 @@ def _lost(ws: Workspace, goal: _Goal) -> Iterator[str]:
     for path in goal.target.left_out:
         if path.endswith("/.git") and goal.is_meant(path) and not (ws.root / path).exists():
             yield path
+
+
+def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[str, ...]:
+    """Files, git ignores them or not, that the snapshot could not hold and that are not the same.
+
+    With the reason why they are not held, for a person.
+    """
+    target = read_state(ws, snapshot_id)
+    chosen = {path: why for path, why in target.left_out.items() if is_ignored(why) == ignored}
+    return tuple(
+        f"{path} ({chosen[path]})"
+        for path, seen in target.unheld.items()
+        if path in chosen and _size_and_time(ws, path) != seen
+    )
+
+
+def _size_and_time(ws: Workspace, path: str) -> Unheld | None:
+    now = place.status(ws.root, path)
+    return (now.st_size, now.st_mtime_ns) if now else None
 
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:

@@ -48,6 +48,10 @@ class ScannedFile(Struct, frozen=True, kw_only=True):
     ignored: bool
 
 
+Unheld = tuple[int, int]
+"""Of a file that is too big to be held: size, and mtime in ns."""
+
+
 class Scan(Struct, kw_only=True):
     """What a walk has found so far."""
 
@@ -56,6 +60,8 @@ class Scan(Struct, kw_only=True):
     """Every folder that was looked into but the root, without a final `/`."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Path (of a folder: ending in `/`) and reason of what a snapshot does not hold."""
+    unheld: dict[str, Unheld] = field(default_factory=dict)
+    """Of files that are left out for their size."""
     ignored_bytes: int = 0
     leftovers: list[str] = field(default_factory=list)
     """Of a restore that was killed."""
@@ -141,6 +147,11 @@ def _why_not_enter(inside: Collection["os.DirEntry[str]"], found: Scan) -> str |
     return _TOO_MANY if found.ignored_bytes >= MAX_IGNORED_BYTES else None
 
 
+def is_ignored(reason: str) -> bool:
+    """Whether this is why something is not held that git ignores."""
+    return reason.startswith("ignored")
+
+
 def why(error: OSError) -> str:
     """The reason for which something cannot be held."""
     return f"cannot be read: {error.strerror}"
@@ -182,6 +193,7 @@ def _note_file(
         return
     if reason := _why_not_hold(status, found, ignored=ignored):
         found.left_out[path] = reason
+        found.unheld[path] = (status.st_size, status.st_mtime_ns)
         return
     found.ignored_bytes += status.st_size if ignored else 0
     found.files.append(ScannedFile(path=path, stat=status, ignored=ignored))

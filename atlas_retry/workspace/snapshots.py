@@ -157,6 +157,7 @@ def _state(
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
         empty=_empty(found),
         left_out=found.left_out,
+        unheld=found.unheld,
     )
     rest = (state.index, *own.values())
     return state, tuple(entry.oid for entry in rest if entry)

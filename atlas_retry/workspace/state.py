@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
+from atlas_retry.workspace.scan import Unheld
 from atlas_retry.workspace.shadow import LATEST, read_blobs, shadow_git
 from atlas_retry.workspace.store import FILE, StoredFile
 
@@ -24,6 +25,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     empty: list[bytes]
     permissions: list[tuple[bytes, int]]
     index_mtime_ns: int
+    unheld: list[tuple[bytes, Unheld]] = []
 
 
 class TreeState(Struct, frozen=True, kw_only=True, dict=True):
@@ -40,6 +42,8 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     """Folders with nothing in them."""
     left_out: Mapping[str, str]
     """Path, a folder's ending in `/`, and why it is not held."""
+    unheld: Mapping[str, Unheld] = {}
+    """Of those that are files: what tells whether they are still the same."""
 
     @cached_property
     def files(self) -> Mapping[str, StoredFile]:
@@ -60,6 +64,7 @@ def manifest_of(state: TreeState) -> bytes:
             sorted(map(os.fsencode, state.empty)),
             sorted(special),
             state.index_mtime_ns,
+            sorted((os.fsencode(path), seen) for path, seen in state.unheld.items()),
         )
     )
 
@@ -116,6 +121,7 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
         index_mtime_ns=manifest.index_mtime_ns,
         empty=tuple(map(os.fsdecode, manifest.empty)),
         left_out={os.fsdecode(path): reason for path, reason in manifest.left_out},
+        unheld={os.fsdecode(path): seen for path, seen in manifest.unheld},
     )
 
 

@@ -15,6 +15,7 @@ from atlas_retry.workspace.state import list_tree, read_state
 from atlas_retry.workspace.store import StoredFile, git_mode
 
 _SUBMODULE = "160000"
+MAX_SOURCE_BYTES = 16 << 20
 
 
 class ObjectTree:
@@ -57,12 +58,13 @@ class ObjectTree:
 class DirectoryTree:
     """Files and links of a folder; listed and read when they are asked for.
 
-    An ignored file can be read although it is not listed.
+    An ignored file can be read although it is not listed; one of more than `max_bytes` cannot.
     """
 
-    def __init__(self, root: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, env: Mapping[str, str], max_bytes: int | None = None) -> None:
         self._root = root
         self._env = env
+        self._max_bytes = max_bytes
 
     def paths(self) -> Iterable[str]:
         return sorted(self._modes)
@@ -71,7 +73,7 @@ class DirectoryTree:
         return self._modes.get(path)
 
     def read(self, path: str) -> bytes | None:
-        return place.read(self._root, path)
+        return place.read(self._root, path, self._max_bytes)
 
     @cached_property
     def _modes(self) -> Mapping[str, str]:
@@ -118,3 +120,9 @@ def submodules(root: Path, *, environ: Mapping[str, str] | None = None) -> dict[
 def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
     """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
     return DirectoryTree(root, user_environment(os.environ if environ is None else environ))
+
+
+def source_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
+    """The same for who reads sources: what is too big to be one is not read."""
+    env = user_environment(os.environ if environ is None else environ)
+    return DirectoryTree(root, env, MAX_SOURCE_BYTES)

@@ -39,7 +39,7 @@ from atlas_retry.events import AgentActivity, Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session, Tokens
 from atlas_retry.settings import AgentSettings
 from atlas_retry.text.redaction import redact, secret_values
-from atlas_retry.workspace import directory_tree
+from atlas_retry.workspace import source_tree
 
 DEFAULT_MODEL: Final = "sonnet"
 _NO_KEY: Final = Lack(error="ANTHROPIC_API_KEY is not set", remedy=faults.KEY)
@@ -192,7 +192,7 @@ class _ApiCaller(Struct, kw_only=True):
             ),
             ask=line.ask,
             looker=Looker(
-                tree=directory_tree(root, environ=self.environ),
+                tree=source_tree(root, environ=self.environ),
                 redact=partial(redact, values=secret_values(self.environ)),
             ),
             emit=self.emit,

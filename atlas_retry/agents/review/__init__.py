@@ -14,7 +14,7 @@ from atlas_retry.events import now
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Gate, GateResult, ReplyStatus, Status
 from atlas_retry.source.excerpt import anchor
 from atlas_retry.text.redaction import clean
-from atlas_retry.workspace import directory_tree
+from atlas_retry.workspace import source_tree
 
 
 class Desk(Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
     told = opinion.read(reply.structured or reply.summary)
     if told is None:
         return _ended(gate, Status.BROKEN, error="the reviewer's answer is no opinion")
-    found = anchor(opinion.diagnostics(told, gate.name), directory_tree(desk.root).read)
+    found = anchor(opinion.diagnostics(told, gate.name), source_tree(desk.root).read)
     text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in found)))
     if told.passes:
         return _ended(gate, Status.PASSED, stdout=text)

@@ -15,7 +15,7 @@ from atlas_retry.reports.page.gates import gates
 from atlas_retry.reports.page.timeline import timeline
 from atlas_retry.reports.phrases import counted, fraction, headline
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, usd
+from atlas_retry.text.units import seconds, spent
 
 
 def report(subject: Subject) -> str:
@@ -117,7 +117,7 @@ def _facts(subject: Subject) -> Iterable[str]:
     yield fraction(validation)
     if run:
         yield counted(len(run.attempts), "attempt")
-        yield usd(run.cost_usd)
+        yield spent(run.cost_usd, run.interrupted_usd)
     yield seconds(run.duration_ms if run else validation.duration_ms)
     if validation.completed_at or validation.started_at:
         yield (validation.completed_at or validation.started_at)[:19].replace("T", " ") + " UTC"

@@ -34,7 +34,7 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.text.units import seconds, some, usd
+from atlas_retry.text.units import seconds, some, spent, usd
 
 Line = tuple[str, str]
 """Text and the name of its style, a key of `STYLES`; `gate` heads what a gate had to say, up to the
@@ -375,8 +375,9 @@ def _accepting(outcome: Outcome) -> Iterator[Line]:
 
 def headline(outcome: Outcome) -> str:
     """How a run ended, in one line."""
-    spent = f", {usd(outcome.cost_usd)}" if outcome.cost_usd else ""
-    took = f"({seconds(outcome.duration_ms)}{spent})"
+    has_cost = outcome.cost_usd or outcome.interrupted_usd
+    cost = f", {spent(outcome.cost_usd, outcome.interrupted_usd)}" if has_cost else ""
+    took = f"({seconds(outcome.duration_ms)}{cost})"
     if outcome.verdict is Verdict.FIXED:
         count = len(outcome.attempts)
         by = f"in {count} attempt{'s' if count > 1 else ''}" if count else "by the fixers"

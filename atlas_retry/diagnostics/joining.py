@@ -1,0 +1,105 @@
+"""From what the parts of one output say to what all of it says; reads no output itself."""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
+from atlas_retry.diagnostics.registry import FALLBACKS
+from atlas_retry.diagnostics.values import Findings
+from atlas_retry.model import Diagnostic, Level
+
+MAX_SUMMARY_LINES = 200
+_GUESSING = frozenset(parser.name for parser in FALLBACKS)
+_NEAR = 100
+"""A runner names the tests in the order of their blocks."""
+
+
+def combined(parts: Iterable[Findings]) -> Findings:
+    """What the parts of one output say together, read one after the other in bounded memory.
+
+    Of a block that was torn between two parts something may be lost, so that problems are counted
+    as "at least" where there is more than one part.
+    """
+    whole = Findings()
+    kept: dict[Hashable, Diagnostic] = {}
+    for number, part in enumerate(parts):
+        fresh = {_identity(d): d for d in part.diagnostics}
+        again = sum(d.count for key, d in fresh.items() if key in kept and not d.test_id)
+        new = [(key, d) for key, d in fresh.items() if key not in kept]
+        room = MAX_DIAGNOSTICS - len(kept)
+        kept.update(new[:room])
+        dropped = sum(d.count for _, d in new[room:])
+        whole = _joined(whole, part, is_first=number == 0)
+        whole = replace(whole, beyond=whole.beyond + again + dropped)
+    return replace(whole, diagnostics=_named(_of_tools(kept.values())))
+
+
+def _of_tools(found: Collection[Diagnostic]) -> Sequence[Diagnostic]:
+    """As of a whole: what only looks like a problem counts where no tool has named any."""
+    tools = [d for d in found if d.tool not in _GUESSING]
+    return tools or [*found]
+
+
+def _named(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Each failing test once: its block may be in one part, and its name in another.
+
+    A runner lists the names at the end, with no place and the start of the message at most.
+    """
+    names = {id(d): d for d in found if d.test_id and d.region is None}
+    whole: dict[int, Diagnostic] = {}
+    for is_of in (_is_of, _is_torn_of):
+        for block in (d for d in found if not d.test_id and id(d) not in whole):
+            if name := next((d for d in islice(names.values(), _NEAR) if is_of(d, block)), None):
+                del names[id(name)]
+                one = replace(block, test_id=name.test_id, path=block.path or name.path)
+                whole |= {id(block): one, id(name): one}
+    whole |= _of_subtests(found, {d.test_id or "": key for key, d in names.items()})
+    return tuple({id(one): one for d in found if (one := whole.get(id(d), d))}.values())
+
+
+def _of_subtests(found: Sequence[Diagnostic], names: Mapping[str, int]) -> dict[int, Diagnostic]:
+    """The blocks of subtests, under the name of their test."""
+    whole: dict[int, Diagnostic] = {}
+    for block in (d for d in found if d.test_id and d.region):
+        test_id = str(block.test_id).partition(" (")[0]
+        if test_id in names:
+            one = replace(block, test_id=test_id)
+            whole |= {id(block): one, names[test_id]: one}
+    return whole
+
+
+def _is_of(name: Diagnostic, block: Diagnostic) -> bool:
+    start = name.message.removesuffix("...")
+    return name.tool == block.tool and (start == "failed" or start in block.message)
+
+
+def _is_torn_of(name: Diagnostic, block: Diagnostic) -> bool:
+    """A block that ends before it says what was raised."""
+    return name.tool == block.tool and block.rule_id is None
+
+
+def _identity(d: Diagnostic) -> Hashable:
+    """A failing test is the same one wherever it is spoken of."""
+    if d.test_id:
+        return d.tool, d.test_id
+    return d.tool, d.rule_id, d.level, d.message, d.path, d.region, d.frames
+
+
+def _joined(whole: Findings, part: Findings, *, is_first: bool) -> Findings:
+    """All but the diagnostics of a part added to what came before it."""
+    if is_first:
+        return part
+    counts = [n for n in (whole.tests_run, part.tests_run) if n is not None]
+    silent = not any(d.level is Level.ERROR for d in part.diagnostics)
+    return Findings(
+        beyond=whole.beyond + part.beyond,
+        cut=True,
+        tests_run=sum(counts) if counts else None,
+        vacuous=(whole.vacuous or part.vacuous) and not sum(counts),
+        threshold=(whole.threshold or part.threshold) and (silent or part.threshold),
+        environment=whole.environment if silent else None,
+        lack=whole.lack or part.lack,
+        summary=(*whole.summary, *part.summary)[-MAX_SUMMARY_LINES:],
+    )
