@@ -55,7 +55,7 @@ def _beside(change: Scene) -> Iterator[Ruling]:
 def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
     case = change.case
     allowed, protect = Globs(case.allow), Globs(case.protect)
-    named = decides.named_by_gates(change)
+    gates = decides.reached(change.commands, change)
     led = grown.Renames(change)
     lines = _complained(case)
     for delta in deltas:
@@ -67,7 +67,7 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
             yield Ruling(path=delta.path, mechanism="attribution: gates write it")
         elif delta.path in case.ignored:
             yield Ruling(path=delta.path, mechanism="ignored by git: a green is confirmed without")
-        elif reason := decides.decides(delta, change, named):
+        elif reason := decides.decides(delta, change, gates):
             yield from _deciding(delta, reason, change, led, lines)
         else:
             yield from _of_source(delta, change, led)

@@ -2,10 +2,9 @@
 
 import hashlib
 import os
-import shlex
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from atlas_retry.guard import OutsideChange, Tool, protected_globs
 from atlas_retry.guard.beside import INNOCENT_FACTS
+from atlas_retry.guard.decides import commands
 from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES
 from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
@@ -281,29 +281,15 @@ def _resolved(
     gates: Iterable[Gate], root: Path, environ: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
     found = {}
-    for name in dict.fromkeys(word for gate in gates for word in _programs(gate.run)):
+    for name in dict.fromkeys(line[0] for gate in gates for line in commands(gate.run)):
+        if "/" in name:
+            continue
         where = shutil.which(name, path=environ.get("PATH")) or ""
         if where and not Path(where).resolve().is_relative_to(root):
             found[name] = (where, _digest(Path(where)))
         elif not where:
             found[name] = ("", "")
     return found
-
-
-def _programs(line: str) -> Iterator[str]:
-    """First words of the simple commands of a shell line, variables in front left out."""
-    try:
-        words = list(shlex.shlex(line, posix=True, punctuation_chars=True))
-    except ValueError:
-        return
-    starts = True
-    for word in words:
-        if word and set(word) <= set("&|;()"):
-            starts = True
-        elif starts and "=" not in word:
-            starts = False
-            if "/" not in word:
-                yield word
 
 
 def _watched(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
