@@ -191,7 +191,7 @@ _SWALLOWS = {
     "c": r"catch\s*\(\s*\.\.\.\s*\)\s*\{\s*(//.*\n\s*)*(return\b[^;{}\n]*;\s*)?\}",
     "swift": r"\bcatch\s*\{\s*(//.*\n\s*)*(return\b[^{}\n]*\s*)?\}",
     "rb": r"""\brescue\s+(nil|false|true|0|\[\]|\{\}|""|'')\s*$
-        | \brescue\s*(StandardError|Exception)?\s*(=>\s*\w+)?\s*\n
+        | \brescue([ \t]+(StandardError|Exception))?([ \t]*=>[ \t]*\w+)?[ \t]*\n
           \s*(nil|next|end|true|false|\[\]|0|return\b.*)\s*$""",
     "rs": r"\bcatch_unwind\(",
     "pl": r"\beval\s*\{[^{}]*\}\s*;\s*$",
