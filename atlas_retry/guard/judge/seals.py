@@ -87,19 +87,12 @@ def seal(root: Path, settings: Settings, environ: Mapping[str, str]) -> Seal:
     """Take the state of everything that decides what passes."""
     look = _look(root, ignored(root, environ))
     return Seal(
-        root=root,
-        gates=settings.gates,
-        protect=settings.guard.protect,
-        allow=settings.guard.allow,
-        sources=_sources(root, settings),
-        protected=protected(root, settings),
-        facts=git_facts(root, environ=environ),
-        tools=_resolved(settings.gates, root, environ),
-        watched=_watched(root, environ),
-        look=look,
-        nested={path: _facts(root / path, environ) for path in look.nested},
-        environ=environ,
-    )
+        root=root, gates=settings.gates, protect=settings.guard.protect,
+        allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
+        settings), facts=git_facts(root, environ=environ), tools=_resolved(settings.gates, root,
+        environ), watched=_watched(root, environ), look=look, nested={path: _facts(root / path,
+        environ) for path in look.nested}, environ=environ,
+    )  # fmt: skip
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
@@ -135,14 +128,12 @@ def compared(taken: Seal) -> Moved:
     paths = _moved(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     return Moved(
-        outside=changes_outside(taken),
-        tools=moved_tools(taken),
-        installed=_installed(paths),
-        unseen=(*caches, *_moved(was.ignored, look.ignored)),
-        nested=tuple(path for path in was.nested if _has_moved(path, taken)),
-        hiding=tuple(path for path in look.nested if path not in was.nested),
-        modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode) != mode),
-    )
+        outside=changes_outside(taken), tools=moved_tools(taken), installed=_installed(paths),
+        unseen=(*caches, *_moved(was.ignored, look.ignored)), nested=tuple(path for path in
+        was.nested if _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path
+        not in was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p,
+        mode) != mode),
+    )  # fmt: skip
 
 
 def _installed(paths: Iterable[str]) -> tuple[str, ...]:
