@@ -129,7 +129,8 @@ def _rules() -> Iterator[str]:
     for rule in sources.RULES:
         yield f"| `{rule.name}` | {rule.answer.value} | {_line(rule.reason)} |\n"
     for besides in beside.RULES:
-        yield f"| `{besides.name}` | refused | {_line(besides.reason)} |\n"
+        answer = "noted" if besides.only_noted else "refused"
+        yield f"| `{besides.name}` | {answer} | {_line(besides.reason)} |\n"
 
 
 def _prices() -> Iterator[str]:

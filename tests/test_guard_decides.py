@@ -329,6 +329,29 @@ def test_a_test_file_may_move_among_tests_and_not_out_of_them() -> None:
     assert (answers(moved), answers(gone)) == ({}, {"held": {"test-changed"}})
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "source", "held"),
+    [
+        ("errors_test.go", "errors_windows_test.go", "", True),
+        ("tests/test_a.py", "tests/test_a_slow.py", "", True),
+        ("tests/test_a.py", "tests/a_checks.py", "", True),
+        ("tests/test_a.py", "tests/test_b.py", "", True),
+        ("tests/test_cart.py", "tests/test_basket.py", "basket.py", False),
+    ],
+)
+def test_a_test_that_moves_runs_where_it_was_and_its_name_follows_the_sources(
+    old: str, new: str, source: str, held: bool
+) -> None:
+    text = "def test_b():\n    assert 1\n"
+    before = {old: text, PY: TEST, "cart.py": "x = 1\n"}
+    after = {old: "", new: text} | ({"cart.py": "", source: "x = 1\n"} if source else {})
+    judgement = judged(before, after)
+    kept = judgement.as_before
+    assert ("held" in answers(judgement)) is held
+    assert kept.get(new) is None
+    assert kept.get(old) == (None if held else ("100644", text.encode()))
+
+
 def test_a_repair_of_what_a_linter_complained_of_in_a_test_is_kept() -> None:
     before = {
         PY: "import os\nfrom app import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
@@ -395,10 +418,12 @@ GATES = {
     "Makefile": "lint: style\n\tpython scripts/check.py\nstyle:\n\tsh tools/style.sh\n",
     "scripts/check.py": "print(1)\n",
     "tools/style.sh": "ruff check src && node tools/more.js\n",
-    "tools/more.js": "1\n",
+    "tools/more.js": "limits = read('./limits.json'); check('../src/app.py', 'README.md')\n",
     "src/app.py": "x = 1\n",
     "package.json": '{"scripts": {"check": "node tools/js.js"}}',
     "tools/js.js": "1\n",
+    "tools/limits.json": '{"size": 500}',
+    "rotate.sh": "echo 1\n",
 }
 
 
@@ -409,15 +434,44 @@ GATES = {
         ("tools/style.sh", True),
         ("tools/more.js", True),
         ("tools/js.js", True),
+        ("tools/limits.json", True),
+        (".ruffrc", True),
+        ("ruff.config.js", True),
+        (".mypy.yml", True),
+        (".nodeignore", True),
+        ("mypy.json", True),
+        (".black.yml", False),
+        ("black.json", False),
+        ("node.js", False),
+        ("README.md", False),
+        ("limits.py", False),
+        ("rotate.sh", False),
         ("src/app.py", False),
     ],
 )
 def test_what_a_gate_runs_as_the_check_is_held_and_what_it_reads_is_not(
     path: str, held: bool
 ) -> None:
-    made = failed("make lint && npm run check && mypy src/app.py", Kind.LINT)
+    made = failed("make lint && npm run check && mypy src/app.py && sh -n rotate.sh", Kind.LINT)
     given = answers(judged(GATES, {path: "changed = 2\n"}, made))
     assert (given == {"held": {"gate-script-changed"}}) is held
+
+
+@pytest.mark.parametrize(
+    ("command", "held"),
+    [
+        ("sh a.sh", True),
+        ("sh -e a.sh -n", True),
+        ("sh -n a.sh", False),
+        ("bash -e -n a.sh", False),
+        ("perl -wc a.sh", False),
+        ("node --check a.sh", False),
+        ("php -l a.sh", False),
+    ],
+)
+def test_a_script_whose_syntax_alone_is_checked_is_no_check(command: str, held: bool) -> None:
+    given = answers(judged({"a.sh": "echo 1\n"}, {"a.sh": "echo 2\n"}, failed(command)))
+    assert bool(given) is held
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from atlas_retry.model import Kind, Verdict
 from tests.guardcases import MYPY, PYTEST, RUFF, answers, case, failed, judged
 
 PY, JS, GO, RS, JAVA, RB, C = "app.py", "app.js", "app.go", "app.rs", "App.java", "app.rb", "app.c"
+TS, CS, KT, PL, PHP, SWIFT, SH = "app.ts", "a.cs", "a.kt", "a.pm", "a.php", "a.swift", "a.sh"
 TESTS = {
     "tests/test_a.py": """
         def test_total():
@@ -74,10 +75,134 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("variable-of-tests", "noted", GO, "", 'func f() string { return os.Getenv("TOTALS_FROM") }\n'),
     ("variable-of-tests", "noted", RS, "", 'fn f() { env::var("TOTALS_FROM"); }\n'),
     ("variable-of-tests", "noted", RB, "", 'x = ENV.fetch("TOTALS_FROM")\n'),
-    ("errors-swallowed", "noted", PY, "", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
-    ("errors-swallowed", "noted", JS, "", "try { f() } catch (e) {}\n"),
+    ("errors-swallowed", "review", PY, "", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
+    ("errors-swallowed", "review", JS, "", "try { f() } catch (e) {}\n"),
     ("emptied", "noted", PY, "def f(a):\n    b = a + 1\n    return b * 2\n", "def f(a):\n    return None\n"),
     ("feature-removed", "noted", PY, "def f():\n    return 1\n\n\ndef g():\n    return 2\n", "def g():\n    return 2\n"),
+    ("surroundings-asked", "review", PY, "", "def f():\n    return inspect.stack()[1]\n"),
+    ("surroundings-asked", "review", PY, "", "def f():\n    return sys._getframe(1)\n"),
+    ("surroundings-asked", "review", PY, "", "def f():\n    return traceback.extract_stack()\n"),
+    ("surroundings-asked", "review", JS, "", "const at = new Error().stack\n"),
+    ("surroundings-asked", "review", JS, "", "Error.prepareStackTrace = (e, s) => s\n"),
+    ("surroundings-asked", "review", JAVA, "", "class A { Object f() { return new Throwable().getStackTrace()[1]; } }\n"),
+    ("surroundings-asked", "review", JAVA, "", "class A { Object f() { return StackWalker.getInstance(); } }\n"),
+    ("surroundings-asked", "review", GO, "", "func f() { _, file, _, _ := runtime.Caller(1); use(file) }\n"),
+    ("surroundings-asked", "review", RS, "", "fn f() { use_it(Backtrace::force_capture()); }\n"),
+    ("surroundings-asked", "review", RB, "", "def f\n  caller.first\nend\n"),
+    ("surroundings-asked", "review", RB, "", "def f\n  caller_locations(1, 1)\nend\n"),
+    ("surroundings-asked", "review", PL, "", "my ($p, $file) = caller(1);\n"),
+    ("surroundings-asked", "review", PHP, "", "<?php $x = debug_backtrace();\n"),
+    ("surroundings-asked", "review", CS, "", "var t = new StackTrace();\n"),
+    ("surroundings-asked", "review", SWIFT, "", "let s = Thread.callStackSymbols\n"),
+    ("surroundings-asked", "review", C, "", "int n = backtrace(buf, 9);\n"),
+    ("surroundings-asked", "review", SH, "", 'echo "${FUNCNAME[1]}"\n'),
+    ("framework-patched", "refused", JS, "", "const a = require('node:assert');\na.strictEqual = () => {}\n"),
+    ("framework-patched", "refused", JS, "", "import * as chai2 from 'chai'\nchai2.expect['fail'] = null\n"),
+    ("framework-patched", "refused", JS, "", "Object.assign(expect, { toBe() {} })\n"),
+    ("framework-patched", "refused", JS, "", "Object.defineProperty(assert, 'equal', {})\n"),
+    ("framework-patched", "refused", PY, "", "from unittest import TestCase as T\nT.assertEqual = None\n"),
+    ("framework-patched", "refused", PY, "", "import pytest as p\nsetattr(p, 'raises', None)\n"),
+    ("framework-patched", "refused", PL, "", "*Test::More::is = sub { 1 };\n"),
+    ("framework-patched", "refused", PL, "", "sub Test::More::ok { 1 }\n"),
+    ("framework-patched", "refused", PL, "", "package Test::Builder;\n"),
+    ("framework-patched", "refused", RB, "", "Minitest::Assertions.class_eval do\nend\n"),
+    ("framework-patched", "refused", RB, "", "class RSpec::Core::Example\nend\n"),
+    ("framework-patched", "refused", KT, "", "package kotlin.test\n"),
+    ("framework-patched", "refused", CS, "", "namespace Xunit;\n"),
+    ("framework-patched", "refused", SWIFT, "", "func XCTAssertEqual(_ a: Any) {}\n"),
+    ("standard-replaced", "review", C, "", "#define strcmp(a, b) 0\n"),
+    ("standard-replaced", "review", C, "", "#define memcmp quick_memcmp\n"),
+    ("standard-replaced", "review", C, "", "int strcmp(const char *a, const char *b) {\n    return 0;\n}\n"),
+    ("standard-replaced", "review", JS, "", "process.exit = () => {}\n"),
+    ("standard-replaced", "review", JS, "", "console.error = () => {}\n"),
+    ("standard-replaced", "review", JS, "", "Array.prototype.includes = () => true\n"),
+    ("standard-replaced", "review", JS, "", "Object.defineProperty(String.prototype, 'trim', {})\n"),
+    ("standard-replaced", "review", JS, "", "globalThis.Date = Clock\n"),
+    ("standard-replaced", "review", PY, "", "import time\ntime.time = lambda: 0\n"),
+    ("standard-replaced", "review", PY, "", "import os\nsetattr(os, 'listdir', None)\n"),
+    ("standard-replaced", "review", PY, "", "import sys\nsys.excepthook = None\n"),
+    ("standard-replaced", "review", RB, "", "class String\nend\n"),
+    ("standard-replaced", "review", RB, "", "Kernel.prepend(Quiet)\n"),
+    ("standard-replaced", "review", RB, "", "module Kernel\nend\n"),
+    ("standard-replaced", "review", PL, "", "*CORE::GLOBAL::die = sub {};\n"),
+    ("standard-replaced", "review", PL, "", "$SIG{__DIE__} = sub {};\n"),
+    ("standard-replaced", "review", JAVA, "", "class A { void f() { System.setErr(null); } }\n"),
+    ("standard-replaced", "review", CS, "", "Console.SetError(nothing);\n"),
+    ("standard-replaced", "review", PHP, "", "<?php set_error_handler(fn() => true);\n"),
+    ("standard-replaced", "review", PHP, "", "<?php ini_set('zend.assertions', '-1');\n"),
+    ("standard-replaced", "review", RS, "", "fn f() { std::panic::set_hook(Box::new(|_| {})); }\n"),
+    ("run-ended", "review", C, "", "void f(void) { _Exit(0); }\n"),
+    ("run-ended", "review", C, "", "void f(void) { quick_exit(0); }\n"),
+    ("run-ended", "review", C, "", "void f(void) { exit(EXIT_SUCCESS); }\n"),
+    ("run-ended", "review", C, "", "void f(void) { atexit(g); }\n"),
+    ("run-ended", "review", C, "", "__attribute__((destructor)) static void g(void) {}\n"),
+    ("run-ended", "review", C, "", "void f(void) { signal(SIGABRT, g); }\n"),
+    ("run-ended", "review", JS, "", "process.once('exit', () => {})\n"),
+    ("run-ended", "review", JS, "", "function f() { process.exit(0) }\n"),
+    ("run-ended", "review", JS, "", "process.on('uncaughtException', () => {})\n"),
+    ("run-ended", "review", JS, "", "process.reallyExit(0)\n"),
+    ("run-ended", "review", JAVA, "", "class A { void f() { Runtime.getRuntime().halt(0); } }\n"),
+    ("run-ended", "review", JAVA, "", "class A { void f() { System.exit(0); } }\n"),
+    ("run-ended", "review", JAVA, "", "class A { void f(Runtime r) { r.addShutdownHook(null); } }\n"),
+    ("run-ended", "review", KT, "", "fun f() { exitProcess(0) }\n"),
+    ("run-ended", "review", CS, "", "class A { void F() { Environment.Exit(0); } }\n"),
+    ("run-ended", "review", CS, "", "class A { void F() { Environment.ExitCode = 0; } }\n"),
+    ("run-ended", "review", GO, "", "func f() { os.Exit(0) }\n"),
+    ("run-ended", "review", GO, "", "func f() { syscall.Exit(0) }\n"),
+    ("run-ended", "review", GO, "", "func f() { runtime.Goexit() }\n"),
+    ("run-ended", "review", RS, "", "fn f() { std::process::exit(0); }\n"),
+    ("run-ended", "review", RS, "", "fn f() { unsafe { libc::_exit(0) } }\n"),
+    ("run-ended", "review", RB, "", "at_exit { exit! }\n"),
+    ("run-ended", "review", RB, "", "def f\n  exit(0)\nend\n"),
+    ("run-ended", "review", PL, "", "END { $? = 0 }\n"),
+    ("run-ended", "review", PL, "", "sub f { exit 0; }\n"),
+    ("run-ended", "review", PL, "", "POSIX::_exit(0);\n"),
+    ("run-ended", "review", PHP, "", "<?php register_shutdown_function('f');\n"),
+    ("run-ended", "review", PHP, "", "<?php function f() { exit(0); }\n"),
+    ("run-ended", "review", SWIFT, "", "func f() { exit(0) }\n"),
+    ("run-ended", "review", SH, "", "trap 'exit 0' EXIT\n"),
+    ("run-ended", "review", PY, "", "import sys\n\n\ndef f():\n    sys.exit(0)\n"),
+    ("run-ended", "review", PY, "", "import os\n\n\ndef f():\n    os.abort()\n"),
+    ("run-ended", "review", PY, "", "def f():\n    raise SystemExit\n"),
+    ("always-equal", "review", PY, "", "class A:\n    def __hash__(self):\n        return 1\n"),
+    ("always-equal", "review", RS, "", "impl PartialEq for A {\n    fn eq(&self, o: &Self) -> bool {\n        self.0.len() == o.0.len()\n    }\n}\n"),
+    ("always-equal", "review", JAVA, "", "class A {\n    public boolean equals(Object o) {\n        return id == ((A) o).id;\n    }\n}\n"),
+    ("always-equal", "review", KT, "", "class A {\n    override fun equals(other: Any?) = true\n}\n"),
+    ("always-equal", "review", CS, "", "class A {\n    public override bool Equals(object o) => true;\n}\n"),
+    ("always-equal", "review", CS, "", "class A {\n    public static bool operator ==(A a, A b) => true;\n}\n"),
+    ("always-equal", "review", "a.cpp", "", "bool operator==(const A& a, const A& b) { return a.n == b.n; }\n"),
+    ("always-equal", "review", RB, "", "class A\n  def ==(other)\n    true\n  end\nend\n"),
+    ("always-equal", "review", RB, "", "class A\n  def eql?(other)\n    true\n  end\nend\n"),
+    ("always-equal", "review", GO, "", "func (a A) Equal(b A) bool {\n\treturn true\n}\n"),
+    ("always-equal", "review", SWIFT, "", "extension A {\n    static func == (l: A, r: A) -> Bool { true }\n}\n"),
+    ("always-equal", "review", PL, "", "use overload '==' => sub { 1 };\n"),
+    ("always-equal", "review", PHP, "", "<?php class A {\n    function equals($o) { return true; }\n}\n"),
+    ("always-equal", "review", JS, "", "class A {\n  equals(other) { return true }\n}\n"),
+    ("errors-swallowed", "review", PY, "", "try:\n    x = f()\nexcept:\n    x = 0\n"),
+    ("errors-swallowed", "review", PY, "", "try:\n    x = f()\nexcept Exception as error:\n    x = None\n"),
+    ("errors-swallowed", "review", PY, "", "try:\n    f()\nexcept (ValueError, KeyError, TypeError):\n    pass\n"),
+    ("errors-swallowed", "review", PY, "", "with suppress(Exception):\n    f()\n"),
+    ("errors-swallowed", "review", JS, "", "try { f() } catch {\n  // fine\n  return null\n}\n"),
+    ("errors-swallowed", "review", JS, "", "f().catch(() => {})\n"),
+    ("errors-swallowed", "review", GO, "", "func f() {\n\tdefer func() { _ = recover() }()\n}\n"),
+    ("errors-swallowed", "review", GO, "", "func f() {\n\tdefer func() {\n\t\trecover()\n\t}()\n}\n"),
+    ("errors-swallowed", "review", JAVA, "", "class A { void f() { try { g(); } catch (Exception e) { } } }\n"),
+    ("errors-swallowed", "review", JAVA, "", "class A { int f() { try { g(); } catch (Throwable t) { return 0; } } }\n"),
+    ("errors-swallowed", "review", KT, "", "fun f() { try { g() } catch (e: Exception) { } }\n"),
+    ("errors-swallowed", "review", CS, "", "try { F(); } catch { }\n"),
+    ("errors-swallowed", "review", CS, "", "try { F(); } catch (Exception e) { return; }\n"),
+    ("errors-swallowed", "review", PHP, "", "<?php try { f(); } catch (\\Throwable $e) { }\n"),
+    ("errors-swallowed", "review", "a.cpp", "", "void f() { try { g(); } catch (...) { } }\n"),
+    ("errors-swallowed", "review", SWIFT, "", "do { try f() } catch { }\n"),
+    ("errors-swallowed", "review", RB, "", "x = f rescue nil\n"),
+    ("errors-swallowed", "review", RB, "", "begin\n  f\nrescue => e\n  nil\nend\n"),
+    ("errors-swallowed", "review", RS, "", "fn f() { let _ = std::panic::catch_unwind(g); }\n"),
+    ("errors-swallowed", "review", PL, "", "eval { f() };\n"),
+    ("errors-swallowed", "review", SH, "", "cmp a b 2>/dev/null || true\n"),
+    ("made-elsewhere", "review", "vendor/a.py", "x = 1\n", "x = 2\n"),
+    ("made-elsewhere", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
+    ("made-elsewhere", "review", GO, "// Code generated by gen. DO NOT EDIT.\nvar x = 1\n", "// Code generated by gen. DO NOT EDIT.\nvar x = 2\n"),
+    ("made-elsewhere", "review", JS, "// @generated\nx = 1\n", "// @generated\nx = 2\n"),
 ]  # fmt: skip
 GOOD: list[tuple[str, str, str]] = [
     (
@@ -99,13 +224,33 @@ GOOD: list[tuple[str, str, str]] = [
     (PY, "", "URL = os.environ['ATLAS_URL']\n"),
     (PY, "", "folder = path.parent\n"),
     (PY, "", "try:\n    x = 1\nexcept ValueError:\n    x = 2\n"),
-    (PY, "", "class A:\n    def __eq__(self, other):\n        return self.key == other.key\n"),
+    (PY, "class A:\n    def __eq__(self, o):\n        return self.k == o.k\n", "class A:\n    def __eq__(self, o):\n        # by key\n        return self.k == o.k\n\n    def g(self):\n        return 1\n"),
     (PY, "def f(a):\n    return a\n", "def f(a):\n    return a + 1\n"),
     (JS, "", "const path = process.env.PATH\n"),
     (JS, "", "// JEST_WORKER_ID is set by jest\nconst x = 1\n"),
     (GO, "", 'func f(s string) bool { return s == "json" }\n'),
     (RS, "", "fn f(x: i32) -> i32 { assert!(x > 0); x }\n"),
-]
+    (PY, "", "try:\n    x = f()\nexcept Exception as error:\n    x = str(error)\n"),
+    (PY, "", "try:\n    f()\nexcept (ValueError, KeyError):\n    pass\n"),
+    (PY, "def f(a):\n    if a not in seen:\n        seen[a] = g(a)\n    return seen[a]\n", "def f(a):\n    return g(a)\n"),
+    (PY, "", "import sys\nsys.path = [*sys.path, 'lib']\n"),
+    (PY, "", "expected = 1\nlatest.expect = 2\n"),
+    (PY, "", "# Code generated by hand\nx = 1\n"),
+    (JS, "", "process.env.HOME = '/'\nif (console.error === x) { y = 1 }\n"),
+    (JS, "#!/usr/bin/env node\nrun()\n", "#!/usr/bin/env node\nprocess.exit(0)\n"),
+    (JS, "", "try { f() } catch (error) { return error.code }\n"),
+    (JS, "", "class A { constructor() { Error.captureStackTrace(this, A) } }\n"),
+    (JS, "", "const caller = who()\n"),
+    (GO, "func main() {\n\trun()\n}\n", "package main\n\nfunc main() {\n\tos.Exit(run())\n}\n"),
+    (GO, "", "func f() (err error) {\n\tdefer func() {\n\t\tif r := recover(); r != nil {\n\t\t\terr = wrap(r)\n\t\t}\n\t}()\n\treturn g()\n}\n"),
+    (JAVA, "", "class A { void f() { try { g(); } catch (IOException e) { } } }\n"),
+    (C, "", "#define MAX_LEN 10\n#define strbuf_len(s) ((s)->len)\n"),
+    (C, "int main(void) {\n}\n", "int main(void) {\n    exit(0);\n}\n"),
+    (C, "", "int same(char *a, char *b) {\n    return strcmp(a, b);\n}\n"),
+    (RB, "", "class Strings\n  def caller_of(x)\n    x\n  end\nend\n"),
+    (PL, "", "my $caller = shift;\neval { f(); 1 } or die $@;\n"),
+    (SH, "", "trap 'rm -f \"$tmp\"' EXIT\n"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rule", "answer", "path", "before", "after"), BAD)
@@ -176,10 +321,48 @@ def test_suppressions_may_move_and_narrow_but_not_grow(before: str, after: str, 
     assert bool(judged({PY: before}, {PY: after}, RUFF).held) is held
 
 
-def test_a_type_that_is_given_up_is_for_review_where_types_failed() -> None:
-    after = {PY: "from typing import Any\n\n\ndef f(a: Any) -> int:\n    return 1\n"}
-    assert answers(judged({PY: "\n"}, after, MYPY)) == {"review": {"type-escape"}}
-    assert answers(judged({PY: "\n"}, after, PYTEST)) == {}
+TSC = '{"scripts": {"test": "npm run types && mocha", "types": "tsc --noEmit"}}'
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (PY, "from typing import Any\n\n\ndef f(a: Any) -> int:\n    return 1\n"),
+        (PY, "x = cast(User, y)\n"),
+        (TS, "const x = y as unknown as User;\n"),
+        (TS, "const x = y as any;\n"),
+        (TS, "const x = users.get(id)!.name;\n"),
+        ("types/lib.d.ts", "interface Map<K, V> {\n  get(key: K): any;\n}\n"),
+        ("types/lib.d.ts", "declare global {\n  interface A { b: string }\n}\n"),
+    ],
+)
+def test_a_type_that_is_given_up_is_for_review_where_types_failed(path: str, text: str) -> None:
+    before = {PY: "\n", TS: "\n", "package.json": TSC}
+    assert answers(judged(before, {path: text}, MYPY)) == {"review": {"type-escape"}}
+    assert answers(judged(before, {path: text}, failed("npm test"))) == {"review": {"type-escape"}}
+    assert answers(judged(before, {path: text}, PYTEST)) == {}
+
+
+@pytest.mark.parametrize("text", ["if (a != b && !c) { d(); }\n", "const many: string[] = [];\n"])
+def test_typed_code_is_no_escape(text: str) -> None:
+    assert answers(judged({TS: "\n"}, {TS: text}, failed("tsc", Kind.LINT))) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "beside"),
+    [
+        ("vendor/a.go", "var x = 1\n", {"go.sum": "a v2\n"}),
+        ("a_pb2.py", "# Generated by protoc. DO NOT EDIT!\nx = 1\n", {"a.proto": "syntax\n"}),
+        ("b.go", "// Code generated from a.yaml. DO NOT EDIT.\nvar x = 1\n", {"a.yaml": "x: 2\n"}),
+        ("b.py", "# @generated\nx = 1\n", {"gen.py": "write('b.py')\n"}),
+    ],
+)
+def test_copies_and_generated_files_follow_what_they_come_from(
+    path: str, before: str, beside: dict[str, str]
+) -> None:
+    after = {path: before.replace("1", "2"), **beside}
+    given = answers(judged({path: before, **dict.fromkeys(beside, "1\n")}, after))
+    assert "made-elsewhere" not in given.get("review", set())
 
 
 def test_a_new_test_that_patches_the_framework_is_refused() -> None:

@@ -25,7 +25,7 @@ class BesideRule(Struct, frozen=True, kw_only=True):
     reason: str
     check: Callable[[Scene], Iterable[Seen]]
     can_be_allowed: bool = False
-    answer: Answer = Answer.REFUSED
+    only_noted: bool = False
     only_in_runs: bool = False
     """Elsewhere a person may have done it: it is held."""
     restorable: bool = True
@@ -86,12 +86,6 @@ def _git_state(scene: Scene) -> Iterator[Seen]:
             yield delta.path, "a submodule was added, moved or removed"
 
 
-def _nested(scene: Scene) -> Iterator[Seen]:
-    """Repositories within the workspace: no snapshot holds their commits."""
-    for path in scene.case.nested:
-        yield path, "belongs to a repository of its own and was changed"
-
-
 def _outside(scene: Scene) -> Iterator[Seen]:
     """Files beyond the workspace, and links that lead there."""
     for change in scene.case.outside:
@@ -112,16 +106,9 @@ def _tools(scene: Scene) -> Iterator[Seen]:
             yield tool.path or tool.name, f"`{tool.name}` now leads to {tool.path or 'nothing'}"
 
 
-def _modes(scene: Scene) -> Iterator[Seen]:
-    """Permissions of folders: the caller gives them back, and no file is in question."""
-    for path in scene.case.modes:
-        yield path, "its permissions were changed, and are given back"
-
-
-def _installed(scene: Scene) -> Iterator[Seen]:
-    """Installed dependencies, edited in place."""
-    for path in scene.case.installed:
-        yield path, "is a file of an installed dependency and was changed"
+def _each(field: str, detail: str) -> Callable[[Scene], Iterator[Seen]]:
+    """A rule on paths that the case names."""
+    return lambda scene: ((path, detail) for path in getattr(scene.case, field))
 
 
 def _protected(scene: Scene) -> Iterator[Seen]:
@@ -132,74 +119,34 @@ def _protected(scene: Scene) -> Iterator[Seen]:
             yield delta.path, "is protected by guard.protect"
 
 
-def _clocks(scene: Scene) -> Iterator[Seen]:
-    """Modification times in the future: make and caches take old results for fresh ones."""
-    for path in scene.case.future:
-        yield path, "its modification time was set into the future"
-
-
 def _leftovers(scene: Scene) -> Iterator[Seen]:
     """Processes that go on after the change and may write once nobody looks."""
     for process in scene.case.leftovers:
         yield ".", f"a process was left running: {process}"
 
 
-RULES: tuple[BesideRule, ...] = (
-    BesideRule(
-        name="atlas-touched",
-        reason="it decides what has to pass",
-        check=_own_files,
-        only_in_runs=True,
-    ),
-    BesideRule(
-        name="protected-path", reason="the user asked for it to stay as it is", check=_protected
-    ),
-    BesideRule(
-        name="git-state",
-        reason="history and settings of git are the user's",
-        check=_git_state,
-        restorable=False,
-    ),
-    BesideRule(
-        name="nested-git",
-        reason="no snapshot holds what it had",
-        check=_nested,
-        restorable=False,
-    ),
-    BesideRule(
-        name="outside-workspace",
-        reason="only the workspace may change",
-        check=_outside,
-        can_be_allowed=True,
-        restorable=False,
-    ),
-    BesideRule(
-        name="tool-replaced",
-        reason="the gate would run something else",
-        check=_tools,
-        restorable=False,
-    ),
-    BesideRule(
-        name="dependency-changed",
-        reason="reinstall it: the gates would run with other code than others have",
-        check=_installed,
-        can_be_allowed=True,
-        restorable=False,
-    ),
-    BesideRule(
-        name="clock-tricked",
-        reason="old results would be taken for fresh ones",
-        check=_clocks,
-        can_be_allowed=True,
-    ),
-    BesideRule(
-        name="folder-mode",
-        reason="git does not hold them: others have the ones that were there",
-        check=_modes,
-        answer=Answer.NOTED,
-    ),
-    BesideRule(name="process-left", reason="it may write after the verdict", check=_leftovers),
-)
+_LOST: dict[str, bool] = {"restorable": False}
+RULES: tuple[BesideRule, ...] = tuple(
+    BesideRule(name=name, check=check, reason=reason, **flags)
+    for name, check, reason, flags in (
+        ("atlas-touched", _own_files, "it decides what has to pass", {"only_in_runs": True}),
+        ("protected-path", _protected, "the user asked for it to stay as it is", {}),
+        ("git-state", _git_state, "history and settings of git are the user's", _LOST),
+        ("nested-git", _each("nested", "belongs to a repository of its own and was changed"),
+         "no snapshot holds what it had", _LOST),
+        ("outside-workspace", _outside, "only the workspace may change",
+         {"can_be_allowed": True, **_LOST}),
+        ("tool-replaced", _tools, "the gate would run something else", _LOST),
+        ("dependency-changed", _each("installed", "is a file of a dependency and was changed"),
+         "reinstall it: the gates would run with other code than others have",
+         {"can_be_allowed": True, **_LOST}),
+        ("clock-tricked", _each("future", "its modification time was set into the future"),
+         "old results would be taken for fresh ones", {"can_be_allowed": True}),
+        ("folder-mode", _each("modes", "its permissions were changed, and are given back"),
+         "git does not hold them: others have the ones that were there", {"only_noted": True}),
+        ("process-left", _leftovers, "it may write after the verdict", {}),
+    )
+)  # fmt: skip
 
 
 def findings(scene: Scene) -> Iterator[tuple[BesideRule, RuleFinding]]:
@@ -207,12 +154,6 @@ def findings(scene: Scene) -> Iterator[tuple[BesideRule, RuleFinding]]:
     for rule in RULES:
         held = rule.only_in_runs and not scene.case.in_run
         for path, detail in rule.check(scene):
-            yield (
-                rule,
-                RuleFinding(
-                    rule=rule.name,
-                    path=path,
-                    detail=f"{detail} ({rule.reason})",
-                    answer=Answer.HELD if held else rule.answer,
-                ),
-            )
+            refused = Answer.NOTED if rule.only_noted else Answer.REFUSED
+            yield rule, RuleFinding(rule=rule.name, path=path, detail=f"{detail} ({rule.reason})",
+                                    answer=Answer.HELD if held else refused)  # fmt: skip

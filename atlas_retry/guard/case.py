@@ -160,14 +160,9 @@ def scene(case: Case) -> Scene:
         case.changed if case.changed is not None else sorted({*before.paths(), *after.paths()})
     )
     deltas = (
-        Delta(
-            path=path,
-            before=before.read(path),
-            after=after.read(path),
-            old_mode=before.mode(path),
-            new_mode=after.mode(path),
-        )
+        Delta(path=path, before=before.read(path), after=after.read(path),
+              old_mode=before.mode(path), new_mode=after.mode(path))
         for path in paths
-    )
+    )  # fmt: skip
     moved = (d for d in deltas if (d.before, d.old_mode) != (d.after, d.new_mode))
     return Scene(case=case, deltas=tuple(moved))

@@ -117,14 +117,38 @@ class Reason(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-def decides(delta: Delta, scene: Scene, named: frozenset[str]) -> Reason | None:
+class Reached(Struct, frozen=True, kw_only=True):
+    """What commands come to, through recipes, package scripts and scripts of shells."""
+
+    lines: frozenset[str]
+    scripts: frozenset[str]
+    """Files of the project that they run as the check itself."""
+    programs: frozenset[str]
+    spelled: frozenset[str]
+    """Names of files in the text of the scripts."""
+
+    def named(self, path: str) -> str | None:
+        """How a file is named by what runs."""
+        if path in self.scripts:
+            return "a gate runs it as the check itself"
+        shared = places.is_code(path) or is_shared(path)
+        if not shared and any(path == name or path.endswith(f"/{name}") for name in self.spelled):
+            return "a script of a gate names it"
+        match = _OF_PROGRAM.match(places.name(path))
+        marked = match and (match["dot"] or match["mark"] or (match["form"] and not shared))
+        if match and marked and match["name"] in self.programs:
+            return f"it is named for {match['name']}, which a gate runs"
+        return None
+
+
+def decides(delta: Delta, scene: Scene, gates: Reached) -> Reason | None:
     """Why the change of a file decides what passes; None where it does not."""
     path = delta.path
     row = next((row for row in TABLE if row.speaks_of(path)), None)
     if row is not None:
         return Reason(rule=row.rule, detail=row.detail)
-    if path in named:
-        return Reason(rule="gate-script-changed", detail="a gate runs it as the check itself")
+    if (named := gates.named(path)) is not None:
+        return Reason(rule="gate-script-changed", detail=named)
     if (part := deciding_part(delta)) is not None:
         return Reason(rule="settings-changed", detail=f"{part} decides what the checks do")
     if shadow := _shadows(delta, scene):
@@ -139,16 +163,8 @@ def _by_entry(delta: Delta) -> Reason | None:
     if delta.old_mode == "100755" and delta.new_mode == "100644":
         return Reason(rule="mode-changed", detail="is no longer executable")
     if places.is_test(delta.path):
-        return Reason(rule="test-changed", detail=_how(delta))
+        return Reason(rule="test-changed", detail="what the tests prove was changed")
     return None
-
-
-def _how(delta: Delta) -> str:
-    if delta.is_deleted:
-        return "a file of the tests was removed"
-    if delta.is_added:
-        return "a new file acts on the tests beside it"
-    return "what the tests prove was changed"
 
 
 _TOOLS = words("""
@@ -211,23 +227,38 @@ def _satisfies_make(path: PurePosixPath, scene: Scene) -> bool:
     return first in asked
 
 
-def named_by_gates(scene: Scene) -> frozenset[str]:
-    """Files of the project that gates run as the check itself, through recipes and scripts."""
-    found: set[str] = set()
-    waiting, seen = list(scene.commands), set[str]()
+_SPELLED = re.compile(r"(?<![\w/])(?:\.{0,2}/)*([\w-][\w./-]*\.(?!md\b|rst\b)[A-Za-z]\w*)")
+_OF_PROGRAM = re.compile(
+    r"""
+    ^(?P<dot>\.)? (?P<name>[\w-]+?) (?P<mark>[-_.]?(rc|ignore|config|version))?
+    (?P<form>\.(toml|jsonc?|json5|ya?ml|cfg|ini|conf|xml|[cm]?[jt]s))?$
+    """,
+    re.VERBOSE,
+)
+"""Files that programs look for by their own name, without being asked to."""
+
+
+def reached(asked: Iterable[str], scene: Scene) -> Reached:
+    """What these lines of a shell run."""
+    scripts, programs, spelled = set[str](), set[str](), set[str]()
+    waiting, seen = list(asked), set[str]()
     while waiting:
         line = waiting.pop()
         if line in seen:
             continue
         seen.add(line)
-        for command in _commands(line):
+        for command in commands(line):
             waiting += _behind(command, scene)
+            programs |= {PurePosixPath(command[0]).name, _module(command).partition("/")[0]}
             path = _script(command, scene)
-            if path and path not in found:
-                found.add(path)
+            if path and path not in scripts:
+                scripts.add(path)
                 # a script of tests runs the product, not other checks
-                waiting += () if places.is_test(path) else _lines_of_script(path, scene)
-    return frozenset(found)
+                if not places.is_test(path):
+                    waiting += _lines_of_script(path, scene)
+                    spelled.update(_SPELLED.findall(scene.old_text(path)))
+    return Reached(lines=frozenset(seen), scripts=frozenset(scripts),
+                   programs=frozenset(programs), spelled=frozenset(spelled))  # fmt: skip
 
 
 _BETWEEN = re.compile(r"&&|\|\||[;|\n&]|\b(?:then|do|else)\b")
@@ -236,13 +267,17 @@ _RUNNERS = re.compile(r"^(uv|poetry|pdm|hatch|pipenv|rye|coverage|dotenv|bundle)
 _INTERPRETERS = re.compile(
     r"^(\.|source|(ba|da|z|k)?sh|python[\d.]*|node|deno|bun|tsx|ts-node|ruby|perl|php|Rscript|pwsh)$"
 )
+_ONLY_READS = re.compile(
+    r"^(\w*sh( -\w+)*? -\w*n|(ruby|perl)( -\w+)*? -\w*c|node (-c|--check)|php( -\w+)*? -l)\b"
+)
+"""An interpreter that only checks the syntax: what it is given is its subject."""
 _PRODUCT = re.compile(r"^(src|lib|app|cmd|pkg|internal|packages)/")
 
 
-def _commands(line: str) -> Iterator[list[str]]:
+def commands(line: str) -> Iterator[list[str]]:
     """The simple commands of a shell line, without what stands around them."""
     for part in _BETWEEN.split(line):
-        bare = part.strip().lstrip("@-+ ")
+        bare = part.strip().lstrip("@-+ (")
         try:
             words = shlex.split(bare)
         except ValueError:
@@ -300,13 +335,20 @@ def _recipes(makefile: str, targets: list[str]) -> Iterator[str]:
             yield from rules[name][1]
 
 
+def _module(command: list[str]) -> str:
+    """The module that an interpreter is asked for, as a path; empty where it is not."""
+    asked = "-m" in command[:-1] and _INTERPRETERS.match(command[0])
+    return command[command.index("-m") + 1].replace(".", "/") if asked else ""
+
+
 def _script(command: list[str], scene: Scene) -> str | None:
     """The file of the project that a command executes; what it only reads is its subject."""
+    if _ONLY_READS.match(" ".join(command)):
+        return None
     words = command if not _INTERPRETERS.match(command[0]) else command[1:]
     words = [word for word in words if not word.startswith("-")]
-    first = words[0] if words else ""
-    if _INTERPRETERS.match(command[0]) and "-m" in command:
-        first = command[command.index("-m") + 1 :][0].replace(".", "/") + ".py"
+    module = _module(command)
+    first = f"{module}.py" if module else words[0] if words else ""
     path = str(PurePosixPath(first.removeprefix("./"))) if first else ""
     if path not in scene.old_paths or _PRODUCT.match(path):
         return None

@@ -10,25 +10,14 @@ from html.parser import HTMLParser
 import yaml
 
 from atlas_retry.guard import places
+from atlas_retry.guard.words import words
 
 Value = object
 Key = tuple[str, ...]
 
-_INI = frozenset(
-    {
-        ".ini",
-        ".cfg",
-        ".flake8",
-        ".coveragerc",
-        ".pylintrc",
-        ".pydocstyle",
-        ".bandit",
-        "pylintrc",
-        ".editorconfig",
-    }
-)
-_YAML = frozenset({".clang-tidy", ".clang-format", ".yamllint"})
-_JSON = frozenset({".json", ".jsonc", ".json5"})
+_INI = words(".ini .cfg .flake8 .coveragerc .pylintrc .pydocstyle .bandit pylintrc .editorconfig")
+_YAML = words(".clang-tidy .clang-format .yamllint")
+_JSON = words(".json .jsonc .json5")
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 

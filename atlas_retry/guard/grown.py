@@ -141,7 +141,7 @@ def growth(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
     if delta.is_added:
         return Growth(is_same=False) if _may_be_added(delta, scene) else None
     if delta.is_deleted:
-        return Growth(is_same=True) if _has_moved(delta, scene, led) else None
+        return _moved(delta, scene, led)
     if not delta.is_text or delta.old_mode != delta.new_mode:
         return None
     if is_same(delta):
@@ -205,23 +205,24 @@ def _hides_module(path: str, scene: Scene) -> bool:
     )
 
 
-def _has_moved(delta: Delta, scene: Scene, led: Renames) -> bool:
-    """Whether a deleted file stands elsewhere, among tests as before, with the same tokens."""
-    return any(
-        other.is_added
-        and places.is_test(other.path)
-        and places.suffix(other.path) == places.suffix(delta.path)
-        and _is_collected_like(delta.path, other.path)
-        and _holds_tests(PurePosixPath(other.path).parent, scene)
-        and _follows(delta, other, led)
-        for other in scene.deltas
-    )
+def _moved(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
+    """How a deleted file stands elsewhere among tests, where it does; a run has to prove it."""
+    for other in scene.deltas:
+        if (
+            other.is_added
+            and places.is_test(other.path)
+            and _is_collected_like(delta.path, other.path, led)
+            and _holds_tests(PurePosixPath(other.path).parent, scene)
+            and (content := _followed(delta, other, led)) is not None
+        ):
+            return Growth(is_same=False, as_before=content)
+    return None
 
 
-def _is_collected_like(old: str, new: str) -> bool:
-    """Whether a file keeps the form of name that its runner looks for."""
-    kept = re.compile(r"^test_|_test\.|\.test\.|_spec\.|\.spec\.|Tests?\.|^Test")
-    return kept.findall(places.name(old)) == kept.findall(places.name(new))
+def _is_collected_like(old: str, new: str, led: Renames) -> bool:
+    """Whether a name differs at most in words that the sources gave up: runners go by names."""
+    was, now = (re.split(r"[\W_]", places.name(path)) for path in (old, new))
+    return len(was) == len(now) and all(map(led.leads, was, now))
 
 
 def _holds_tests(folder: PurePosixPath, scene: Scene) -> bool:
@@ -230,14 +231,16 @@ def _holds_tests(folder: PurePosixPath, scene: Scene) -> bool:
                for path in scene.old_paths)  # fmt: skip
 
 
-def _follows(old: Delta, new: Delta, led: Renames) -> bool:
+def _followed(old: Delta, new: Delta, led: Renames) -> bytes | None:
+    """What the earlier file is under the names of now, where the new one proves the same."""
     if old.before == new.after:
-        return True
+        return old.before
     if not places.is_code(old.path) or new.after is None:
-        return False
+        return None
     moved = Delta(path=old.path, before=old.before, after=new.after, old_mode=old.old_mode,
                   new_mode=old.old_mode)  # fmt: skip
-    return _grown_code(moved, led) is not None
+    grown = _grown_code(moved, led)
+    return grown.as_before if grown else None
 
 
 def _same_data(delta: Delta) -> bool:

@@ -55,7 +55,7 @@ def _beside(change: Scene) -> Iterator[Ruling]:
 def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
     case = change.case
     allowed, protect = Globs(case.allow), Globs(case.protect)
-    named = decides.named_by_gates(change)
+    gates = decides.reached(change.commands, change)
     led = grown.Renames(change)
     lines = _complained(case)
     for delta in deltas:
@@ -67,7 +67,7 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
             yield Ruling(path=delta.path, mechanism="attribution: gates write it")
         elif delta.path in case.ignored:
             yield Ruling(path=delta.path, mechanism="ignored by git: a green is confirmed without")
-        elif reason := decides.decides(delta, change, named):
+        elif reason := decides.decides(delta, change, gates):
             yield from _deciding(delta, reason, change, led, lines)
         else:
             yield from _of_source(delta, change, led)
@@ -138,11 +138,9 @@ def _of_source(delta: Delta, change: Scene, led: grown.Renames) -> Iterator[Ruli
     found = [_ruling(finding, "sources") for finding in sources.findings(delta, change)]
     if settings.dependencies_added(delta):
         finding = RuleFinding(
-            rule="dependency-added",
-            path=delta.path,
-            detail="what the project depends on was changed",
-            answer=Answer.NOTED,
-        )
+            rule="dependency-added", path=delta.path,
+            detail="what the project depends on was changed", answer=Answer.NOTED,
+        )  # fmt: skip
         found.append(_ruling(finding, "settings"))
     found += _inline(delta, change, led)
     found += _suppressions(delta, change)
@@ -151,11 +149,9 @@ def _of_source(delta: Delta, change: Scene, led: grown.Renames) -> Iterator[Ruli
 
 def _ruling(finding: RuleFinding, mechanism: str) -> Ruling:
     return Ruling(
-        path=finding.path,
-        mechanism=f"{mechanism}: {finding.rule}",
-        finding=finding,
+        path=finding.path, mechanism=f"{mechanism}: {finding.rule}", finding=finding,
         separable=finding.answer is not Answer.REFUSED,
-    )
+    )  # fmt: skip
 
 
 def _inline(delta: Delta, change: Scene, led: grown.Renames) -> list[Ruling]:
@@ -203,15 +199,13 @@ def assess(case: Case) -> Judgement:
     paths = [r.path for r in (*refused, *held) if r.path not in rewrites]
     lost = [r for r in refused if not r.restorable]
     return Judgement(
-        refused=tuple(_violation(r) for r in refused),
-        held=(*(_held(r) for r in held), *(_held(r) for r in answers[Answer.REVIEW])),
-        noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
-        restore=None if whole else tuple(dict.fromkeys(paths)),
+        refused=tuple(_violation(r) for r in refused), held=(*(_held(r) for r in held), *(_held(r)
+        for r in answers[Answer.REVIEW])), noted=tuple(_violation(r) for r in
+        answers[Answer.NOTED]), restore=None if whole else tuple(dict.fromkeys(paths)),
         rewrite={path: (modes[path], content) for path, content in rewrites.items()},
-        as_before={r.path: r.as_before for r in made if r.is_proved},
-        ends=_end(lost, case),
+        as_before={r.path: r.as_before for r in made if r.is_proved}, ends=_end(lost, case),
         remedy=_remedy(lost, case) if lost else None,
-    )
+    )  # fmt: skip
 
 
 def _remedy(lost: Sequence[Ruling], case: Case) -> str:

@@ -29,6 +29,15 @@ _CODE = words(
     " .php .c .h .cc .cpp .cxx .hpp .hh .cs .swift .sh .bash .zsh .bats .vue .svelte .lua .pl .pm"
     " .ex .exs .dart .m .mm .zig .groovy .clj .hs .ml .erl .r .jl .sql .proto .graphql"
 )
+_FAMILIES = {
+    suffix: row.split()[0]
+    for row in (
+        "py .py .pyi .pyx", "js .js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte", "go .go",
+        "c .c .h .cc .cpp .cxx .hpp .hh .m .mm", "rs .rs", "jvm .java .kt .kts .scala .groovy",
+        "cs .cs", "rb .rb .rake", "php .php", "swift .swift", "pl .pl .pm", "sh .sh .bash .zsh",
+    )
+    for suffix in row.split()[1:]
+}  # fmt: skip
 _MADE = globs("build/ dist/ out/ _build/ tmp/ var/ .cache/ coverage/ logs/ *.log bin/ obj/")
 _PROSE = globs(
     """
@@ -59,6 +68,11 @@ def suffix(path: str) -> str:
 def name(path: str) -> str:
     """The last part."""
     return PurePosixPath(path).name
+
+
+def family(path: str) -> str:
+    """The language of a file, as tables of spellings call it; empty for others."""
+    return _FAMILIES.get(suffix(path), "")
 
 
 def is_code(path: str) -> bool:

@@ -2,43 +2,22 @@
 
 from collections.abc import Iterable
 
-PROTECTED: tuple[str, ...] = (
-    ".atlas/**",
-    "atlas.yaml",
-    ".git/**",
-    ".github/**",
-    ".gitlab-ci.yml",
-    ".circleci/**",
-    ".husky/**",
-    "lefthook.yml",
-    ".pre-commit-config.yaml",
-    "**/ruff.toml",
-    "**/.ruff.toml",
-    "**/mypy.ini",
-    "**/.mypy.ini",
-    "**/pytest.ini",
-    "**/tox.ini",
-    "**/.coveragerc",
-    "**/.flake8",
-    "**/.pylintrc",
-    "**/pyrightconfig.json",
-    "**/.eslintrc*",
-    "**/eslint.config.*",
-    "**/.eslintignore",
-    "**/.prettierrc*",
-    "**/.prettierignore",
-    "**/tsconfig*.json",
-    "**/jest.config.*",
-    "**/vitest.config.*",
-    "**/.golangci.*",
-    "**/clippy.toml",
-    "**/rustfmt.toml",
-    "**/.shellcheckrc",
-    "**/sitecustomize.py",
-    "**/usercustomize.py",
-    "noxfile.py",
-    "**/Makefile",
-    "**/GNUmakefile",
+from atlas_retry.guard.words import words
+
+PROTECTED: tuple[str, ...] = tuple(
+    sorted(
+        words(
+            """
+    .atlas/** atlas.yaml .git/** .github/** .gitlab-ci.yml .circleci/** .husky/** lefthook.yml
+    .pre-commit-config.yaml **/ruff.toml **/.ruff.toml **/mypy.ini **/.mypy.ini **/pytest.ini
+    **/tox.ini **/.coveragerc **/.flake8 **/.pylintrc **/pyrightconfig.json **/.eslintrc*
+    **/eslint.config.* **/.eslintignore **/.prettierrc* **/.prettierignore **/tsconfig*.json
+    **/jest.config.* **/vitest.config.* **/.golangci.* **/clippy.toml **/rustfmt.toml
+    **/.shellcheckrc **/sitecustomize.py **/usercustomize.py noxfile.py **/Makefile
+    **/GNUmakefile
+    """
+        )
+    )
 )
 """Files that are nothing but settings of checks. Tests are not among them: a lint or type error
 may have to be mended there; the rules watch over what they prove."""

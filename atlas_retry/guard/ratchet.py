@@ -3,10 +3,11 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
-from atlas_retry.guard import places, tokens
+from atlas_retry.guard import decides, places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.words import words
 from atlas_retry.model import Kind
@@ -69,31 +70,27 @@ MARKS: tuple[Silencer, ...] = (
         r"\b(?:nosec|nosemgrep|gitleaks:allow|trufflehog:ignore|checkov:skip|tfsec:ignore)\b",
     ),
 )
-_TOOLS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "type",
-        re.compile(r"\b(mypy|pyright|basedpyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
-    ),
-    (
-        "coverage",
-        re.compile(r"--cov|\bcoverage\b|\bnyc\b|\bc8\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
-    ),
-    ("security", re.compile(r"\b(bandit|semgrep|gosec|gitleaks|trivy|checkov)\b")),
-)
+_TOOLS = {
+    "type": re.compile(r"\b(mypy|(based)?pyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
+    "coverage": re.compile(r"--cov|\b(coverage|nyc|c8)\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
+    "security": re.compile(r"\b(bandit|semgrep|gosec|gitleaks|trivy|checkov)\b"),
+}
 
 
+@lru_cache(maxsize=1)
 def kinds_failing(scene: Scene) -> frozenset[str]:
     """What the gates that failed look at, as kinds of suppressions."""
     found: set[str] = set()
     for result in scene.case.failing:
-        told = {kind for kind, tools in _TOOLS if tools.search(result.command)}
+        told = {kind for kind, tools in _TOOLS.items() if tools.search(result.command)}
         if result.kind is Kind.FORMAT:
             told.add("format")
         if result.kind in (Kind.LINT, Kind.PRE_COMMIT) and not told:
             told |= {"lint", "type", "security"}
         if result.kind in (Kind.BUILD, Kind.CUSTOM):
             told |= {"lint", "type"}
-        found |= told
+        behind = "\n".join(decides.reached([result.command], scene).lines)
+        found |= told | {kind for kind, tools in _TOOLS.items() if tools.search(behind)}
     return frozenset(found)
 
 

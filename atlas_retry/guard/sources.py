@@ -4,14 +4,18 @@ Each rule is one function over one file; its bad and good cases are one table in
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import takewhile
 
 from msgspec import Struct
 
-from atlas_retry.guard import literals, places, ratchet
+from atlas_retry.guard import literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
-from atlas_retry.source import definitions
+from atlas_retry.guard.globs import globs
+from atlas_retry.guard.words import words
+from atlas_retry.source import definitions, imports
 
 Seen = tuple[int | None, str]
 """Line and what was done."""
@@ -28,8 +32,7 @@ class SourceRule(Struct, frozen=True, kw_only=True):
     """New files of tests are looked at as well."""
 
 
-_RUNNER_NAMES = re.compile(
-    r"""
+_RUNNER_NAMES = r"""
       PYTEST_CURRENT_TEST | PYTEST_XDIST_\w+ | PYTEST_VERSION | _called_from_test
     | ["'](_?pytest|unittest|nose2?)["'] \s+ (not\s+)? in \s+ sys\.modules
     | sys\.modules\.get\(\s*["'](_?pytest|unittest|nose2?)["']
@@ -44,116 +47,232 @@ _RUNNER_NAMES = re.compile(
     | defined\?\(?\s*(::)?(RSpec|Minitest|Test::Unit) | const_defined\?\(:?\W?(RSpec|Minitest)
     | TEST_ENV_NUMBER | PHPUNIT_\w+ | __PHPUNIT\w* | class_exists\(\s*['"]?\\*PHPUnit
     | \bBATS_\w+
-    """,
-    re.VERBOSE,
-)
-_LOOKS_AROUND = re.compile(
-    r"""
-      \b(inspect\.stack|sys\._getframe|currentframe|getStackTrace|StackWalker|runtime\.Callers?
-        |traceback\.extract_stack|caller_locations|debug_backtrace|new\ Error\(\)\.stack)\b
-        .* (test|spec)
-    | (NODE_ENV|MODE|RAILS_ENV|RACK_ENV|APP_ENV|ENV)\b\W{0,8}(===?|==|!==?|eql\?)\s*["']test["']
+    """
+_LOOKS_AROUND = {
+    "": r""" (?i:
+      (NODE_ENV|MODE|RAILS_ENV|RACK_ENV|APP_ENV|ENV)\b\W{0,8}(===?|==|!==?|eql\?)\s*["']test["']
     | ["']test["']\s*===?\s*process\.env | Rails\.env\.test\? | runningUnitTests\(\)
     | (environ|getenv|process\.env|ENV|Getenv|env::var)\b .{0,6} ["'.]
       (CI|GITHUB_ACTIONS|TOX_\w+|NOX_\w+|COVERAGE_RUN|TESTING|TEST_MODE|UNIT_TEST\w*|IS_TEST)\b
     | current_exe\(\).*deps | (getProperty|java\.class\.path).*junit
-    | (\$0|\$PROGRAM_NAME|\bcaller\b).*(rspec|minitest|_spec|_test)
+    | (\$0|\$PROGRAM_NAME).*(rspec|minitest|_spec|_test)
     | \bgetppid\b | \bprocess\.ppid\b | \bppid\(\) | \bProcessHandle\b.*\bparent\(
     | \bpsutil\b.*\b(parents?|process_iter|pids)\( | \.parents?\(\)\.(cmdline|name|exe)\(
     | /proc/(["'`]\s*[+.,] | [{%$\[*\d] | (self|thread-self)/(cmdline|environ|comm|exe)\b)
     | ["'`/](ps|pgrep|pstree)(["'`] | \s+-)
     | \bATLAS_MARK | ["']ATLAS_["']
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_PATCHES = re.compile(
+    )""",
+    "py": r"\b(inspect\.(stack|currentframe|getouterframes)|_getframe|(extract|walk)_stack)\b",
+    "js": r"\bError\([^)]*\)\.stack\b | \bprepareStackTrace\b",
+    "jvm": r"\bgetStackTrace\(\)\s*(\[|\)) | \b(getAllStackTraces|StackWalker)\b",
+    "cs": r"\b(StackTrace|StackFrame)\( | \bEnvironment\.StackTrace\b",
+    "go": r"\b(runtime\.(Callers?|CallersFrames|Stack)|debug\.Stack)\(",
+    "rs": r"\bBacktrace::(force_)?(new|capture)\(",
+    "rb": r"\bcaller(_locations)?\b\s*(\(|\.|\[|$)",
+    "php": r"\bdebug_(print_)?backtrace\(",
+    "pl": r"(?<![$@%>\w])caller\b | \b(longmess|shortmess)\b",
+    "swift": r"\bcallStack(Symbols|ReturnAddresses)\b",
+    "c": r"\bbacktrace(_symbols)?\s*\( | \b__builtin_return_address\b | \bstacktrace::current\b",
+    "sh": r"\$\{?(FUNCNAME|BASH_SOURCE)\[[@*1-9] | ^\s*caller\b",
+}
+_FRAMEWORK = re.compile(
     r"""
-      ^\s*(unittest|_?pytest|builtins|__builtins__|doctest|pluggy|hypothesis)(\.\w+)+\s*=(?!=)
-    | ^\s*(\w+\.)?TestCase\.\w+\s*=(?!=)
-    | \bsetattr\(\s*(unittest|_?pytest|builtins|__builtins__|(\w+\.)?TestCase)\b
+    ^(node:)? (assert|test|chai|vitest|expect|jest|sinon|mocha|ava|tap|should|uvu
+    |@jest|@vitest|@playwright|unittest|_?pytest|doctest|pluggy|hypothesis|nose2?)\b (?!-)
+    """,
+    re.VERBOSE,
+)
+_PATCHES = r"""
+    \brequire\(\s*["'](node:)?(assert|test|chai|vitest|expect)[\w/]*["']\s*\)(\.\w+)*\s*=(?![=>])
     | \bsys\.(modules\[\s*["'](_?pytest|unittest|pluggy)|meta_path\b|settrace\()
-    | \b(assert|chai|expect|jest|vi|sinon)(\.\w+)+\s*=(?![=>])
-    | \brequire\(\s*["'](node:)?(assert|test|chai|vitest|expect)[\w/]*["']\s*\)(\.\w+)*\s*=(?![=>])
-    | \bObject\.(assign|defineProperty)\(\s*(assert|expect|chai|console|global(This)?)\b
     | \b(globalThis|global)\.(expect|it|test|describe|assert)\s*=(?!=)
     | ^\s*(class|module)\s+(Minitest|RSpec|Test::Unit)\b
-    | (Minitest|RSpec)\b.*(define_method|prepend)
-    | ^\s*package\s+org\.(junit|testng|assertj|hamcrest)\b | ^\s*namespace\s+PHPUnit\b
-    | macro_rules!\s+(assert\w*|panic|debug_assert\w*)\b
+    | (Minitest|RSpec|Test::Unit)\b.*\b(define_method|prepend|\w+_eval|alias_method)\b
+    | ^\s*package\s+(org\.(junit|testng|assertj|hamcrest)|kotlin\.test|Test::\w+)\b
+    | ^\s*namespace\s+(PHPUnit|Xunit|NUnit|Microsoft\.VisualStudio\.TestTools)\b
+    | macro_rules!\s+(assert\w*|panic|debug_assert\w*)\b | \b(func|extension)\s+XCT[A-Z]\w*
     | ^\s*\#\s*define\s+(assert|ASSERT_\w+|EXPECT_\w+|CHECK\w*|REQUIRE\w*|NDEBUG)\b
-    """,
-    re.VERBOSE,
-)
-_ENDS_RUN = re.compile(
+    | (\*\{?\s*["']?|\bsub\s+)(\w+::)?Test::(More|Builder|Simple|Most|Deep|Exception|Fatal)\b
+    """
+_ALWAYS_THERE = words("""
+    assert chai expect jest vi sinon unittest pytest _pytest builtins __builtins__ doctest pluggy
+    hypothesis TestCase
+    """)
+"""Names of test frameworks that need no import, or that anybody gives them."""
+_OF_PYTHON = r"""(os|sys|time|datetime|random|math|json|re|io|socket|subprocess|threading|warnings
+    |logging|functools|itertools|operator|collections|decimal|inspect|traceback|asyncio|types)"""
+_OF_JS = r"""(process|console|JSON|Math|Date|Object|Array|String|Number|Promise|Map|Set|RegExp|Error
+    |Symbol|Reflect|BigInt|Function|Boolean|WeakMap|Buffer)"""
+_OF_C = r"""(str(n?cmp|n?casecmp|len|n?cpy|n?cat|n?dup|str|r?chr|to\w+)|mem(cmp|cpy|set|move|chr)
+    |v?s?n?f?printf|f?puts|abort|_?_?exit|_Exit|f?abs|isnan|isinf|time|rand|signal|raise)"""
+_OF_RUBY = r"""(Object|BasicObject|Kernel|Comparable|Enumerable|String|Symbol|Array|Hash|Integer
+    |Float|Numeric|NilClass|TrueClass|FalseClass|Time|Range|Proc|Exception|Process)"""
+_REPLACES = {
+    "py": rf"""^\s*(?!sys\.(path|argv|std\w+)\b|os\.environ\b){_OF_PYTHON}(\.\w+)+\s*=(?!=)
+        | \bsetattr\(\s*{_OF_PYTHON}\b""",
+    "js": rf"""^\s*(globalThis\.|global\.)?(?!process\.(env|exitCode|title)|Error\.stackTraceLimit)
+          {_OF_JS}(\.\w+|\[[^\]]+\])+\s*=(?![=>])
+        | \b(Object|Reflect)\.(assign|defineProperty|defineProperties|setPrototypeOf)\(
+          \s*{_OF_JS}(\.prototype)?\s*,
+        | ^\s*(globalThis|global)(\.|\[["']){_OF_JS}["'\]]*\s*=(?![=>])""",
+    "c": rf"""^\s*\#\s*define\s+{_OF_C}(\(|\s|$)
+        | ^(?!return\b|else\b|typedef\b)(\w+[\s*]+)+{_OF_C}\s*\([^;]*$""",
+    "rb": rf"^(class|module)\s+{_OF_RUBY}\s*$ | \b{_OF_RUBY}\.(class_eval|prepend|define_method)\b",
+    "pl": r"\*\{?\s*[\"']?(CORE::GLOBAL|UNIVERSAL)\b | \$SIG\{_*(DIE|WARN)_*\}\s*=",
+    "jvm": r"\b(setDefaultUncaughtExceptionHandler|setSecurityManager|System\.set(Out|Err))\(",
+    "cs": r"\bConsole\.Set(Out|Error)\( | \.UnhandledException\s*\+=",
+    "php": r"\bset_(error|exception)_handler\( | \bini_set\(\s*['\"](zend\.)?assert",
+    "rs": r"\bset_hook\(",
+}
+_ENDS_RUN = {
+    "py": r"""\bos\.(_exit|abort|kill|exec\w+)\( | \batexit\.register\(.*exit
+        | ^(sys\.exit|exit|quit|raise\s+SystemExit|signal\.\w+)\b
+        | \b(sys\.exit|SystemExit)\((0|None)?\) | \braise\s+SystemExit\s*$""",
+    "js": r"""\bprocess\.(reallyExit|abort)\( | \bprocess\.exitCode\s*=\s*0 | ^process\.exit\(
+        | \bprocess\.(on|once|\w*[lL]istener)\(\s*["'](exit|beforeExit|uncaught\w+|unhandled\w+)
+        | \b(process|Deno)\.exit\(\s*0?\s*\)""",
+    "c": r"""\b(_Exit|_exit|quick_exit|at_quick_exit|atexit|on_exit)\s*\( | \bsignal\s*\(\s*SIGABRT
+        | __attribute__\s*\(\(.*\b(con|de)structor\b | \bset_terminate\s*\(
+        | (?<![\w.>])exit\s*\(\s*(0|EXIT_SUCCESS)\s*\)""",
+    "jvm": r"\.(halt|addShutdownHook)\( | ^System\.exit\( | \b(System\.exit|exitProcess)\(\s*0",
+    "cs": r"\bEnvironment\.(FailFast\(|ExitCode\s*=|Exit\(\s*0\s*\)) | \.ProcessExit\s*\+=",
+    "go": r"\b(syscall|unix)\.(Exit|Kill)\( | \bruntime\.Goexit\( | \bos\.Exit\(",
+    "rs": r"\b(libc|nix)::(_exit|exit|kill|atexit)\b | \bprocess::(exit|abort)\(",
+    "rb": r"""\bexit!\s*\(?\s*(0|true)? | \bat_exit\b | ^(Process\.|Kernel\.)?exit\b
+        | ^\s*((Process|Kernel)\.)?exit(\s*\(?\s*(0|true)\s*\)?)?(\s+(if|unless)\b.*)?$""",
+    "php": r"\bregister_shutdown_function\( | \b(exit|die)\s*(\(\s*0?\s*\))?\s*;",
+    "pl": r"^\s*END\s*\{ | \b_exit\b | (?<![\w$@%>])exit\b\s*\(?\s*0?\s*\)?\s*(;|if\b|unless\b)",
+    "swift": r"\b(_exit|atexit|quick_exit)\( | (?<![\w.])exit\(\s*(0|EXIT_SUCCESS)\s*\)",
+    "sh": r"\btrap\b.*\bexit\b",
+}
+_PROGRAM = re.compile(
     r"""
-      \bos\._exit\( | \bRuntime\.getRuntime\(\)\.halt\( | \bexit!\s*\(?\s*(0|true)?
-    | \bprocess\.(exitCode\s*=\s*0|reallyExit\() | process\.on\(\s*["'](exit|beforeExit)["']
-    | ^(sys\.exit|exit|quit|raise\s+SystemExit|os\.kill|signal\.\w+)\b
-    | ^(process\.exit\(|System\.exit\()
-    | \batexit\.register\(.*exit | \bat_exit\b.*exit | register_shutdown_function\(.*exit
+    ^\#! | ^(static\s+)?(int|void)\s+main\s*\( | ^func\s+main\( | \bfn\s+main\( | \bfun\s+main\(
+    | \bstatic\s+.*\b[mM]ain\s*\( | ^@main\b
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.MULTILINE,
 )
-_EQUALITY = re.compile(
-    r"^(__eq__|__ne__|__lt__|__hash__|__instancecheck__|equals|Equal|eq|ne|eql\?|==|compareTo|cmp"
-    r"|partial_cmp|valueOf)$"
-)
-_PLAIN_VALUES = re.compile(r"\b(str|bytes|int|float|complex|tuple|list|dict|set|Decimal)\b")
-_TOLERATES = re.compile(r"\babs\(|\bround\(|isclose|[<>]=|\.(lower|upper|strip|casefold)\(")
-_CONSTANT = re.compile(
-    r"^(return\s+)?(self\s*|true|True|false|False|0|1|None|null|nil|std::cmp::Ordering::Equal"
-    r"|Ordering::Equal|Some\(Ordering::Equal\))?;?$"
-)
+"""Programs end as they like: a library that does so ends its caller."""
+_EQUALITY = {
+    "py": r"def\s+(__eq__|__ne__|__[lg][te]__|__hash__|__(instance|subclass)check__)\b",
+    "js": r"^\s*(equals|isEqual|valueOf|asymmetricMatch|\[Symbol\.toPrimitive\])\s*\(",
+    "go": r"^func\s*\([^)]*\)\s*(Equals?|Less|Compare|Cmp)\(",
+    "rs": r"\bfn\s+(eq|ne|cmp|partial_cmp|hash)\b",
+    "jvm": r"\b(boolean|fun)\s+equals\s*\( | \b(int|fun)\s+(hashCode|compareTo|compare)\s*\(",
+    "cs": r"\bbool\s+(Equals|operator\s*[=!]=)\s*\( | \bint\s+(GetHashCode|Compare(To)?)\(",
+    "c": r"\boperator\s*(==|!=|<=>|<)\s*\(",
+    "rb": r"\bdef\s+(self\.)?(===?|eql\?|equal\?|<=>|hash|!=)(?![\w?])",
+    "php": r"\bfunction\s+(equals|compareTo)\s*\(",
+    "swift": r"\bfunc\s*(==|<|hash)\s*\(",
+    "pl": r"[\"']?(==|\beq|<=>|\bcmp|!=|\bne)[\"']?\s*=>",
+}
 _NOTHING = re.compile(
-    r"^(pass|\.\.\.|return( ?[\w\"'.\[\]{}()-]{0,30})?;?|(todo|unimplemented)!\(.*\);?|panic\(.*\)"
-    r"|raise NotImplementedError.*|throw new \w*(Unsupported|NotImplemented)\w*\(.*\);?|Ok\(\(\)\)"
-    r"|None|nil|null|true|false|\d+)?$"
+    r"^(pass|\.\.\.|return( ?([\w\"'.\[\]{}-]{0,30}|(dict|list|set|tuple)?\(\)))?;?|panic\(.*\)"
+    r"|(todo|unimplemented)!\(.*\);?|raise NotImplementedError.*|Ok\(\(\)\)"
+    r"|throw new \w*(Unsupported|NotImplemented)\w*\(.*\);?|None|nil|null|true|false|\d+)?$"
 )
-_SWALLOWS = re.compile(
-    r"""
-      except(\s+\(?(Base)?Exception\)?(\s+as\s+\w+)?)?\s*:\s*\n\s*(pass|continue|return\b[^\n(]*)\n
+_SWALLOWS = {
+    "py": r"""
+      except (\s+\(?(Base)?Exception\)?)? (\s+as\s+(?P<error>\w+))? \s*:\s*\n
+      \s*(pass|continue|break|\.\.\.|(return\b|[\w.]+\s*=)(?!.*\b(?P=error)\b).*)$
+    | except\s*\((\s*[\w.]+\s*,){2,}[^)]*\)\s*:\s*\n\s*(pass|continue|return\b.*)$
     | \bsuppress\((Base)?Exception\)
-    | catch\s*(\([^)]*\))?\s*\{\s*(//[^\n]*\s*|return[^;{]*;?\s*)?\}
-    | \brescue\s+(nil|StandardError\s*\n\s*nil) | \brescue\s*(=>\s*\w+\s*)?\n\s*(nil|end)
     """,
-    re.VERBOSE,
-)
-_ESCAPES = re.compile(
-    r"""
-      \bas\ any\b | \bas\ unknown\ as\b | :\s*any\b | <any>
-    | \bcast\(\s*["']?(typing\.)?Any | (:|->)\s*Any\b | \btyping\.Any\b
+    "js": r"""
+      catch\s*(\(\s*(?P<error>\w+)\s*\))?\s*\{\s*(//.*\n\s*)*
+      (return\b(?![^;{}\n]*\b(?P=error)\b)[^;{}\n]*;?\s*)?\}
+    | \.catch\(\s*(\(\s*\w*\s*\)|\w+)\s*=>\s*(\{\s*\}|null|undefined|void\ 0|false)\s*\)
+    """,
+    "go": r"(^|[{;]|\bdefer|_\s*=|\bif)\s*recover\(\)",
+    "jvm": r"""catch\s*\(\s*(final\s+|\w+\s*:\s*)?((Runtime)?Exception|Throwable|Error)\b
+        [^)]*\)\s*\{\s*(//.*\n\s*)*(return\b[^;{}\n]*;?\s*)?\}""",
+    "cs": r"""catch\s*(\(\s*Exception\b[^)]*\))?\s*\{\s*(//.*\n\s*)*(return\b[^;{}\n]*;\s*)?\}""",
+    "php": r"catch\s*\(\s*\\?(Exception|Throwable)\b[^)]*\)\s*\{\s*(//.*\n\s*)*(return\b.*;\s*)?\}",
+    "c": r"catch\s*\(\s*\.\.\.\s*\)\s*\{\s*(//.*\n\s*)*(return\b[^;{}\n]*;\s*)?\}",
+    "swift": r"\bcatch\s*\{\s*(//.*\n\s*)*(return\b[^{}\n]*\s*)?\}",
+    "rb": r"""\brescue\s+(nil|false|true|0|\[\]|\{\}|""|'')\s*$
+        | \brescue([ \t]+(StandardError|Exception))?([ \t]*=>[ \t]*\w+)?[ \t]*\n
+          \s*(nil|next|end|true|false|\[\]|0|return\b.*)\s*$""",
+    "rs": r"\bcatch_unwind\(",
+    "pl": r"\beval\s*\{[^{}]*\}\s*;\s*$",
+    "sh": r"2>\s*(/dev/null|&-).*\|\|\s*(true|:|exit\s+0)\s*$",
+}
+"""Handlers that cover everything and do not use the error."""
+_ESCAPES = {
+    "js": r"""
+      \bas\s+(any|never|unknown\s+as)\b | [:<|&]\s*any\b | \bany\s*[>\[|] | ^\s*declare\s+global\b
+    | [\w)\]]!\s*[.;,)\[\]] | [\w)\]]!$ | \bFunction\b\s*[;,)=]
+    """,
+    "py": r"""
+      \bcast\( | (:|->|\[|,|\|)\s*(typing\.)?Any\b | \btyping\.Any\b
     | \bno_type_check\b | ^\s*if\ not\ TYPE_CHECKING
     """,
-    re.VERBOSE,
+    "php": r"[:(,|]\s*\??mixed\b",
+}
+_VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdparty/ 3rdparty/")
+_GENERATED = re.compile(
+    r"\bdo not (edit|modify|change)\b|@generated\b|\b(auto(matically)?[- ]?)generated\b",
+    re.IGNORECASE,
 )
-_REMARK = re.compile(r"^\s*(#(?![!\[]|\s*define)|//|\*|/\*)")
+_REMARK = re.compile(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
 
 
-def _lines(pattern: re.Pattern[str], said: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.VERBOSE | re.MULTILINE)
+
+
+def _patterns(path: str, spellings: Mapping[str, str]) -> list[re.Pattern[str]]:
+    """Those of every language, and those of the language of a file."""
+    return [_compiled(spellings[key]) for key in ("", places.family(path)) if key in spellings]
+
+
+def _lines(spellings: Mapping[str, str], said: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
     """A rule on the lines that came."""
 
     def check(delta: Delta, _: Scene) -> Iterator[Seen]:
+        patterns = _patterns(delta.path, spellings)
         for number, line in delta.added_lines:
-            if pattern.search(line) and not _REMARK.match(line):
+            if not _REMARK.match(line) and any(p.search(line) for p in patterns):
                 yield number, f"{said}: `{line.strip()[:80]}`"
 
     return check
 
 
-def _always_equal(delta: Delta, _: Scene) -> Iterator[Seen]:
-    """Comparisons that no longer look at what they compare."""
-    before = _bodies(delta.path, delta.before)
-    for name, (line, body) in _bodies(delta.path, delta.after).items():
-        called = name.rpartition(".")[2]
-        if not _EQUALITY.match(called) or before.get(name, (0, []))[1] == body:
-            continue
-        owner = re.search(rf"class {name.rpartition('.')[0]}\(([^)]*)\)", delta.new_text)
-        if len(body) == 1 and _CONSTANT.match(body[0]):
-            yield line, f"`{called}` answers the same whatever it compares"
-        elif called in ("__eq__", "equals", "eq") and _TOLERATES.search("\n".join(body)):
-            yield line, f"`{called}` takes for equal what is only near"
-        elif owner and _PLAIN_VALUES.search(owner[1]):
-            yield line, f"`{called}` makes a plain value equal to what it is not"
+def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Assignments to members of a test framework, by whatever name it was imported."""
+    local = {i.local for i in imports(delta.path, delta.after or b"") if _FRAMEWORK.match(i.module)}
+    names = "|".join(map(re.escape, sorted(_ALWAYS_THERE | local - {""})))
+    members = rf"""(?<![\w$"']) ({names}) (\.\w+|\[[^\]]+\])+ \s*=(?![=>])
+        | \b(setattr|patch\.object|(Object|Reflect)\.\w+)\( \s*(\w+\.)?({names})\b | """
+    yield from _lines({"": members + _PATCHES}, "replaces a part of the test framework")(
+        delta, scene
+    )
+
+
+def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    if not _PROGRAM.search(delta.new_text if delta.is_added else delta.old_text):
+        yield from _lines(_ENDS_RUN, "ends the process")(delta, scene)
+
+
+def _equality(delta: Delta, _: Scene) -> Iterator[Seen]:
+    """Comparisons that were written or changed by hand."""
+    before = {block for _, block in _comparisons(delta.path, delta.old_text)}
+    for line, block in _comparisons(delta.path, delta.new_text):
+        if block not in before:
+            yield line, f"what counts as equal was written by hand: `{block[0][:80]}`"
+
+
+def _comparisons(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Line, and head and body of each comparison: by indentation alone."""
+    lines = text.splitlines()
+    patterns = _patterns(path, _EQUALITY)
+    for number, head in enumerate(lines):
+        if any(pattern.search(head) for pattern in patterns):
+            deeper = re.compile(rf"{re.escape(head[: -len(head.lstrip())])}\\s|\\s*$").match
+            body = takewhile(deeper, lines[number + 1 :])
+            code = (line.strip() for line in body if line.strip() and not _REMARK.match(line))
+            yield number + 1, (head.strip(), *code)
 
 
 def _emptied(delta: Delta, _: Scene) -> Iterator[Seen]:
@@ -194,11 +313,8 @@ def _defined_now(scene: Scene) -> frozenset[str]:
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Public functions and classes that went and left none in their place."""
     there = _defined_now(scene)
-    old, new = (
-        definitions(delta.path, delta.before or b""),
-        definitions(delta.path, delta.after or b""),
-    )
-    if len(tuple(new)) >= len(tuple(old)):
+    old = definitions(delta.path, delta.before or b"")
+    if len(definitions(delta.path, delta.after or b"")) >= len(old):
         return
     for scope in old:
         public = not scope.name.startswith("_") and scope.kind in ("function", "class")
@@ -207,14 +323,36 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
 
 
 def _swallowed(delta: Delta, _: Scene) -> Iterator[Seen]:
-    fresh = len(_SWALLOWS.findall(delta.new_text)) - len(_SWALLOWS.findall(delta.old_text))
-    if fresh > 0:
-        yield None, "every error is caught and forgotten"
+    for pattern in _patterns(delta.path, _SWALLOWS):
+        known = Counter(m[0].strip() for m in pattern.finditer(delta.old_text))
+        for match in pattern.finditer(delta.new_text):
+            known[match[0].strip()] -= 1
+            if known[match[0].strip()] < 0:
+                yield delta.new_text.count("\n", 0, match.start()) + 1, "every error is forgotten"
 
 
 def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
     if "type" in ratchet.kinds_failing(scene):
         yield from _lines(_ESCAPES, "the type checker is silenced, not answered")(delta, scene)
+
+
+def _made_elsewhere(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Copies of others' code, and what a generator writes, changed where it is not made."""
+    others = [d for d in scene.deltas if d is not delta and not places.is_test(d.path)]
+    ours = (d.path for d in others if not _VENDORED.match(d.path))
+    if _VENDORED.match(delta.path) and not any(map(settings.is_manifest, ours)):
+        yield None, "is a copy of what others maintain"
+    is_made = _GENERATED.search(delta.old_text[:1000])
+    if is_made and not any(_is_made_from(delta, other) for other in others):
+        yield None, "is written by a generator, whose input did not change"
+
+
+def _is_made_from(made: Delta, other: Delta) -> bool:
+    """Whether a changed file is named by a generated one, names it, or shares its name."""
+    stem, name = (places.name(path).partition(".")[0] for path in (other.path, made.path))
+    head = made.old_text[:1000]
+    named = places.name(other.path) in head or places.name(made.path) in other.new_text
+    return named or (name.startswith(stem) and not _GENERATED.search(other.old_text[:1000]))
 
 
 _VARIABLE = re.compile(
@@ -232,76 +370,34 @@ def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield asked[name], f"asks for {name}, which only the tests set"
 
 
-RULES: tuple[SourceRule, ...] = (
-    SourceRule(
-        name="test-aware",
-        reason="code must behave the same when it is not tested",
-        answer=Answer.REFUSED,
-        check=_lines(_RUNNER_NAMES, "asks for what only a test runner sets"),
-    ),
-    SourceRule(
-        name="framework-patched",
-        reason="the checks must be the ones everybody knows",
-        answer=Answer.REFUSED,
-        check=_lines(_PATCHES, "replaces a part of the test framework"),
-        in_tests=True,
-    ),
-    SourceRule(
-        name="special-cased",
-        reason="the code answers the test, not the task",
-        answer=Answer.REVIEW,
-        check=literals.special_cases,
-    ),
-    SourceRule(
-        name="surroundings-asked",
-        reason="code must behave the same when it is not tested",
-        answer=Answer.REVIEW,
-        check=_lines(_LOOKS_AROUND, "asks where it runs"),
-    ),
-    SourceRule(
-        name="run-ended",
-        reason="the run may end before a check has spoken",
-        answer=Answer.REVIEW,
-        check=_lines(_ENDS_RUN, "ends the process"),
-        in_tests=True,
-    ),
-    SourceRule(
-        name="always-equal",
-        reason="a comparison that always holds proves nothing",
-        answer=Answer.REVIEW,
-        check=_always_equal,
-    ),
-    SourceRule(
-        name="type-escape",
-        reason="the checker is silenced, not answered",
-        answer=Answer.REVIEW,
-        check=_typed_away,
-    ),
-    SourceRule(
-        name="variable-of-tests",
-        reason="nobody else may ever set it",
-        answer=Answer.NOTED,
-        check=_known_to_tests,
-    ),
-    SourceRule(
-        name="errors-swallowed",
-        reason="an error that is hidden is not fixed",
-        answer=Answer.NOTED,
-        check=_swallowed,
-    ),
-    SourceRule(
-        name="emptied",
-        reason="the work is no longer done",
-        answer=Answer.NOTED,
-        check=_emptied,
-    ),
-    SourceRule(
-        name="feature-removed",
-        reason="removing what is checked is no fix",
-        answer=Answer.NOTED,
-        check=_removed,
-    ),
-)
+RULES: tuple[SourceRule, ...] = tuple(
+    SourceRule(name=name, answer=answer, in_tests=in_tests, check=check, reason=reason)
+    for name, answer, in_tests, check, reason in (
+        ("test-aware", Answer.REFUSED, False,
+         _lines({"": _RUNNER_NAMES}, "asks for what only a test runner sets"),
+         "code must behave the same when it is not tested"),
+        ("framework-patched", Answer.REFUSED, True, _patched,
+         "the checks must be the ones everybody knows"),
+        ("standard-replaced", Answer.REVIEW, False,
+         _lines(_REPLACES, "replaces what the checks rely on"), "others run with the usual one"),
+        ("special-cased", Answer.REVIEW, False, literals.special_cases,
+         "the code answers the test, not the task"),
+        ("surroundings-asked", Answer.REVIEW, False, _lines(_LOOKS_AROUND, "asks where it runs"),
+         "code must behave the same when it is not tested"),
+        ("run-ended", Answer.REVIEW, True, _run_ended,
+         "the run may end before a check has spoken"),
+        ("always-equal", Answer.REVIEW, False, _equality,
+         "a comparison that always holds proves nothing"),
+        ("type-escape", Answer.REVIEW, False, _typed_away,
+         "the checker is silenced, not answered"),
+        ("made-elsewhere", Answer.REVIEW, False, _made_elsewhere, "the next update undoes it"),
+        ("errors-swallowed", Answer.REVIEW, False, _swallowed,
+         "an error that is hidden is not fixed"),
+        ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "nobody else may ever set it"),
+        ("emptied", Answer.NOTED, False, _emptied, "the work is no longer done"),
+        ("feature-removed", Answer.NOTED, False, _removed, "removing what is checked is no fix"),
+    )
+)  # fmt: skip
 
 
 def findings(delta: Delta, scene: Scene) -> Iterator[RuleFinding]:
@@ -313,10 +409,5 @@ def findings(delta: Delta, scene: Scene) -> Iterator[RuleFinding]:
         if is_test and not rule.in_tests:
             continue
         for line, detail in rule.check(delta, scene):
-            yield RuleFinding(
-                rule=rule.name,
-                path=delta.path,
-                line=line,
-                detail=f"{detail} ({rule.reason})",
-                answer=rule.answer,
-            )
+            yield RuleFinding(rule=rule.name, path=delta.path, line=line, answer=rule.answer,
+                              detail=f"{detail} ({rule.reason})")  # fmt: skip

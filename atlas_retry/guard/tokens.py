@@ -108,9 +108,8 @@ def same_tokens(path: str, before: bytes | None, after: bytes | None) -> bool:
         return before is after
     if places.suffix(path) in (".py", ".pyi"):
         old_tree, new_tree = _python(before), _python(after)
-        return (
-            old_tree is not None and old_tree == new_tree and _directives_equal(path, before, after)
-        )
+        same = old_tree is not None and old_tree == new_tree
+        return same and _directives(path, before) == _directives(path, after)
     old, new = root(path, before), root(path, after)
     if old is None or new is None:
         return before.split() == after.split() and not places.is_code(path)
@@ -124,11 +123,7 @@ def _python(source: bytes) -> str | None:
         return None
 
 
-def _directives_equal(path: str, before: bytes, after: bytes) -> bool:
-    return directives(path, before) == directives(path, after)
-
-
-def directives(path: str, source: bytes) -> list[str]:
+def _directives(path: str, source: bytes) -> list[str]:
     """The comments that speak to tools, sorted."""
     tree = root(path, source)
     nodes = walk(tree) if tree is not None else ()

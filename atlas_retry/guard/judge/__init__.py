@@ -85,17 +85,11 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     changed = _differing(before, after)
     outside = [c for old, new in asked.outside for c in folders.differences(old, new)]
     case = Case(
-        before=before,
-        after=after,
-        changed=changed,
-        gates=asked.gates,
-        failing=asked.failing,
-        allow=asked.allow,
-        protect=asked.protect,
-        outside=tuple(outside),
-        notes_reviews=asked.notes_reviews,
-        mentions=folders.searching(root, before, lambda: changed),
-    )
+        before=before, after=after, changed=changed, gates=asked.gates, failing=asked.failing,
+        allow=asked.allow, protect=asked.protect, outside=tuple(outside),
+        notes_reviews=asked.notes_reviews, mentions=folders.searching(root, before, lambda:
+        changed),
+    )  # fmt: skip
     return _with_folder(case, base, root, environ) if is_folder else case
 
 
@@ -194,27 +188,15 @@ def judge_attempt(
         one.preload(paths)
     beside = seals.compared(taken)
     case = Case(
-        before=base,
-        after=after,
-        changed=tuple(sorted(paths)),
-        in_run=True,
-        ignored=frozenset(touched - tracked),
-        outputs=turn.outputs,
-        gates=taken.gates,
-        failing=turn.failing,
-        protect=taken.protect,
-        allow=taken.allow,
-        sources=taken.sources,
-        git_before=taken.facts,
-        git_after=facts_since(taken.root, taken.facts, environ=taken.environ),
-        outside=beside.outside,
-        tools=beside.tools,
-        nested=(*beside.nested, *(git for git in beside.hiding if _hides(git, before))),
-        modes=beside.modes,
+        before=base, after=after, changed=tuple(sorted(paths)), in_run=True,
+        ignored=frozenset(touched - tracked), outputs=turn.outputs, gates=taken.gates,
+        failing=turn.failing, protect=taken.protect, allow=taken.allow, sources=taken.sources,
+        git_before=taken.facts, git_after=facts_since(taken.root, taken.facts,
+        environ=taken.environ), outside=beside.outside, tools=beside.tools, nested=(*beside.nested,
+        *(git for git in beside.hiding if _hides(git, before))), modes=beside.modes,
         installed=_untracked(beside.installed, (tree(ws, s) for s in (turn.before, turn.after))),
-        notes_reviews=notes_reviews,
-        mentions=folders.searching(taken.root, base, lambda: paths),
-    )
+        notes_reviews=notes_reviews, mentions=folders.searching(taken.root, base, lambda: paths),
+    )  # fmt: skip
     return replace(assess(case), unseen=beside.unseen)
 
 

@@ -2,10 +2,9 @@
 
 import hashlib
 import os
-import shlex
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 
 from atlas_retry.guard import OutsideChange, Tool, protected_globs
 from atlas_retry.guard.beside import INNOCENT_FACTS
+from atlas_retry.guard.decides import commands
 from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES
 from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
@@ -87,19 +87,12 @@ def seal(root: Path, settings: Settings, environ: Mapping[str, str]) -> Seal:
     """Take the state of everything that decides what passes."""
     look = _look(root, ignored(root, environ))
     return Seal(
-        root=root,
-        gates=settings.gates,
-        protect=settings.guard.protect,
-        allow=settings.guard.allow,
-        sources=_sources(root, settings),
-        protected=protected(root, settings),
-        facts=git_facts(root, environ=environ),
-        tools=_resolved(settings.gates, root, environ),
-        watched=_watched(root, environ),
-        look=look,
-        nested={path: _facts(root / path, environ) for path in look.nested},
-        environ=environ,
-    )
+        root=root, gates=settings.gates, protect=settings.guard.protect,
+        allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
+        settings), facts=git_facts(root, environ=environ), tools=_resolved(settings.gates, root,
+        environ), watched=_watched(root, environ), look=look, nested={path: _facts(root / path,
+        environ) for path in look.nested}, environ=environ,
+    )  # fmt: skip
 
 
 def protected(root: Path, settings: Settings) -> tuple[str, ...]:
@@ -135,14 +128,12 @@ def compared(taken: Seal) -> Moved:
     paths = _moved(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     return Moved(
-        outside=changes_outside(taken),
-        tools=moved_tools(taken),
-        installed=_installed(paths),
-        unseen=(*caches, *_moved(was.ignored, look.ignored)),
-        nested=tuple(path for path in was.nested if _has_moved(path, taken)),
-        hiding=tuple(path for path in look.nested if path not in was.nested),
-        modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p, mode) != mode),
-    )
+        outside=changes_outside(taken), tools=moved_tools(taken), installed=_installed(paths),
+        unseen=(*caches, *_moved(was.ignored, look.ignored)), nested=tuple(path for path in
+        was.nested if _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path
+        not in was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p,
+        mode) != mode),
+    )  # fmt: skip
 
 
 def _installed(paths: Iterable[str]) -> tuple[str, ...]:
@@ -281,29 +272,15 @@ def _resolved(
     gates: Iterable[Gate], root: Path, environ: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
     found = {}
-    for name in dict.fromkeys(word for gate in gates for word in _programs(gate.run)):
+    for name in dict.fromkeys(line[0] for gate in gates for line in commands(gate.run)):
+        if "/" in name:
+            continue
         where = shutil.which(name, path=environ.get("PATH")) or ""
         if where and not Path(where).resolve().is_relative_to(root):
             found[name] = (where, _digest(Path(where)))
         elif not where:
             found[name] = ("", "")
     return found
-
-
-def _programs(line: str) -> Iterator[str]:
-    """First words of the simple commands of a shell line, variables in front left out."""
-    try:
-        words = list(shlex.shlex(line, posix=True, punctuation_chars=True))
-    except ValueError:
-        return
-    starts = True
-    for word in words:
-        if word and set(word) <= set("&|;()"):
-            starts = True
-        elif starts and "=" not in word:
-            starts = False
-            if "/" not in word:
-                yield word
 
 
 def _watched(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
