@@ -4,7 +4,6 @@ from inspect import Parameter, signature
 
 import pytest
 from msgspec import Struct
-from msgspec.structs import replace
 
 from atlas_retry import guard
 from atlas_retry.guard import case as values
@@ -13,7 +12,6 @@ from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.protection import PROTECTED, protected_globs
 from atlas_retry.guard.words import words
-from atlas_retry.model import Gate, Kind
 from tests.guardcases import answers, case, failed, judged
 
 FILES = {
@@ -465,12 +463,8 @@ RUNS = [
 
 @pytest.mark.parametrize(("line", "named"), RUNS)
 def test_what_a_gate_runs_is_followed_through_recipes_and_scripts(line: str, named: str) -> None:
-    scene = values.scene(
-        replace(
-            case(PROJECT, {}, failed("true")), gates=(Gate(name="g", kind=Kind.LINT, run=line),)
-        )
-    )
-    assert decides.named_by_gates(scene) == words(named)
+    scene = values.scene(case(PROJECT, {}))
+    assert decides.reached((line,), scene).scripts == words(named)
 
 
 @pytest.mark.parametrize(
@@ -578,4 +572,4 @@ def test_values_are_frozen_and_made_by_keyword() -> None:
     positional = {one.__name__ for one in structs if len(signature(one).parameters) and not all(
         p.kind is Parameter.KEYWORD_ONLY for p in signature(one).parameters.values())}  # fmt: skip
     assert len(structs) > 20
-    assert (thawed, positional) == ({"File"}, {"Globs"})
+    assert (thawed, positional) == ({"SourceChange"}, {"Globs"})

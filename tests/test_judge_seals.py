@@ -127,12 +127,11 @@ INSTALLED = words("""
     """)
 CHECKED = words("""
     .eslintcache .mypy_cache/3.11/a.json .ruff_cache/x node_modules/.cache/x node_modules/.vite/x
-    tsconfig.tsbuildinfo
+    tsconfig.tsbuildinfo ignored/.cache/x ignored/.cache/deep/x
     """)
 IGNORED = [".env", "ignored/deep/x", "inner/a.txt"]
 MADE = words("""
     src/__pycache__/a.pyc .pytest_cache/v/lastfailed src/a.py target/x target/deep/x
-    ignored/.cache/x ignored/.cache/deep/x
     """)
 
 

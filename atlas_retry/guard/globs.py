@@ -25,7 +25,8 @@ class Globs(Struct, frozen=True, dict=True):
         return re.compile("|".join(f"(?:{part})" for part in parts) or r"(?!)")
 
     def match(self, path: str) -> bool:
-        return self._any.match(path) is not None and self._spec.match_file(path)
+        below = path.removeprefix("/").removeprefix("./")
+        return self._any.match(below) is not None and self._spec.match_file(path)
 
 
 def globs(text: str) -> Globs:
