@@ -534,8 +534,8 @@ def test_a_file_decides_by_its_mode(
 @pytest.mark.parametrize(
     ("before", "after", "detail"),
     [
-        ("x = 1\n", "", "a file of the tests was removed"),
-        (None, "x = 1\n", "a new file acts on the tests beside it"),
+        ("x = 1\n", "", "what the tests prove was changed"),
+        (None, "x = 1\n", "what the tests prove was changed"),
         ("x = 1\n", "x = 2\n", "what the tests prove was changed"),
     ],
 )
