@@ -33,7 +33,11 @@ Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More;
 Plain = Annotated[bool, typer.Option("--plain", help="Lines without control codes.")]
 From = Annotated[
     Path | None,
-    typer.Option("--from", metavar="REPORT.json", help="Start from a recorded failure."),
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="Start from a failure: report, JUnit, SARIF, log; - is stdin.",
+    ),
 ]
 Allow = Annotated[
     list[str] | None,

@@ -11,6 +11,7 @@ from atlas_retry.diagnostics.lacking import lack
 from atlas_retry.diagnostics.places import settled
 from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
 from atlas_retry.diagnostics.report_formats import Report, read_report
+from atlas_retry.diagnostics.stamps import unstamped
 from atlas_retry.diagnostics.table import LineFormat, parser_of
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
@@ -24,8 +25,6 @@ from atlas_retry.diagnostics.values import (
 )
 from atlas_retry.model import Diagnostic, Kind, Level
 
-# GitHub puts the time before every line of a log that is downloaded.
-_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z ", re.MULTILINE)
 MAX_DIAGNOSTICS = 10_000
 """Distinct ones kept of one output; whoever has more has a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
@@ -41,7 +40,7 @@ def diagnose(output: ToolOutput) -> Findings:
     it prints.
     """
     text = "\n".join(part for part in (output.stdout, output.stderr) if part)
-    log = Log.of(_STAMP.sub("", text), output.command, output.exit_code)
+    log = Log.of(unstamped(text), output.command, output.exit_code)
     readings = tuple(_readings(log, _chosen(output, log)))
     if output.parser is None and output.exit_code != 0 and not any(r.found for r in readings):
         readings += tuple(_readings(_unsaid(log, readings), FALLBACKS))

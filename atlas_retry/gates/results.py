@@ -65,7 +65,7 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         error=_error(status, completed, findings, broken),
         started_at=completed.started_at,
         completed_at=completed.completed_at,
-        diagnostics=_anchored(findings, reading.root) if findings else (),
+        diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
         beyond=findings.beyond if findings else 0,
         at_least=bool(findings and findings.cut),
         notes=tuple(_notes(completed)),
@@ -102,13 +102,18 @@ def changing(
 
 def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, read as if its gate had ended just now."""
-    if result.diagnostics or result.success:
+    from atlas_retry.diagnostics import ToolOutput, diagnose
+    from atlas_retry.diagnostics.places import settled
+
+    if result.success or any(d.fingerprint for d in result.diagnostics):
         return result
+    if result.diagnostics:  # of a format for machines
+        root = str(reading.root)
+        found = tuple(settled(d, root, ".") for d in result.diagnostics)
+        return replace(result, diagnostics=_anchored(found, reading.root))
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
     )
-    from atlas_retry.diagnostics import ToolOutput, diagnose
-
     findings = diagnose(
         ToolOutput(
             command=result.command,
@@ -125,7 +130,7 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
         result,
         stdout=stdout,
         stderr=stderr,
-        diagnostics=_anchored(findings, reading.root),
+        diagnostics=_anchored(findings.diagnostics, reading.root),
         beyond=findings.beyond,
         at_least=findings.cut or result.output_omitted_bytes > 0,
         triage=_triage(result.status, findings),
@@ -236,14 +241,14 @@ def _kept(report: tuple[str, bytes] | None, logs: Path | None) -> tuple[str, byt
     return report
 
 
-def _anchored(findings: "Findings", root: Path) -> tuple[Diagnostic, ...]:
-    if not findings.diagnostics:
+def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnostic, ...]:
+    if not diagnostics:
         return ()
     # start-up: tree-sitter is wanted only once something has failed
     from atlas_retry.source.excerpt import anchor
     from atlas_retry.workspace import source_tree
 
-    return anchor(findings.diagnostics, source_tree(root).read)
+    return anchor(diagnostics, source_tree(root).read)
 
 
 def _notes(completed: Completed) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Reports as they come in by `--from`: our own, or whatever little another runner wrote."""
+"""What comes in by `--from`: a report of ours or another runner's, JUnit, SARIF, or a log."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,8 +7,20 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from atlas_retry.diagnostics import report_formats
+from atlas_retry.diagnostics.stamps import unstamped
+from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Gate, GateResult, Kind, Status, Validation, WorkspaceFacts
+from atlas_retry.model import (
+    Diagnostic,
+    Gate,
+    GateResult,
+    Kind,
+    Status,
+    Validation,
+    WorkspaceFacts,
+)
+from atlas_retry.reports import job_log
 from atlas_retry.reports.documents import BATCH, LISTS, REPORT, RUN
 
 _T = TypeVar("_T")
@@ -83,12 +95,25 @@ def kind_of(word: str) -> Kind:
 
 
 def read_report(content: bytes, *, source: str = "report") -> Recorded:
-    """What `content` tells: `atlas.report/1`, the end of an `atlas.run/1`, or `{"results": [...]}`.
+    """What failed, as `content` says: a report, JUnit, SARIF, the log of a CI job, or any log.
 
-    Of a result only command, kind, exit_code, stdout and stderr are required; unknown keys are
-    ignored. Raises UsageError naming `source` and the place within it.
+    Of a report's result only command, kind, exit_code, stdout and stderr are required; unknown keys
+    are ignored. JUnit, SARIF and a plain log name no command: their results have an empty one.
+    Raises UsageError naming `source` and the place within it.
     """
-    document = _final(_decoded(content, source), source)
+    plain = content.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if plain.startswith(b"<"):
+        return _machine_format("junit", plain, source)
+    document = _decoded(plain, source) if plain[:1] in (b"{", b"[", b"") else None
+    if document is None:
+        return _log(content, source)
+    if "runs" in document and document.get("schema") != BATCH:
+        return _machine_format("sarif", plain, source)
+    return _report(document, source)
+
+
+def _report(document: Mapping[str, object], source: str) -> Recorded:
+    document = _final(document, source)
     head = _converted(document, _Times, source, "$")
     results = tuple(_results(document, source))
     return Recorded(
@@ -103,13 +128,77 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
     )
 
 
-def _decoded(content: bytes, source: str) -> Mapping[str, object]:
+def _machine_format(name: str, content: bytes, source: str) -> Recorded:
+    """One failed result for each tool that complains of something."""
+    text = job_log.without_checkout(content.decode("utf-8", "replace"))
+    report = report_formats.read_report(name, text.encode())
+    if report is None:
+        raise _refused(source, f"cannot be read as {name}")
+    kind = Kind.TEST if name == "junit" else Kind.LINT
+    by_tool: dict[str, list[Diagnostic]] = {}
+    for diagnostic in report.diagnostics:
+        by_tool.setdefault(diagnostic.tool, []).append(diagnostic)
+    return Recorded(
+        validation=Validation(
+            results=tuple(
+                _failed(tool, kind, diagnostics=tuple(found)) for tool, found in by_tool.items()
+            )
+        )
+    )
+
+
+def _log(content: bytes, source: str) -> Recorded:
+    if b"\0" in content:
+        raise _refused(source, "is no text")
+    text = content.decode("utf-8", "replace")
+    found = tuple(_step_result(step) for step in job_log.steps(text))
+    if found and all(result.success for result in found):
+        raise _refused(source, "is the log of a job in which no command failed")
+    plain = job_log.without_checkout(unstamped(text.replace("\r\n", "\n")))
+    results = found or (_failed("log", Kind.CUSTOM, stdout=plain),)
+    return Recorded(validation=Validation(results=results))
+
+
+def _step_result(step: job_log.Step) -> GateResult:
+    status = Status.TIMED_OUT if step.exit_code is None else Status.FAILED
+    passed = step.exit_code == 0
+    return GateResult(
+        name=tool_of(step.command.partition("\n")[0]) or "step",
+        kind=Kind.CUSTOM,
+        command=step.command,
+        status=Status.PASSED if passed else status,
+        success=passed,
+        exit_code=step.exit_code,
+        stdout="" if passed else step.output,
+        error=step.why or None,
+    )
+
+
+def _failed(
+    name: str, kind: Kind, *, stdout: str = "", diagnostics: tuple[Diagnostic, ...] = ()
+) -> GateResult:
+    """A failure of which nobody knows the command."""
+    return GateResult(
+        name=name,
+        kind=kind,
+        command="",
+        status=Status.FAILED,
+        success=False,
+        stdout=stdout,
+        diagnostics=diagnostics,
+    )
+
+
+def _decoded(content: bytes, source: str) -> Mapping[str, object] | None:
+    """The document; None for a log, whose first line or lines may look like JSON."""
     # The standard library takes lone surrogates and NaN, which other runners do write.
     try:
-        document = json.loads(content.decode("utf-8-sig"))
+        document = json.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise _refused(source, f"byte {error.start} is not UTF-8") from error
     except json.JSONDecodeError as error:
+        if content.startswith(b"[") or error.msg == "Extra data":
+            return None
         raise _refused(f"{source}:{error.lineno}:{error.colno}", f"{error.msg}") from error
     except (RecursionError, ValueError) as error:
         raise _refused(source, f"cannot be read as JSON: {error}") from error
@@ -192,6 +281,6 @@ def _converted(value: object, wanted: type[_T], source: str, place: str) -> _T:
 def _refused(place: str, why: str) -> UsageError:
     return UsageError(
         f"{place}: {why}",
-        remedy='give a report of `atlas validate --json`, or {"results": [{"kind", "command", '
-        '"exit_code", "stdout", "stderr"}]}',
+        remedy='give a report of `atlas validate --json`, {"results": [{"kind", "command", '
+        '"exit_code", "stdout", "stderr"}]}, JUnit, SARIF, or the log of what failed',
     )

@@ -5,9 +5,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics import PARSERS
+from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import UsageError
 from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
-from atlas_retry.model import Gate, GateResult, Status, Validation
+from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.settings import Settings
 
 
@@ -21,26 +23,62 @@ def completed(
 
 
 def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
-    """The results in the order of these gates, told by command, else by name.
+    """The results in the order of these gates, known by command or name, else by what complains.
 
-    A gate without a record counts as skipped: the validation after the first attempt runs it. What
-    another run has paid is not this one's.
+    Who recorded the failure may have called a tool otherwise, or several in one step: then each
+    gate gets the problems of the tool that it runs. A gate without a record counts as skipped: the
+    validation after the first attempt runs it. What another run has paid is not this one's.
     Raises UsageError where no gate is spoken of.
     """
-    results = tuple(_result_of(gate, validation.results) for gate in gates)
+    known = [[result for result in validation.results if _is_of(result, gate)] for gate in gates]
+    loose = [r for r in validation.failures if not any(_is_of(r, gate) for gate in gates)]
+    results = tuple(
+        _named(min(own, key=lambda result: result.success), gate)
+        if own
+        else _share(gate, loose, gates)
+        for gate, own in zip(gates, known, strict=True)
+    )
     if all(result.status is Status.SKIPPED for result in results):
-        known = ", ".join(gate.run for gate in gates)
+        commands = ", ".join(gate.run for gate in gates)
         raise UsageError(
             "the report speaks of no gate of this configuration",
-            remedy=f"the commands are: {known}",
+            remedy=f"the commands are: {commands}",
         )
     return replace(validation, results=results)
 
 
-def _result_of(gate: Gate, results: Sequence[GateResult]) -> GateResult:
-    for result in results:
-        if result.command == gate.run or (result.name == gate.name and result.kind is gate.kind):
-            return replace(
-                result, name=gate.name, kind=gate.kind, required=gate.required, cost_usd=None
-            )
+def _is_of(result: GateResult, gate: Gate) -> bool:
+    by_name = result.name == gate.name and result.kind is gate.kind
+    return result.command == gate.run or by_name
+
+
+def _named(result: GateResult, gate: Gate) -> GateResult:
+    return replace(result, name=gate.name, kind=gate.kind, required=gate.required, cost_usd=None)
+
+
+def _share(gate: Gate, loose: Sequence[GateResult], gates: Sequence[Gate]) -> GateResult:
+    """What the results that are no gate's say of this one."""
+    for result in loose:
+        found = tuple(d for d in result.diagnostics if _owner(d, gates) is gate)
+        if found:
+            text = "\n".join(diagnostic.text for diagnostic in found)
+            share = replace(result, diagnostics=found, stdout=text, stderr="", beyond=0)
+            return _named(replace(share, command=gate.run), gate)
+        is_alone = len(gates) == 1 or gate.run in result.command.split("\n")
+        if is_alone and not result.diagnostics:
+            return _named(replace(result, command=gate.run), gate)
     return skipped(gate, "not in the report")
+
+
+def _owner(diagnostic: Diagnostic, gates: Sequence[Gate]) -> Gate | None:
+    """The gate that runs the tool, else the first of the fitting kind that may run any tool."""
+    tools = [tool_of(gate.run) for gate in gates]
+    if diagnostic.tool in tools:
+        return gates[tools.index(diagnostic.tool)]
+    kind = Kind.TEST if diagnostic.test_id else Kind.LINT
+    fitting = (
+        gate
+        for gate, tool in zip(gates, tools, strict=True)
+        if gate.kind is kind and (tool not in PARSERS or diagnostic.tool == "junit")
+    )
+    return next(fitting, gates[0] if len(gates) == 1 else None)

@@ -1,11 +1,13 @@
 """The prompt that would be sent, without a run: from a validation now, or from a recorded one."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from atlas_retry import config
+from atlas_retry.errors import UsageError
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.history import reading
 from atlas_retry.history.learning import recalled
@@ -13,7 +15,7 @@ from atlas_retry.model import Validation
 from atlas_retry.prompt import Brief, compose
 from atlas_retry.reports.formats import Recorded
 from atlas_retry.run.briefing import first_brief, traced_brief
-from atlas_retry.run.from_report import completed
+from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
@@ -58,6 +60,8 @@ def _recorded(
     )
     hidden = secret_values(environ)
     validation = completed(recorded.validation, root, settings, hidden)
+    with suppress(UsageError):  # of another project, the failure is shown as it was recorded
+        validation = aligned(validation, settings.gates)
     return validation, lambda: first_brief(root, settings, environ, validation)
 
 

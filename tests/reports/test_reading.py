@@ -96,7 +96,7 @@ WITHOUT_CODE = {key: value for key, value in LEAST.items() if key != "exit_code"
     [
         (b"", "ci.json:1:1", "Expecting value"),
         (b'{"results": [\n  {"kind": }]}', "ci.json:2:12", "Expecting value"),
-        (b"\xff", "ci.json", "byte 0 is not UTF-8"),
+        (b'{"\xff', "ci.json", "byte 2 is not UTF-8"),
         (b"[" * 100_000, "ci.json", "JSON"),
         (b'{"results": [], "n": 1' + b"0" * 5000 + b"}", "ci.json", "JSON"),
         (b"[]", "ci.json", "expected an object"),

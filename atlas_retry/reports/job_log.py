@@ -1,0 +1,120 @@
+"""The log of a CI job, as it is saved, as the commands that it ran. Knows no tool's output."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from msgspec import Struct
+
+from atlas_retry.diagnostics.stamps import unstamped
+from atlas_retry.text.redaction import clean
+
+# actions/runner, ScriptHandler.cs: the first line of the script, the whole script, the shell, the
+# environment. A step that `uses` an action has no shell.
+_GITHUB_STEP = re.compile(r"^##\[group\]Run (?P<title>.*)$", re.MULTILINE)
+_GITHUB_SHELL = re.compile(r"^shell: ", re.MULTILINE)
+_GITHUB_END = re.compile(
+    r"^##\[error\](?P<why>Process completed with exit code (?P<code>-?\d+)\."
+    r"|The operation was canceled\.|The action .* has timed out after .*)$",
+    re.MULTILINE,
+)
+_GITHUB_CLEANUP = re.compile(r"^(?:Post job cleanup\.|Cleaning up orphan processes)$", re.MULTILINE)
+_GITHUB_MARKS = re.compile(
+    r"^##\[(?:(?:group|error|warning|notice|debug|command|section)\]|endgroup\]\n?)", re.MULTILINE
+)
+# gitlab-runner, shells/bash.go: every line of the script is echoed in bold green before it runs.
+_GITLAB_SCRIPT = re.compile(
+    r"section_start:\d+:(?P<name>step_script|build_script)\b(?P<body>.*?)"
+    r"(?=section_end:\d+:(?P=name)\b|\Z)",
+    re.DOTALL,
+)
+_GITLAB_COMMAND = re.compile(
+    r"^(?:.*\r)?(?:\x1b\[0K)*\x1b\[32;1m\$ (?P<line>.*?)\x1b\[0;?m\r?$", re.MULTILINE
+)
+_GITLAB_PLAIN = re.compile(r"^\$ (?P<line>.+)$", re.MULTILINE)
+_GITLAB_MULTILINE = " # collapsed multi-line command"
+_GITLAB_END = re.compile(
+    r"ERROR: Job failed: (?P<why>(?:.*exit (?:code|status) (?P<code>\d+))?.*?)(?:\x1b\[0;?m)?$",
+    re.MULTILINE,
+)
+
+# Where runners check out: github.com/actions/runner-images, and what git prints on GitLab.
+_GITHUB_CHECKOUT = re.compile(
+    r"(?:file://)?(?:/home/runner/work|/Users/runner/work|/__w)/([^/\s]+)/\1/"
+)
+_GITLAB_CHECKOUT = re.compile(r"Git repository in (/builds/\S+?/)\.git/")
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One command of a job."""
+
+    command: str
+    """May have several lines."""
+    output: str
+    exit_code: int | None
+    """None: it was ended, see `why`."""
+    why: str = ""
+
+
+def without_checkout(text: str) -> str:
+    """The text with the paths of the checkout relative to it."""
+    for place in dict.fromkeys(_GITLAB_CHECKOUT.findall(text)):
+        text = text.replace(place, "")
+    return _GITHUB_CHECKOUT.sub("", text)
+
+
+def steps(text: str) -> tuple[Step, ...]:
+    """The commands of a job of GitHub or GitLab, in order; none where it is no log of theirs.
+
+    `text` may hold several jobs, one after the other, as `gh run view --log-failed` prints them.
+    """
+    plain = without_checkout(unstamped(text.replace("\r\n", "\n")))
+    return tuple(_github(plain)) or tuple(_gitlab(plain))
+
+
+def _github(text: str) -> Iterator[Step]:
+    for match, rest in _blocks(list(_GITHUB_STEP.finditer(text)), text):
+        head, _, output = rest.partition("##[endgroup]\n")
+        script = _GITHUB_SHELL.split(clean(head), maxsplit=1)
+        if len(script) > 1:
+            yield _github_step(script[0].strip() or clean(match["title"]), output)
+
+
+def _github_step(command: str, output: str) -> Step:
+    ended = _GITHUB_END.search(output)
+    cleanup = _GITHUB_CLEANUP.search(output)
+    last = min(match.start() for match in (ended, cleanup) if match) if ended or cleanup else None
+    return Step(
+        command=command,
+        output=_GITHUB_MARKS.sub("", clean(output[:last])),
+        exit_code=_code(ended),
+        why=ended["why"] if ended else "",
+    )
+
+
+def _gitlab(text: str) -> Iterator[Step]:
+    ended = _GITLAB_END.search(text)
+    for section in _GITLAB_SCRIPT.finditer(text):
+        body = section["body"]
+        commands = list(_GITLAB_COMMAND.finditer(body)) or list(_GITLAB_PLAIN.finditer(body))
+        for match, output in _blocks(commands, body):
+            # The shell stops at the first command that fails, so that it is the last one.
+            failed = ended if match is commands[-1] else None
+            yield Step(
+                command=clean(match["line"]).removesuffix(_GITLAB_MULTILINE).strip(),
+                output=clean(output),
+                exit_code=_code(failed),
+                why=clean(failed["why"]) if failed else "",
+            )
+
+
+def _blocks(heads: Sequence[re.Match[str]], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Each head with the text from its end to the next one."""
+    for head, after in zip_longest(heads, heads[1:]):
+        yield head, text[head.end() + 1 : after.start() if after else None]
+
+
+def _code(ended: re.Match[str] | None) -> int | None:
+    if ended is None:
+        return 0
+    return int(ended["code"]) if ended["code"] else None

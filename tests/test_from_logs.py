@@ -1,0 +1,147 @@
+"""`--from` with what CI has saved: logs, JUnit, SARIF."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.errors import UsageError
+from atlas_retry.model import Status
+from atlas_retry.reports.formats import read_report
+from tests.ci_logs import Ran, gh_view, github, gitlab, ran
+from tests.projects import UNITTEST, Project, atlas
+
+BIN = Path(sys.executable).parent
+SAVED: dict[str, Callable[..., str]] = {
+    "github": github,
+    "gh": gh_view,
+    "gh without step names": lambda *steps: gh_view(*steps, step="UNKNOWN STEP"),
+    "gitlab": gitlab,
+    "gitlab with times": lambda *steps: gitlab(*steps, stamped=True),
+    "raw": lambda *steps: steps[-1].output,
+    "crlf": lambda *steps: github(*steps).replace("\n", "\r\n"),
+}
+
+
+@pytest.fixture
+def tools(project: Project) -> Project:
+    """The project, whose commands find ruff and pytest."""
+    project.environ["PATH"] = f"{BIN}:{project.environ['PATH']}"
+    (project.root / "calc.py").write_text("import os\n\n\ndef add(a, b):\n    return a - b\n")
+    return project
+
+
+@pytest.mark.parametrize("form", SAVED)
+def test_a_run_starts_from_a_log_as_it_was_saved(form: str, project: Project) -> None:
+    project.attempt(1, {"calc.py": "def add(a, b):\n    return a + b\n"})
+    step = ran(UNITTEST, project.root, project.environ)
+    ended = atlas(
+        project, "retry", ".", "--ai-fix", "--from", "-", said=SAVED[form](Ran("true", 0, ""), step)
+    )
+    assert ended.code == 0, ended.err
+    assert "fixed" in ended.out
+
+
+@pytest.mark.parametrize("form", SAVED)
+def test_the_prompt_holds_the_failure_and_nothing_of_the_runner(
+    form: str, project: Project, tmp_path: Path
+) -> None:
+    step = ran(UNITTEST, project.root, project.environ)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    saved = SAVED[form](Ran("true", 0, "installed\n"), step)
+    ended = atlas(project, "prompt", str(empty), "--from", "-", said=saved)
+    assert ended.code == 0, ended.err
+    assert "AssertionError: -1 != 3" in ended.out
+    assert (form == "raw") != (UNITTEST in ended.out)
+    for noise in ("##[", "2026-11-22T", "section_", "Run tests", "UNKNOWN", "\x1b"):
+        assert noise not in ended.out
+
+
+@pytest.mark.parametrize("wrap", [github, gitlab])
+def test_paths_of_the_runners_checkout_are_the_projects(
+    wrap: Callable[..., str], tools: Project
+) -> None:
+    tools.configure(validation={"lint": ["ruff check ."]})
+    place = "/home/runner/work/app/app" if wrap is github else "/builds/dev/app"
+    line = f"ruff check --output-format=concise {tools.root}/calc.py"
+    step = ran(line, tools.root, tools.environ, checkout=place)
+    log = wrap(Ran("ruff check .", step.code, step.output.replace("calc.py", f"{place}/calc.py")))
+    found = read_report(log.encode()).validation.failures[0]
+    assert "calc.py:1:8: F401" in found.stdout
+    assert place not in found.stdout
+
+
+def test_each_gate_gets_its_own_of_one_step_that_ran_several(tools: Project) -> None:
+    tools.configure(validation={"lint": ["ruff check -q ."], "test": ["pytest -q"]})
+    script = "ruff check .\npytest -q -p no:cacheprovider"
+    both = ran(script, tools.root, tools.environ)
+    ended = atlas(tools, "retry", ".", "--dry-run", "--from", "-", said=github(both))
+    assert ended.code == 0, ended.err
+    lint, test = ended.out.index("### ruff check failed"), ended.out.index("### pytest failed")
+    assert "F401" in ended.out[lint:test]
+    assert "test_add" in ended.out[test:]
+
+
+@pytest.mark.parametrize(
+    ("line", "report", "gate"),
+    [
+        ("pytest -q -p no:cacheprovider --junitxml=r.xml", "r.xml", "### pytest failed: pytest -q"),
+        (
+            "ruff check . --output-format sarif -o r.sarif",
+            "r.sarif",
+            "### ruff check failed: ruff check .",
+        ),
+    ],
+)
+def test_a_run_starts_from_a_report_for_machines(
+    line: str, report: str, gate: str, tools: Project
+) -> None:
+    tools.configure(validation={"lint": ["ruff check ."], "test": ["pytest -q"]})
+    assert ran(line, tools.root, tools.environ).code == 1
+    saved = shutil.move(tools.root / report, tools.root.parent / report)
+    ended = atlas(tools, "retry", ".", "--dry-run", "--from", str(saved))
+    assert ended.code == 0, ended.err
+    assert gate in ended.out
+    assert ended.out.count(" failed: ") == 1
+    assert "calc.py" in ended.out
+
+
+def test_a_log_of_another_project_is_refused(project: Project) -> None:
+    log = github(Ran("cargo build", 101, "error[E0425]: cannot find value\n"))
+    project.configure(validation={"test": [UNITTEST], "lint": ["ruff check ."]})
+    ended = atlas(project, "retry", ".", "--from", "-", said=log)
+    assert ended.code == 2
+    assert "no gate of this configuration" in ended.err
+
+
+def test_a_step_that_timed_out_says_so() -> None:
+    log = github(Ran("make test", 1, "...\n")).replace(
+        "Process completed with exit code 1.",
+        "The action 'Run make test' has timed out after 5 minutes.",
+    )
+    (result,) = read_report(log.encode()).validation.failures
+    assert (result.status, result.exit_code) == (Status.TIMED_OUT, None)
+    assert result.error == "The action 'Run make test' has timed out after 5 minutes."
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"PK\x03\x04\0\0", "is no text"),
+        (b"<html></html", "cannot be read as junit"),
+        (b'{"runs": 1}', "cannot be read as sarif"),
+        (github(Ran("true", 0, "")).encode(), "no command failed"),
+    ],
+)
+def test_what_says_of_no_failure_is_refused(content: bytes, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        read_report(content)
+
+
+@pytest.mark.parametrize("first", ['{"Action":"run"}\n{"Action":"fail"}\n', "[INFO] Scanning\n"])
+def test_a_log_may_begin_like_json(first: str) -> None:
+    (result,) = read_report(first.encode()).validation.failures
+    assert result.stdout == first
