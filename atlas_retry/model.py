@@ -201,6 +201,15 @@ class GateResult(Struct, frozen=True, kw_only=True):
         return self.required and not self.success
 
 
+class GateCourse(Struct, frozen=True, kw_only=True):
+    """What became of one gate in a run."""
+
+    name: str
+    kind: Kind
+    before: Status
+    after: Status
+
+
 TO_CHECK = "configure a required gate with a command; reviews are made by atlas retry --ai-fix"
 """What to do where no required gate has run."""
 

@@ -74,7 +74,7 @@ def test_every_step_says_its_shell_and_takes_inputs_through_the_environment_alon
 def test_every_input_and_output_is_explained() -> None:
     for each in (*ACTION["inputs"].values(), *ACTION["outputs"].values()):
         assert each["description"]
-    assert set(ACTION["outputs"]) == {"verdict", "report"}
+    assert set(ACTION["outputs"]) == {"verdict", "report", "patch"}
 
 
 def test_no_action_is_used_that_is_not_pinned_by_commit() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec import Struct
 
 from tests.projects import CALC, FIXED, UNITTEST, Project, git
 from tests.test_action import step
@@ -71,26 +73,39 @@ def sh(
     )
 
 
-def job(recipe: Mapping[str, Any], project: Project) -> list[int]:
-    """The exit codes of a GitHub job's steps, run in the checkout; the first failing one ends it.
+def job(recipe: Mapping[str, Any], project: Project, name: str = "", path: str = "") -> "Job":
+    """A job of GitHub, run in the checkout; the first step that fails ends it.
 
-    `uses` of this repository is its action's own step, any other one is the checkout.
+    `uses` of this repository is its action's own step, that of an artifact moves `path` into the
+    checkout, any other one is the checkout.
     """
-    outputs: dict[str, str] = {}
-    codes: list[int] = []
-    (steps,) = [each["steps"] for each in recipe["jobs"].values()]
+    steps = recipe["jobs"][name or next(iter(recipe["jobs"]))]["steps"]
+    done = Job(codes=[], outputs={})
     for each in steps:
         if "OWNER" in each.get("uses", ""):
             given = {f"STEP_{key.upper()}": str(value) for key, value in each["with"].items()}
             ended = step(project, "Run atlas", **given)
-            outputs = {f"steps.{each['id']}.outputs.{k}": v for k, v in ended.outputs.items()}
-            codes.append(ended.code)
-        elif "run" in each and _holds(each.get("if"), outputs):
-            given = {key: _filled(value, outputs) for key, value in each.get("env", {}).items()}
-            codes.append(sh(project, each["run"], given | {"GITHUB_RUN_ID": "7"}).returncode)
-        if codes and codes[-1]:
+            prefix = f"steps.{each['id']}.outputs."
+            done.outputs.update({prefix + key: value for key, value in ended.outputs.items()})
+            done.codes.append(ended.code)
+        elif "download-artifact" in each.get("uses", ""):
+            folder = project.root / each["with"]["path"]
+            folder.mkdir()
+            shutil.copy(path, folder)
+        elif "run" in each and _holds(each.get("if"), done.outputs):
+            given = {k: _filled(value, done.outputs) for k, value in each.get("env", {}).items()}
+            code = sh(project, each["run"], given | {"GITHUB_RUN_ID": "7"}).returncode
+            done.codes.append(code)
+        if done.codes and done.codes[-1]:
             break
-    return codes
+    return done
+
+
+class Job(Struct, frozen=True):
+    """How the steps of a job ended, and what they gave."""
+
+    codes: list[int]
+    outputs: dict[str, str]
 
 
 def _filled(text: str, outputs: Mapping[str, str]) -> str:
@@ -98,8 +113,7 @@ def _filled(text: str, outputs: Mapping[str, str]) -> str:
 
 
 def _holds(condition: str | None, outputs: Mapping[str, str]) -> bool:
-    left, _, right = (condition or "").partition(" == ")
-    return condition is None or outputs[left] == right.strip("'")
+    return condition is None or bool(outputs[condition])
 
 
 def gates_of_a_clone(remote: Path, project: Project, branch: str) -> int:
@@ -111,9 +125,10 @@ def gates_of_a_clone(remote: Path, project: Project, branch: str) -> int:
 def test_every_recipe_of_the_page_is_run_here() -> None:
     assert list(RECIPES) == [
         "GitHub Actions",
-        "Let the agent mend a branch",
+        "Fix a branch",
         "Pull requests from forks",
         "GitLab CI",
+        "Fix a branch on GitLab",
         "Before a push",
     ]
     assert [heading for heading, _ in recipes("groovy")] == ["Jenkins"]
@@ -127,25 +142,60 @@ def test_github_validates_and_writes_its_reports(
     here = checkout(remote, "job", project)
     if fix:
         (here.root / "calc.py").write_text(FIXED)
-    assert job(RECIPES["GitHub Actions"], here) == [code]
+    assert job(RECIPES["GitHub Actions"], here).codes == [code]
     assert {"atlas.sarif", "atlas.html"} <= {path.name for path in here.root.iterdir()}
 
 
-def test_what_the_agent_mended_is_pushed_whole(remote: Path, project: Project) -> None:
-    here = checkout(remote, "job", project)
-    assert job(RECIPES["Let the agent mend a branch"], here) == [0, 0]
-    names = git(remote, "ls-tree", "--name-only", "atlas/7", environ=project.environ).split()
-    assert "helper.py" in names
-    assert "atlas-report.json" not in names
+def names(remote: Path, branch: str, project: Project) -> list[str]:
+    return git(remote, "ls-tree", "--name-only", branch, environ=project.environ).split()
+
+
+def test_what_one_job_fixed_another_one_pushes(remote: Path, project: Project) -> None:
+    recipe = RECIPES["Fix a branch"]
+    fixed = job(recipe, checkout(remote, "job", project), "fix")
+    assert fixed.codes == [0]
+    patch = _filled(recipe["jobs"]["fix"]["outputs"]["patch"], fixed.outputs)
+    pushing = checkout(remote, "writer", project)
+    assert job(recipe, pushing, "push", patch).codes == [0]
+    assert names(remote, "atlas/7", project) == [
+        *(".atlas", ".gitignore", "calc.py", "helper.py", "test_calc.py")
+    ]
     assert gates_of_a_clone(remote, project, "atlas/7") == 0
 
 
-def test_nothing_is_pushed_that_is_not_fixed(remote: Path, project: Project) -> None:
+def test_the_key_and_the_right_to_write_are_never_in_one_job() -> None:
+    for each in RECIPES["Fix a branch"]["jobs"].values():
+        writes = "write" in each["permissions"].values()
+        assert writes != ("secrets." in str(each))
+    places = {
+        RECIPES["Fix a branch on GitLab"][name]["environment"]["name"] for name in ("fix", "push")
+    }
+    assert len(places) == 2
+
+
+def test_nothing_is_passed_on_that_is_not_fixed(remote: Path, project: Project) -> None:
     project.script.joinpath("1/files/helper.py").write_text("def plus(a, b):\n    return a * b\n")
     here = checkout(remote, "job", project)
-    (code,) = job(RECIPES["Let the agent mend a branch"], here)
-    assert code == 1
-    assert git(remote, "branch", "--list", "atlas/*", environ=project.environ) == ""
+    done = job(RECIPES["Fix a branch"], here, "fix")
+    assert done.codes == [1]
+    assert done.outputs["steps.atlas.outputs.patch"] == ""
+
+
+def test_gitlab_pushes_what_another_job_fixed(remote: Path, project: Project) -> None:
+    recipe = RECIPES["Fix a branch on GitLab"]
+    here, writer = (checkout(remote, name, project) for name in ("job", "writer"))
+    home = str(project.root.parent / "state-of-the-job")
+    variables = {"TOOL_REPOSITORY": "r", "TOOL_COMMIT": "c", "ATLAS_HOME": home}
+    done = sh(here, "\n".join(recipe["fix"]["script"]), variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (artifact,) = recipe["fix"]["artifacts"]["paths"]
+    shutil.copy(here.root / artifact, writer.root)
+    git(remote, "config", "receive.advertisePushOptions", "true", environ=project.environ)
+    given = {"PUSH_URL": str(remote), "CI_PIPELINE_ID": "7"}
+    done = sh(writer, "\n".join(recipe["push"]["script"]), given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "helper.py" in names(remote, "atlas/7", project)
+    assert gates_of_a_clone(remote, project, "atlas/7") == 0
 
 
 def test_the_guard_of_a_pull_request_refuses_a_weaker_test(remote: Path, project: Project) -> None:
@@ -155,7 +205,7 @@ def test_the_guard_of_a_pull_request_refuses_a_weaker_test(remote: Path, project
     recipe = {"jobs": {"guard": {"steps": [each | {"id": "guard"} for each in GUARD]}}}
     given = {"with": {**GUARD[0]["with"], "base": "HEAD~1"}}
     recipe["jobs"]["guard"]["steps"][0] |= given
-    assert job(recipe, here) == [1]
+    assert job(recipe, here).codes == [1]
 
 
 GUARD = RECIPES["Pull requests from forks"]

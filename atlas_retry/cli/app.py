@@ -20,6 +20,7 @@ MODULES = (
     "judging",
     "runs",
     "history",
+    "delivering",
     "resuming",
     "learnings",
     "workspaces",

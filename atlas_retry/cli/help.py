@@ -12,7 +12,7 @@ GROUPS = {
     "Begin": ("demo", "init", "config"),
     "Check": ("validate", "format", "lint", "test", "guard", "prompt"),
     "Mend": ("retry", "resume", "hook"),
-    "Look back": ("log", "diff", "pick", "undo", "stats", "learnings", "prune"),
+    "Look back": ("log", "diff", "pick", "undo", "deliver", "stats", "learnings", "prune"),
     "Several workspaces": ("workspace", "status"),
 }
 
@@ -39,6 +39,7 @@ EXAMPLES = {
     "diff": "atlas diff 20260131 2",
     "pick": "atlas pick 20260131 2",
     "undo": "atlas undo",
+    "deliver": "atlas deliver --patch fix.patch",
     "stats": "atlas stats --since 7d",
     "learnings list": "atlas learnings list",
     "learnings show": "atlas learnings show lr-2026-01-31-001",

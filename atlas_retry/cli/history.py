@@ -61,8 +61,8 @@ def diff(
     from atlas_retry import workspace
     from atlas_retry.history import rescue
 
-    row = _found(run)
-    ws = _workspace(row)
+    row = found_run(run)
+    ws = workspace_of(row)
     before, after = rescue.span(ws, row, attempt)
     sys.stdout.flush()
     sys.stdout.buffer.write(workspace.patch(ws, before, after))
@@ -86,11 +86,11 @@ def pick(
 
     if path and held:
         raise UsageError("--path and --held exclude each other")
-    home, row = state_dir.locate(os.environ), _found(run)
+    home, row = state_dir.locate(os.environ), found_run(run)
     if path:
         return _pick_files(row, attempt, path)
     refused = _refused(row, attempt) if held else frozenset()
-    ws = _workspace(row)
+    ws = workspace_of(row)
     with _alone(ws), history.opened(home) as connection:
         done = rescue.pick(ws, row, attempt, refused)
         if not _brought(ws, row, done.now):
@@ -102,7 +102,7 @@ def _pick_files(row: "RunRow", name: str, paths: list[str]) -> int:
     from atlas_retry import workspace
     from atlas_retry.history import rescue
 
-    ws = _workspace(row)
+    ws = workspace_of(row)
     with workspace.lock(ws):
         done = rescue.pick_files(ws, row, name, paths)
     return _told(row, done, f"{', '.join(paths)}: as {name} of run {row.id} has it")
@@ -139,12 +139,12 @@ def undo(run: Run = None) -> int:
     if other := _turn_or_validation(run):
         return _undo_other(other)
     try:
-        row = _found(run)
+        row = found_run(run)
         with history.reading(home) as connection:
             attempt = archive.open_attempt(connection, row.id)
     except StateError as error:
         return _undo_without_journal(run, error)
-    ws = _workspace(row)
+    ws = workspace_of(row)
     with _alone(ws):
         done = rescue.undo(ws, row, home / "runs" / row.id, attempt)
         with history.opened(home) as connection:
@@ -158,7 +158,7 @@ def _turn_or_validation(run: str | None) -> "RunRow | None":
     if other is None or run:
         return other
     try:
-        return other if other.id > _found(None).id else None
+        return other if other.id > found_run(None).id else None
     except (StateError, UsageError):
         return other
 
@@ -181,7 +181,7 @@ def _undo_other(row: "RunRow") -> int:
     from atlas_retry import state_dir
     from atlas_retry.history import rescue, validated
 
-    ws = _workspace(row)
+    ws = workspace_of(row)
     with _alone(ws):
         done = rescue.undo(ws, row, state_dir.locate(os.environ) / "runs" / row.id, None)
         _brought(ws, row, done.now)
@@ -240,7 +240,8 @@ def _root() -> str:
     return str(config.root_of(Path.cwd()).resolve())
 
 
-def _found(run: str | None) -> "RunRow":
+def found_run(run: str | None) -> "RunRow":
+    """The run of this id or its start, else the newest here. Raises UsageError."""
     from atlas_retry import history, state_dir
     from atlas_retry.cli.moving import follow
     from atlas_retry.history import archive
@@ -253,7 +254,8 @@ def _found(run: str | None) -> "RunRow":
         return archive.find(connection, run, _root())
 
 
-def _workspace(row: "RunRow") -> "Workspace":
+def workspace_of(row: "RunRow") -> "Workspace":
+    """The workspace that a run was in. Raises UsageError where it is gone."""
     from atlas_retry import state_dir, workspace
 
     if not Path(row.root).is_dir():

@@ -9,7 +9,7 @@ from atlas_retry.errors import UsageError
 from atlas_retry.history.documents import read
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Transition
-from atlas_retry.model import AgentReply, Attempt, Validation, Verdict
+from atlas_retry.model import AgentReply, Attempt, GateCourse, Kind, Status, Validation, Verdict
 
 _COLUMNS = (
     "id, root, name, repository, head, state, verdict, reason, with_agent, started_at, last_at,"
@@ -100,6 +100,21 @@ def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[
         (batch, but),
     ).fetchone()
     return spent, dearest or 0.0
+
+
+def gates_of(connection: sqlite3.Connection, run_id: str) -> tuple[GateCourse, ...]:
+    """Each gate of a run as its first and its last validation found it, in order."""
+    query = (
+        "SELECT one.name, one.kind, one.status, other.status FROM gate_results AS one"
+        " JOIN gate_results AS other USING (run, position)"
+        " WHERE run = ? AND one.validation = (SELECT min(validation) FROM gate_results"
+        " WHERE run = one.run) AND other.validation = (SELECT max(validation) FROM gate_results"
+        " WHERE run = one.run) ORDER BY position"
+    )
+    return tuple(
+        GateCourse(name=name, kind=Kind(kind), before=Status(before), after=Status(after))
+        for name, kind, before, after in connection.execute(query, (run_id,))
+    )
 
 
 def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:

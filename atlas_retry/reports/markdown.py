@@ -39,7 +39,7 @@ _SPECIAL = re.compile(r"[^\w\s.,;/()'\"=+%?-]|_")
 def report(subject: Subject) -> str:
     """Verdict, table of gates, attempts, and what still fails."""
     mark = "✅" if subject.success else "❌"
-    told = [f"## {mark} {_text(subject.workspace.name)}: {_text(headline(subject))}", ""]
+    told = [f"## {mark} {one_line(subject.workspace.name)}: {one_line(headline(subject))}", ""]
     if subject.run:
         told += _run(subject.run)
     told += _gates(subject.validation.results)
@@ -51,21 +51,21 @@ def report(subject: Subject) -> str:
 
 def _run(run: Outcome) -> Iterator[str]:
     if run.final_error:
-        yield f"{_text(run.final_error)}."
+        yield f"{one_line(run.final_error)}."
     attempts = counted(len(run.attempts), "attempt")
     yield f"{attempts} · {seconds(run.duration_ms)} · {spent(run.cost_usd, run.interrupted_usd)}"
     if problems := course_of(run):
-        yield f"Problems: {_text(problems)}"
+        yield f"Problems: {one_line(problems)}"
     if run.better is not None:
-        pick = _code(f"atlas pick {run.run_id} {run.better}")
+        pick = code(f"atlas pick {run.run_id} {run.better}")
         yield f"Attempt {run.better} came closest, and is not in the workspace: {pick}"
     for lost in run.lost:
         named = (
-            f"Gone, and it was not committed: {_code(lost.path)}: {_text(', '.join(lost.names))}"
+            f"Gone, and it was not committed: {code(lost.path)}: {one_line(', '.join(lost.names))}"
         )
-        yield f"{named}. Bring it back: {_code(lost.command)}"
+        yield f"{named}. Bring it back: {code(lost.command)}"
     if run.remedy:
-        yield f"Next: {_code(run.remedy)}"
+        yield f"Next: {code(run.remedy)}"
     yield ""
     if run.attempts:
         yield "| attempt | agent | fixed | remaining | introduced | files | cost | gates |"
@@ -91,8 +91,8 @@ def _answers(found: Sequence[Finding]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for one in found[:MAX_COMPLAINTS]:
         short = replace(one.seen, detail=one.seen.detail[:MAX_MESSAGE_CHARS])
-        told = _text(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
-        yield f"| {_code(one.where)} | {_text(one.fate)} | {_code(one.seen.rule)} | {told} |"
+        told = one_line(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
+        yield f"| {code(one.where)} | {one_line(one.fate)} | {code(one.seen.rule)} | {told} |"
     yield ""
     if (left := len(found) - MAX_COMPLAINTS) > 0:
         yield from (f"And {counted(left, 'more answer')}.", "")
@@ -101,7 +101,7 @@ def _answers(found: Sequence[Finding]) -> Iterator[str]:
 def _attempt(attempt: Attempt) -> str:
     cells = (
         f"{attempt.number}{_fate(attempt)}",
-        _text(" ".join(filter(None, (attempt.agent, attempt.model)))),
+        one_line(" ".join(filter(None, (attempt.agent, attempt.model)))),
         str(len(attempt.fixed)),
         str(len(attempt.remaining)),
         str(len(attempt.introduced)),
@@ -125,15 +125,15 @@ def _gates(results: Iterable[GateResult]) -> Iterator[str]:
         optional = "" if result.required else " (optional)"
         status = result.status.replace("_", " ")
         yield (
-            f"| {MARKS[result.status]} {status} | {_text(result.name)}{optional} "
-            f"| {_code(result.command)} | {seconds(result.duration_ms)} "
+            f"| {MARKS[result.status]} {status} | {one_line(result.name)}{optional} "
+            f"| {code(result.command)} | {seconds(result.duration_ms)} "
             f"| {tally(result)} |"
         )
     yield ""
 
 
 def _failure(result: GateResult) -> Iterator[str]:
-    yield f"<details open><summary><b>{_text(result.name)}</b>: {_text(result.error or '')}"
+    yield f"<details open><summary><b>{one_line(result.name)}</b>: {one_line(result.error or '')}"
     yield "</summary>"
     yield ""
     told = listed(result)[:MAX_COMPLAINTS]
@@ -150,10 +150,10 @@ def _failure(result: GateResult) -> Iterator[str]:
 
 def _complaint(complaint: Diagnostic) -> str:
     where = place(complaint)
-    rule = f" {_code(complaint.rule_id)}" if complaint.rule_id else ""
+    rule = f" {code(complaint.rule_id)}" if complaint.rule_id else ""
     message = complaint.message.strip()[:MAX_MESSAGE_CHARS]
-    at = f" ({_code(position(complaint))})" if complaint.test_id and complaint.path else ""
-    return f"- {_code(where) if where else ''}{rule} {_text(message)}{at}"
+    at = f" ({code(position(complaint))})" if complaint.test_id and complaint.path else ""
+    return f"- {code(where) if where else ''}{rule} {one_line(message)}{at}"
 
 
 def _fenced(text: str) -> Iterator[str]:
@@ -166,11 +166,12 @@ def _fenced(text: str) -> Iterator[str]:
     yield ""
 
 
-def _text(text: str) -> str:
+def one_line(text: str) -> str:
     """One line in which no character means anything to Markdown or HTML."""
     one_line = " ".join(plain(text).split())
     return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", one_line)
 
 
-def _code(text: str) -> str:
-    return f"<code>{_text(text)}</code>"
+def code(text: str) -> str:
+    """The same as code."""
+    return f"<code>{one_line(text)}</code>"

@@ -8,6 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from atlas_retry.workspace.commits import (
+        TRAILER,
+        Made,
+        Message,
+        commit_run,
+        delivered_in_a_row,
+        set_branch,
+    )
     from atlas_retry.workspace.difference import changes, patch
     from atlas_retry.workspace.discovery import (
         NotARepositoryError,
@@ -59,6 +67,14 @@ _MODULES = {
         "Way",
         "aside",
         "beside",
+    ),
+    "commits": (
+        "TRAILER",
+        "Made",
+        "Message",
+        "commit_run",
+        "delivered_in_a_row",
+        "set_branch",
     ),
     "difference": (
         "changes",
@@ -135,12 +151,15 @@ _MODULES = {
 
 __all__ = [
     "INDEX",
+    "TRAILER",
     "Aside",
     "Beside",
     "DirectoryTree",
     "Holder",
     "Look",
     "Lookout",
+    "Made",
+    "Message",
     "NotARepositoryError",
     "ObjectTree",
     "Restored",
@@ -153,8 +172,10 @@ __all__ = [
     "beside",
     "changed_lines",
     "changes",
+    "commit_run",
     "compact",
     "conflicts",
+    "delivered_in_a_row",
     "differing",
     "directory_tree",
     "drop",
@@ -179,6 +200,7 @@ __all__ = [
     "resolve",
     "restore",
     "revision_tree",
+    "set_branch",
     "snapshot",
     "source_tree",
     "submodules",

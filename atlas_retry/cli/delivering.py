@@ -1,0 +1,174 @@
+"""`atlas deliver`: what a run changed, and nothing else, as a patch, a branch or a pull request."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atlas_retry.cli.history import Run, found_run, workspace_of
+from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
+
+if TYPE_CHECKING:
+    from atlas_retry.cli.pull_request import GitHub
+    from atlas_retry.history import RunRow
+    from atlas_retry.reports.delivery import Delivery
+    from atlas_retry.workspace import Made, Workspace
+
+NO_AUTO_FIX = "no-auto-fix"
+PUSH_TIMEOUT_S = 600.0
+DELIVERED, NOT_DELIVERED = 0, 1
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("deliver")(deliver)
+
+
+def deliver(
+    run: Run = None,
+    *,
+    patch: Annotated[
+        Path | None,
+        typer.Option("--patch", metavar="FILE", help="Write it for git am or git apply."),
+    ] = None,
+    branch: Annotated[
+        str | None, typer.Option("--branch", metavar="NAME", help="Commit it there.")
+    ] = None,
+    push: Annotated[bool, typer.Option("--push", help="Push the branch, never by force.")] = False,
+    pr: Annotated[
+        bool, typer.Option("--pr", help="Push, and open or update the pull request, by gh.")
+    ] = False,
+    remote: Annotated[str, typer.Option("--remote", help="Where to push.")] = "origin",
+    max_pushes: Annotated[
+        int, typer.Option("--max-pushes", min=0, help="So many deliveries upon each other.")
+    ] = 3,
+) -> int:
+    """Deliver what a green run changed: exactly its files, upon the commit that it started from."""
+    from atlas_retry import workspace
+    from atlas_retry.reports.delivery import message
+
+    if not (patch or branch or pr):
+        raise UsageError(
+            "deliver as what?", remedy="atlas deliver --patch FILE, --branch NAME, --pr"
+        )
+    if push and not (branch or pr):
+        raise UsageError("--push needs a branch", remedy="atlas deliver --branch NAME --push")
+    row = found_run(run)
+    told = _delivery(row)
+    ws = workspace_of(row)
+    bases = (*([row.head] if row.head else ()), "HEAD")
+    with workspace.lock(ws):
+        made = workspace.commit_run(
+            ws,
+            _span(ws, row, told),
+            bases,
+            workspace.Message(text=message(told), at=row.ended_at or row.last_at),
+            store=bool(branch or pr),
+        )
+    if workspace.delivered_in_a_row(ws, made.base) >= max_pushes:
+        return _refused(
+            f"the last {max_pushes} commits come from runs: somebody has to look, or --max-pushes"
+        )
+    if made.also:
+        listed = ", ".join(made.also[:5])
+        print(f"validated together with what is not committed, and not delivered: {listed}")
+    if patch:
+        _write(patch, made.patch)
+    if branch or pr:
+        there = remote if push or pr else ""
+        return _to_branch(ws, told, made, branch or f"atlas/{row.id}", there, pr=pr)
+    return DELIVERED
+
+
+def _delivery(row: "RunRow") -> "Delivery":
+    """Raises UsageError for a run that did not end green."""
+    from atlas_retry import history, state_dir, workspace
+    from atlas_retry.history import archive
+    from atlas_retry.reports.delivery import Delivery
+
+    if row.verdict is None or not row.verdict.is_green:
+        ended = row.verdict or row.state
+        raise UsageError(
+            f"run {row.id} ended as {ended}: only what is green is delivered",
+            remedy=f"atlas log {row.id}",
+        )
+    with history.reading(state_dir.locate(os.environ)) as connection:
+        return Delivery(
+            run_id=row.id,
+            verdict=row.verdict,
+            gates=archive.gates_of(connection, row.id),
+            attempts=archive.attempts(connection, row.id),
+            cost_usd=row.cost_usd,
+            trailer=workspace.TRAILER,
+        )
+
+
+def _span(ws: "Workspace", row: "RunRow", told: "Delivery") -> tuple[str, str]:
+    """From the start to what was validated last, whatever was undone or picked since."""
+    from atlas_retry.history import rescue
+
+    held = rescue.snapshots(ws, row)
+    after = told.attempts[-1].result if told.attempts else held.get(rescue.ORIGIN)
+    if rescue.START not in held or after is None:
+        raise WorkspaceError(f"the snapshots of run {row.id} are no longer held: it was pruned")
+    return held[rescue.START], after
+
+
+def _to_branch(
+    ws: "Workspace", told: "Delivery", made: "Made", branch: str, remote: str, *, pr: bool
+) -> int:
+    from atlas_retry import workspace
+    from atlas_retry.cli.pull_request import GitHub
+
+    github = GitHub(root=ws.root, environ=os.environ)
+    if pr and not github.is_there:
+        raise AtlasError("--pr needs gh, which is not installed", remedy="--branch NAME --push")
+    request = github.of_branch(branch) if remote else None
+    if request and NO_AUTO_FIX in request.labels:
+        return _refused(f"{request.url} has the label {NO_AUTO_FIX}")
+    workspace.set_branch(ws, branch, made, is_pushed=bool(remote))
+    print(f"{made.commit[:12]} on {branch}")
+    if remote:
+        _push(ws, made, branch, remote)
+        _publish(github, told, made, branch, pr=pr)
+    return DELIVERED
+
+
+def _publish(github: "GitHub", told: "Delivery", made: "Made", branch: str, *, pr: bool) -> None:
+    from atlas_retry.reports.delivery import MARK, comment, title
+
+    body = comment(told, made.commit)
+    if request := github.of_branch(branch):
+        github.comment(request, MARK, body)
+        print(f"commented on {request.url}")
+    elif pr:
+        print(github.create(branch, title(told), body))
+
+
+def _push(ws: "Workspace", made: "Made", branch: str, remote: str) -> None:
+    """With the user's own git: its credentials, and its hooks, which are the user's rules."""
+    from atlas_retry.process import capture
+
+    argv = ("git", "push", "--porcelain", remote, f"{made.commit}:refs/heads/{branch}")
+    done = capture(argv, ws.root, os.environ, timeout_s=PUSH_TIMEOUT_S)
+    if done.exit_code != 0:
+        said = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
+        raise WorkspaceError(
+            f"git push failed: {said[-1] if said else done.exit_code}",
+            remedy=f"git fetch {remote}; where {branch} has moved on, run again upon it",
+        )
+    print(f"pushed to {remote}/{branch}")
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        file.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"--patch {file}: {error.strerror}") from error
+    print(f"{file}: git am --keep-cr {file}")
+
+
+def _refused(why: str) -> int:
+    print(f"nothing is delivered: {why}")
+    return NOT_DELIVERED

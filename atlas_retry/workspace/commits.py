@@ -1,0 +1,214 @@
+"""Make a commit of what a run changed, from its snapshots; looks at no work tree, moves no branch.
+
+What else lies in the work tree, the user's index and HEAD have no part in it.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.workspace import place
+from atlas_retry.workspace.difference import changes
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import GitError, commit_id, git, split
+from atlas_retry.workspace.shadow import read_blobs
+from atlas_retry.workspace.state import list_tree, read_state
+
+_SUBMODULE = "160000"
+_NOBODY = {"NAME": "atlas", "EMAIL": "atlas@users.noreply.github.com"}
+# A file's mode and type are what the snapshot says, whatever this machine's file system can do.
+_AS_IS = (
+    *("-c", "core.safecrlf=false"),
+    *("-c", "core.fileMode=true"),
+    *("-c", "core.symlinks=true"),
+    *("-c", "core.sparseCheckout=false"),
+)
+TRAILER = "Atlas-Run"
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """What a commit says, and of when it is: of the same run it is always the same commit."""
+
+    text: str
+    at: str
+    """UTC, ISO 8601."""
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """A commit and the patch that is the same."""
+
+    commit: str
+    base: str
+    tree: str
+    patch: bytes
+    """A mail for `git am` and `git apply`."""
+    also: tuple[str, ...] = ()
+    """Other paths in which the validated tree differs from the commit: they lay there before."""
+
+
+def commit_run(
+    ws: Workspace, span: tuple[str, str], bases: Sequence[str], message: Message, *, store: bool
+) -> Made:
+    """The commit of what changed between two snapshots, upon the first base that fits.
+
+    A base fits where it holds the changed files as the first snapshot does. With `store` the commit
+    is in the user's repository, without it nowhere. Raises WorkspaceError where no base fits.
+    """
+    before, after = span
+    paths = [change.path for change in changes(ws, before, after)]
+    if not paths:
+        raise WorkspaceError("the run changed no file, so there is nothing to deliver")
+    with _desk(ws, message.at, store=store) as desk:
+        for base in dict.fromkeys(commit_id(ws.root, ws.environ, base) for base in bases):
+            own = desk.git("rev-parse", f"{base}^{{tree}}").decode().strip()
+            if desk.tree(base, before, paths) == own:
+                tree = desk.tree(base, after, paths)
+                return desk.commit(base, tree, message.text, after)
+    raise WorkspaceError(
+        "no commit holds what the run started from: some of the files that it changed had "
+        f"uncommitted changes: {', '.join(paths[:5])}",
+        remedy="commit those first and run again; or take the run as it is: atlas diff",
+    )
+
+
+def delivered_in_a_row(ws: Workspace, commit: str) -> int:
+    """How many commits up to this one come from runs, with none of anybody else between."""
+    form = f"%(trailers:key={TRAILER},valueonly,separator=%x2c)%x00"
+    out = git("log", "-n", "100", "-z", f"--format={form}", commit, cwd=ws.root, env=ws.environ)
+    trailers = [item.strip() for item in os.fsdecode(out).split("\0")[::2]]
+    return next((at for at, runs in enumerate(trailers) if not runs), len(trailers))
+
+
+class _Desk(Struct, frozen=True, kw_only=True):
+    """An index and a work tree of our own over the objects of the user's repository."""
+
+    ws: Workspace
+    folder: Path
+    env: Mapping[str, str]
+
+    def git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        return git(*arguments, cwd=self.folder / "tree", env=self.env, stdin=stdin)
+
+    def tree(self, base: str, snapshot_id: str, paths: Collection[str]) -> str:
+        """The tree of a commit with these paths as a snapshot has them, as `git add` would."""
+        self.git("read-tree", base)
+        self._lay_out(snapshot_id, paths)
+        listed = self.git("ls-files", "-z", "--cached", "--others").split(b"\0")
+        known = [path for path in map(os.fsencode, paths) if path in set(listed)]
+        asked = ("add", "-A", "-f", "--pathspec-from-file=-", "--pathspec-file-nul")
+        self.git(*_AS_IS, *asked, stdin=b"\0".join(known))
+        return self.git("write-tree").decode().strip()
+
+    def _lay_out(self, snapshot_id: str, paths: Collection[str]) -> None:
+        """Make the work tree these files, and the attributes that they are read by."""
+        root = self.folder / "tree"
+        shutil.rmtree(root)
+        root.mkdir()
+        work = read_state(self.ws, snapshot_id).work
+        rules = [path for path in work if path.rpartition("/")[2] == ".gitattributes"]
+        wanted = {path: work[path] for path in (*paths, *rules) if path in work}
+        if links := [path for path, entry in wanted.items() if entry.mode == _SUBMODULE]:
+            raise WorkspaceError(f"the run changed a submodule, commit it yourself: {links[0]}")
+        content = read_blobs(self.ws, {entry.oid for entry in wanted.values()})
+        for path, entry in wanted.items():
+            place.put(root, path, entry, content[entry.oid])
+
+    def commit(self, base: str, tree: str, message: str, after: str) -> Made:
+        asked = ("commit-tree", tree, "-p", base, "-F", "-")
+        commit = self.git(*asked, stdin=message.encode()).decode().strip()
+        return Made(
+            commit=commit,
+            base=base,
+            tree=tree,
+            patch=self._mail(commit, base, message),
+            also=self._also(base, tree, after),
+        )
+
+    def _mail(self, commit: str, base: str, message: str) -> bytes:
+        """As `git format-patch` writes it, whatever the user's configuration says of that."""
+        who = self.git("log", "-1", "--format=From: %an <%ae>%nDate: %aD", commit)
+        subject, _, body = message.strip().partition("\n")
+        form = ("-p", "--binary", "--full-index", "--no-renames", "--no-color")
+        sides = ("--src-prefix=a/", "--dst-prefix=b/", base, commit)
+        head = f"From {commit} Mon Sep 17 00:00:00 2001\n".encode() + who
+        mime = "MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\n"
+        rest = f"Subject: [PATCH] {subject}\n{mime}Content-Transfer-Encoding: 8bit\n\n"
+        text = f"{rest}{body.strip()}\n---\n\n".encode()
+        return head + text + self.git("diff-tree", "-r", *form, *sides)
+
+    def _also(self, base: str, tree: str, after: str) -> tuple[str, ...]:
+        """In what else the validated tree differs: files that were not committed."""
+        held = {path: entry.oid for path, entry in read_state(self.ws, after).work.items()}
+        lines = self.git("ls-tree", "-r", "-z", tree)
+        ours = {path: entry.oid for path, entry in list_tree(lines)}
+        differing = [path for path in held.keys() | ours.keys() if held.get(path) != ours.get(path)]
+        whole = self.tree(base, after, [*differing, *self._paths_of(base, tree)])
+        return self._paths_of(tree, whole)
+
+    def _paths_of(self, one: str, other: str) -> tuple[str, ...]:
+        return tuple(split(self.git("diff-tree", "-r", "-z", "--name-only", one, other)))
+
+
+@contextmanager
+def _desk(ws: Workspace, at: str, *, store: bool) -> Iterator[_Desk]:
+    objects = ws.common_dir / "objects"
+    with tempfile.TemporaryDirectory(dir=ws.home, prefix="commit-") as name:
+        folder = Path(name)
+        (folder / "tree").mkdir()
+        (folder / "objects").mkdir()
+        apart = {
+            "GIT_OBJECT_DIRECTORY": str(folder / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects),
+        }
+        env = {
+            **ws.environ,
+            "GIT_DIR": str(ws.git_dir),
+            "GIT_WORK_TREE": str(folder / "tree"),
+            "GIT_INDEX_FILE": str(folder / "index"),
+            **({} if store else apart),
+        }
+        yield _Desk(ws=ws, folder=folder, env={**env, **_identity(ws, at)})
+
+
+def _identity(ws: Workspace, at: str) -> dict[str, str]:
+    """Who commits, also where nobody is configured, as on a runner of CI."""
+    dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at}
+    known = git("config", "user.email", cwd=ws.root, env=ws.environ, accept=(0, 1))
+    if known.strip():
+        return dates
+    roles = ("AUTHOR", "COMMITTER")
+    return dates | {f"GIT_{role}_{key}": v for role in roles for key, v in _NOBODY.items()}
+
+
+def set_branch(ws: Workspace, branch: str, made: Made, *, is_pushed: bool) -> None:
+    """Make a branch the commit, where it is new or at the commit's base.
+
+    One that is checked out is left where it is if the commit `is_pushed`. Raises UsageError for a
+    name that cannot be, WorkspaceError for a branch that is elsewhere or checked out.
+    """
+    ref = f"refs/heads/{branch}"
+    try:
+        git("check-ref-format", ref, cwd=ws.root, env=ws.environ)
+    except GitError as error:
+        raise UsageError(f"{branch!r} cannot be the name of a branch") from error
+    form = "--format=%(objectname) %(worktreepath)"
+    found = os.fsdecode(git("for-each-ref", form, ref, cwd=ws.root, env=ws.environ)).rstrip("\n")
+    tip, _, checked_out = found.partition(" ")
+    if tip and tip not in (made.base, made.commit):
+        raise WorkspaceError(
+            f"the branch {branch} is at {tip[:12]}, and the run began at {made.base[:12]}",
+            remedy="atlas deliver --branch ANOTHER-NAME",
+        )
+    if checked_out and not is_pushed:
+        raise WorkspaceError(
+            f"the branch {branch} is checked out in {checked_out}",
+            remedy="the changes are there already: git commit; or: atlas deliver --branch OTHER",
+        )
+    if not checked_out:
+        git("update-ref", ref, made.commit, tip, cwd=ws.root, env=ws.environ)
