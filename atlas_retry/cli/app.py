@@ -21,6 +21,7 @@ MODULES = (
     "runs",
     "history",
     "delivering",
+    "receipts",
     "resuming",
     "learnings",
     "workspaces",

@@ -5,13 +5,13 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec.structs import replace
 
 from atlas_retry.cli import options
-from atlas_retry.errors import AtlasError
+from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.model import Gate, Kind, Validation
 
 if TYPE_CHECKING:
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from atlas_retry.run.open import OpenWorkspace
 
 OK, FAILED, BROKEN = 0, 1, 3
+Receipt = Annotated[
+    Path | None, typer.Option("--receipt", metavar="FILE", help="Write what atlas verify checks.")
+]
+Sign = Annotated[
+    Path | None, typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with.")
+]
+Base = Annotated[
+    str, typer.Option("--base", metavar="REV", help="What the receipt's guard compares with.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,6 +46,9 @@ def validate(
     fail_fast: options.FailFast = False,
     flake_reruns: options.FlakeReruns = 0,
     jobs: options.Jobs = None,
+    receipt: Receipt = None,
+    sign: Sign = None,
+    base: Base = "HEAD",
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -48,6 +60,8 @@ def validate(
     from atlas_retry.gates.validation import run_gates
     from atlas_retry.run.open import open_configured, plan, remember, select, validation_logs
 
+    if sign and not receipt:
+        raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
     targets = output.targets(report or [])
     opened = open_configured(path.resolve(), os.environ)
     chosen = select(opened.settings.gates, only or [])
@@ -75,6 +89,11 @@ def validate(
             validation = against_baseline(opened, chosen, validation, how, shown)
         shown.write(output.told(validation, path, verbosity=level))
     remember(opened, validation)
+    if receipt:
+        from atlas_retry.cli import receipts
+
+        asked = receipts.Asked(file=receipt, sign=sign, base=base)
+        receipts.write_receipt(asked, opened, chosen, validation)
     output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)
 

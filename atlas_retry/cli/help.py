@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Begin": ("demo", "init", "config"),
-    "Check": ("validate", "format", "lint", "test", "guard", "prompt"),
+    "Check": ("validate", "format", "lint", "test", "guard", "verify", "prompt"),
     "Mend": ("retry", "resume", "hook"),
     "Look back": ("log", "diff", "pick", "undo", "deliver", "stats", "learnings", "prune"),
     "Several workspaces": ("workspace", "status"),
@@ -26,6 +26,7 @@ EXAMPLES = {
     "format": "atlas format",
     "lint": "atlas lint --fix",
     "test": "atlas test --json",
+    "verify": "atlas verify receipt.json --signers allowed_signers",
     "guard": "atlas guard . --base origin/main",
     "prompt": "atlas prompt --from report.json",
     "retry": "atlas retry . --ai-fix --max-cost-usd 1",

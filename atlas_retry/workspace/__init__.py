@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
     from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
+    from atlas_retry.workspace.tree_ids import tree_id
     from atlas_retry.workspace.trees import (
         DirectoryTree,
         ObjectTree,
@@ -128,6 +129,7 @@ _MODULES = {
         "load",
         "snapshot",
     ),
+    "tree_ids": ("tree_id",),
     "trees": (
         "DirectoryTree",
         "ObjectTree",
@@ -206,6 +208,7 @@ __all__ = [
     "submodules",
     "tracked",
     "tree",
+    "tree_id",
     "unheld",
     "user_environment",
     "write",

@@ -1,0 +1,186 @@
+"""`atlas verify`, and what `atlas validate --receipt` writes: a green that can be checked."""
+
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec import Struct
+
+from atlas_retry.cli import options
+from atlas_retry.errors import AtlasError, UsageError
+
+if TYPE_CHECKING:
+    from atlas_retry.model import Gate, Validation
+    from atlas_retry.reports.receipt import GuardReceipt, Present
+    from atlas_retry.run.open import OpenWorkspace
+
+NAMESPACE = "atlas"
+"""Of signatures, so that one made for something else is worth nothing here (ssh-keygen(1))."""
+VERSION_TIMEOUT_S = 10.0
+VALID, INVALID = 0, 1
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("verify")(verify)
+
+
+def verify(
+    receipt: Annotated[Path, typer.Argument(metavar="RECEIPT", help="As validate wrote it.")],
+    path: options.PathArgument = Path(),
+    *,
+    signers: Annotated[
+        Path | None,
+        typer.Option(
+            "--signers", metavar="FILE", help="Who may sign: ssh-keygen's ALLOWED SIGNERS."
+        ),
+    ] = None,
+) -> int:
+    """Check that a receipt is of this tree and these gates, without running any."""
+    from atlas_retry.reports.receipt import problems, read_receipt
+    from atlas_retry.reports.screen.wording import harmless
+    from atlas_retry.run.open import open_configured
+
+    try:
+        content = receipt.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{receipt}: {error.strerror}") from error
+    found = read_receipt(content, str(receipt))
+    opened = open_configured(path.resolve(), os.environ)
+    wrong = list(problems(found, present(opened, opened.settings.gates, receipt)))
+    if signers:
+        wrong += _unsigned(content, receipt, signers)
+    for problem in wrong:
+        print(harmless(f"not verified: {problem}"), file=sys.stderr)
+    if wrong:
+        return INVALID
+    held = f", {len(found.guard.held)} held" if found.guard and found.guard.held else ""
+    signed = "signed" if signers else "not checked for a signature"
+    print(f"verified: {len(found.gates)} gates passed on {found.tree[:12]}{held}; {signed}")
+    return VALID
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What a command line asks of a receipt."""
+
+    file: Path
+    sign: Path | None
+    base: str
+
+
+def write_receipt(
+    asked: Asked, opened: "OpenWorkspace", gates: "Sequence[Gate]", validation: "Validation"
+) -> None:
+    """Write the receipt of a validation that has just ended, and its signature beside it."""
+    from atlas_retry.reports.documents import encode
+    from atlas_retry.reports.receipt import make_receipt
+
+    made = make_receipt(
+        validation,
+        present(opened, gates, asked.file),
+        _guard(opened, asked.base),
+        [_version(gate, opened.root, opened.environ) for gate in gates],
+    )
+    content = encode(made).encode()
+    signature = _signature_of(asked.file)
+    try:
+        asked.file.write_bytes(content)
+        signature.unlink(missing_ok=True)
+        if asked.sign:
+            signature.write_bytes(_signed(content, asked.sign, opened))
+    except OSError as error:
+        raise AtlasError(f"the receipt {asked.file} cannot be written: {error}") from error
+
+
+def present(opened: "OpenWorkspace", gates: "Sequence[Gate]", file: Path) -> "Present":
+    """What is there now, but for the receipt itself."""
+    from atlas_retry import workspace
+    from atlas_retry.reports.receipt import Present
+
+    root = opened.root.resolve()
+    own = [path.resolve() for path in (file, _signature_of(file))]
+    inside = [str(path.relative_to(root)) for path in own if path.is_relative_to(root)]
+    return Present(
+        tree=workspace.tree_id(opened.git, but=inside),
+        configuration=_configuration(opened),
+        gates=tuple(gates),
+    )
+
+
+def _configuration(opened: "OpenWorkspace") -> str:
+    whole = hashlib.sha256()
+    for source in opened.settings.sources:
+        if Path(source).is_relative_to(opened.root):
+            whole.update(hashlib.sha256(Path(source).read_bytes()).digest())
+    return whole.hexdigest()
+
+
+def _guard(opened: "OpenWorkspace", base: str) -> "GuardReceipt":
+    from atlas_retry.guard import judge
+    from atlas_retry.guard.judge.base import with_base_configuration
+    from atlas_retry.reports.receipt import GuardReceipt
+    from atlas_retry.workspace.git import commit_id
+
+    commit = commit_id(opened.root, opened.git.environ, base)
+    asked = judge.ChangeAsked(workspace=opened.root, base=commit)
+    found = judge.judge_change(with_base_configuration(asked, opened.environ), opened.environ)
+    return GuardReceipt(base=commit, refused=found.refused, held=found.held, noted=found.noted)
+
+
+def _version(gate: "Gate", root: Path, environ: Mapping[str, str]) -> str | None:
+    """What the gate's program says that it is."""
+    from atlas_retry.diagnostics.tools import tool_of
+    from atlas_retry.process import capture
+
+    path = environ.get("PATH", os.defpath)
+    try:
+        words = [word for word in shlex.split(gate.run) if "=" not in word]
+    except ValueError:
+        return None
+    names = [tool_of(gate.run) or "", *words[:1]]
+    program = next((found for name in names if (found := shutil.which(name, path=path))), None)
+    if program is None:
+        return None
+    done = capture((program, "--version"), root, environ, timeout_s=VERSION_TIMEOUT_S)
+    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    return lines[0][:200] if done.exit_code == 0 and lines else None
+
+
+def _signature_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}.sig")
+
+
+def _signed(content: bytes, key: Path, opened: "OpenWorkspace") -> bytes:
+    asked = ("-Y", "sign", "-n", NAMESPACE, "-f", str(key.resolve()))
+    code, out, said = _ssh_keygen(*asked, root=opened.root, stdin=content)
+    if code != 0:
+        raise AtlasError(f"the receipt cannot be signed: {said}", remedy="--sign ~/.ssh/id_ed25519")
+    return out
+
+
+def _unsigned(content: bytes, receipt: Path, signers: Path) -> list[str]:
+    """Why nobody in the list of signers has signed this; nothing where somebody has."""
+    signature = str(_signature_of(receipt).resolve())
+    shared = ("-f", str(signers.resolve()), "-s", signature)
+    root = Path.cwd()
+    code, out, said = _ssh_keygen("-Y", "find-principals", *shared, root=root)
+    if code != 0:
+        return [f"nobody in {signers} has signed it: {said}"]
+    who = out.decode(errors="replace").splitlines()[0]
+    asked = ("-Y", "verify", "-n", NAMESPACE, "-I", who, *shared)
+    code, _, said = _ssh_keygen(*asked, root=root, stdin=content)
+    return [] if code == 0 else [f"the signature of {who} is not one of this receipt: {said}"]
+
+
+def _ssh_keygen(*arguments: str, root: Path, stdin: bytes = b"") -> tuple[int | None, bytes, str]:
+    from atlas_retry.process import capture
+
+    done = capture(("ssh-keygen", *arguments), root, os.environ, stdin=stdin)
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return done.exit_code, done.stdout, said[-1] if said else f"exit code {done.exit_code}"

@@ -1,0 +1,126 @@
+"""The receipt of a validation: that this green belongs to this tree and these gates. Pure."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry import __version__
+from atlas_retry.errors import UsageError
+from atlas_retry.model import Gate, Held, Kind, Status, Validation, Violation
+from atlas_retry.text import json_text
+
+RECEIPT = "atlas.receipt/1"
+
+
+class GateReceipt(Struct, frozen=True, kw_only=True):
+    """One gate and how it ended."""
+
+    name: str
+    kind: Kind
+    command: str
+    required: bool
+    digest: str
+    """SHA-256 of the whole definition."""
+    status: Status
+    exit_code: int | None
+    tool: str | None
+    """First line of the program's `--version`; None where it has none."""
+
+
+class GuardReceipt(Struct, frozen=True, kw_only=True):
+    """What the guard answered to the change since a commit."""
+
+    base: str
+    refused: tuple[Violation, ...] = ()
+    held: tuple[Held, ...] = ()
+    noted: tuple[Violation, ...] = ()
+
+
+class Receipt(Struct, frozen=True, kw_only=True, tag_field="schema", tag=RECEIPT):
+    """`atlas.receipt/1`; fields are only ever added."""
+
+    atlas_version: str
+    made_at: str
+    tree: str
+    """Id of the git tree of all files that git does not ignore."""
+    configuration: str
+    """SHA-256 of the configuration's files."""
+    verdict: str
+    """passed, failed or broken."""
+    gates: tuple[GateReceipt, ...]
+    guard: GuardReceipt | None
+
+
+class Present(Struct, frozen=True, kw_only=True):
+    """What is there now: a receipt is made of it, and held against it."""
+
+    tree: str
+    configuration: str
+    gates: tuple[Gate, ...]
+
+
+def make_receipt(
+    validation: Validation,
+    present: Present,
+    guard: GuardReceipt | None,
+    tools: Sequence[str | None],
+) -> Receipt:
+    """Of a validation of these gates, in their order; `tools` are their versions."""
+    green = "passed" if validation.success else "failed"
+    rows = zip(present.gates, validation.results, tools, strict=True)
+    return Receipt(
+        atlas_version=__version__,
+        made_at=validation.completed_at,
+        tree=present.tree,
+        configuration=present.configuration,
+        verdict="broken" if validation.broken else green,
+        gates=tuple(
+            GateReceipt(
+                name=gate.name,
+                kind=gate.kind,
+                command=gate.run,
+                required=gate.required,
+                digest=digest_of(gate),
+                status=result.status,
+                exit_code=result.exit_code,
+                tool=tool,
+            )
+            for gate, result, tool in rows
+        ),
+        guard=guard,
+    )
+
+
+def problems(receipt: Receipt, present: Present) -> Iterator[str]:
+    """Why the receipt says nothing of what is there now; none where it does."""
+    if receipt.verdict != "passed":
+        yield f"it is the receipt of a validation that {receipt.verdict}"
+    if receipt.tree != present.tree:
+        yield f"it is of the tree {receipt.tree[:12]}, and this is {present.tree[:12]}"
+    if receipt.configuration != present.configuration:
+        yield "it was made with another configuration"
+    passed = {gate.digest for gate in receipt.gates if gate.status in (Status.PASSED, Status.FLAKY)}
+    for gate in present.gates:
+        if gate.required and digest_of(gate) not in passed:
+            yield f"the gate {gate.name} has not passed in it"
+    if receipt.guard is None:
+        yield "the guard has not judged the change"
+    elif receipt.guard.refused:
+        yield f"the guard refused {receipt.guard.refused[0].path}"
+
+
+def digest_of(gate: Gate) -> str:
+    """SHA-256 of all that a gate's definition says."""
+    return hashlib.sha256(json_text.encode(gate)).hexdigest()
+
+
+def read_receipt(content: bytes, source: str) -> Receipt:
+    """Raises UsageError for what is no receipt."""
+    try:
+        return msgspec.json.decode(content, type=Receipt)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(
+            f"{source} is no receipt: {error}", remedy="atlas validate --receipt FILE makes one"
+        ) from error
