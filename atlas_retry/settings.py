@@ -134,6 +134,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     prompt: PromptSettings = field(default_factory=PromptSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
+    budgets: tuple[tuple[str, float], ...] = ()
+    """Of several runs together, in US dollars: day, month, repository_day, repository_month."""
     triage_baseline: str | None = None
     parsers: tuple[tuple[str, str], ...] = ()
     """Name and regular expression of the user's own parsers."""

@@ -120,6 +120,11 @@ VALUES = {
     "batch.cascade_detection.threshold": ("2", "batch.cascade.threshold", 2),
     "batch.cascade_detection.window_size": ("9", "batch.cascade.window_size", 9),
     "batch.cascade_detection.on_cascade": ("alert", "batch.cascade.on_cascade", "alert"),
+    "budgets": (
+        "{day: 3, repository_month: 40}",
+        "budgets",
+        (("day", 3), ("repository_month", 40)),
+    ),
     "triage.baseline": ("origin/main", "triage_baseline", "origin/main"),
     "parsers": (
         "{mine: '(?P<path>.+): (?P<message>.+)'}",

@@ -3,7 +3,7 @@
 import os
 import sys
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -79,13 +79,21 @@ def stats(
         str | None, typer.Option("--since", metavar="TIME", help="7d, 12h, 2w or a date.")
     ] = None,
     json: options.Json = False,
+    export: Annotated[
+        Literal["csv", "json"] | None,
+        typer.Option("--export", help="Every run as one row, on stdout."),
+    ] = None,
 ) -> int:
     """Say what is fixed how often, at what cost, and which gates are slow or flaky."""
     from atlas_retry import history, state_dir
     from atlas_retry.history import statistics, tables, telling
+    from atlas_retry.history.exports import EXPORTS
 
     begin = statistics.moment(since, datetime.now(UTC))
     with history.reading(state_dir.locate(os.environ)) as connection:
+        if export:
+            sys.stdout.write(EXPORTS[export](statistics.exported(connection, begin)))
+            return 0
         found = statistics.statistics(connection, begin)
     if json:
         sys.stdout.write(telling.as_json(found))

@@ -204,6 +204,12 @@ class Configuration(StrictSection):
     """Several workspaces at once."""
     triage: Triage = Triage()
     """What to know about a failure before spending."""
+    budgets: dict[
+        Literal["day", "month", "repository_day", "repository_month"],
+        Annotated[float, *amount(0, 1_000_000)],
+    ] = Field(default={})
+    """US dollars that all runs of a calendar day or month may cost together, everywhere or in one
+    repository; only in ~/.config/atlas/config.yaml: {day: 10, month: 100, repository_day: 5}."""
     parsers: dict[str, Pattern] = Field(default={})
     """Readers for the output of your own tools, each a regular expression with named groups:
     {mytool: '^(?P<path>.+?):(?P<line>[0-9]+): (?P<message>.+)$'}."""

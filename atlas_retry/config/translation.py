@@ -71,6 +71,7 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
             hook=guard.hook,
         ),
         batch=_batch(said.batch),
+        budgets=tuple(said.budgets.items()),
         triage_baseline=said.triage.baseline,
         parsers=tuple(said.parsers.items()),
         sources=around.sources,
@@ -189,6 +190,10 @@ def contradictions(
     if said.agent.backend == "command" and said.agent.command is None:
         path: Path = ("agent", "backend")
         yield refused(path, "the command backend needs agent.command", layer)
+    for name in said.budgets:
+        if layer.place(("budgets", name)).source in around.sources[:1]:
+            words = "a repository does not limit a person: put it into ~/.config/atlas/config.yaml"
+            yield refused(("budgets", name), words, layer)
     cascade = said.batch.cascade_detection
     if cascade.threshold > cascade.window_size:
         path = ("batch", "cascade_detection", "threshold")

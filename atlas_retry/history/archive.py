@@ -24,6 +24,12 @@ _REVIEWS = (
 )
 """What the reviews of a run have cost; an ended one has no outputs."""
 
+_SPENT = f"total(iif(verdict NOT NULL, runs.cost_usd, coalesce(told, 0) + {_REVIEWS}))"
+_TOLD = (
+    "LEFT JOIN (SELECT run, total(coalesce(cost_usd, told_usd, 0) + lost_usd) AS told,"
+    " max(coalesce(cost_usd, told_usd)) AS dearest FROM attempts GROUP BY run) ON run = id"
+)
+
 
 def runs(
     connection: sqlite3.Connection, root: str | None = None, limit: int = -1
@@ -92,14 +98,32 @@ def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[
     Of those that were cut off, as far as the agent had told.
     """
     spent, dearest = connection.execute(
-        f"SELECT total(iif(verdict NOT NULL, runs.cost_usd, coalesce(told, 0) + {_REVIEWS})),"  # noqa: S608 - constants
-        " max(dearest) FROM runs"
-        " LEFT JOIN (SELECT run, total(coalesce(cost_usd, told_usd, 0) + lost_usd) AS told,"
-        " max(coalesce(cost_usd, told_usd)) AS dearest FROM attempts GROUP BY run) ON run = id"
+        f"SELECT {_SPENT}, max(dearest) FROM runs {_TOLD}"  # noqa: S608 - constants
         " WHERE json_extract(asked, '$.batch') = ? AND id <> ?",
         (batch, but),
     ).fetchone()
     return spent, dearest or 0.0
+
+
+def spent_usd(
+    connection: sqlite3.Connection,
+    since: str,
+    repository: str | None,
+    *,
+    but: str,
+    batch: str | None,
+) -> float:
+    """What the runs that began at `since` (ISO 8601, UTC) or later have cost, all but one.
+
+    In one repository or everywhere; those of a batch, which has a budget of its own, left out.
+    """
+    (spent,) = connection.execute(
+        f"SELECT {_SPENT} FROM runs {_TOLD} WHERE started_at >= :since AND id <> :but"  # noqa: S608 - constants
+        " AND (:repository IS NULL OR repository = :repository)"
+        " AND (:batch IS NULL OR json_extract(asked, '$.batch') IS NOT :batch)",
+        {"since": since, "repository": repository, "but": but, "batch": batch},
+    ).fetchone()
+    return float(spent)
 
 
 def gates_of(connection: sqlite3.Connection, run_id: str) -> tuple[GateCourse, ...]:

@@ -135,6 +135,12 @@ _GATES = """
     WHERE started_at >= ? AND status NOT IN ('skipped', 'broken') GROUP BY 1
 """
 
+_RUNS = """
+    SELECT id AS run, started_at, ended_at, root AS workspace, repository,
+      coalesce(verdict, state) AS verdict, attempts, cost_usd, duration_ms
+    FROM runs WHERE started_at >= ? ORDER BY started_at, rowid
+"""
+
 
 def statistics(connection: sqlite3.Connection, since: str) -> Statistics:
     """Of the runs that began at `since` (ISO 8601, UTC) or later."""
@@ -151,6 +157,11 @@ def statistics(connection: sqlite3.Connection, since: str) -> Statistics:
         slowest=tuple(sorted(gates, key=lambda gate: -gate.mean_ms))[:MAX_ROWS],
         **msgspec.convert(totals, dict[str, int | float | None]),  # type: ignore[arg-type]
     )
+
+
+def exported(connection: sqlite3.Connection, since: str) -> list[dict[str, object]]:
+    """Every run that began at `since` or later, the oldest first, as the columns of a table."""
+    return _dicts(connection, _RUNS, since)
 
 
 def _all(connection: sqlite3.Connection, query: str, since: str, kind: type[T]) -> tuple[T, ...]:

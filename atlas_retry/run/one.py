@@ -21,7 +21,7 @@ from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.formats import Recorded, Subject, of_run
 from atlas_retry.reports.handoff import handoff
-from atlas_retry.run import aftermath, on_failure
+from atlas_retry.run import aftermath, ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress, limits
 from atlas_retry.run.effects import Effects, Run
@@ -151,6 +151,9 @@ def run_locked(
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
     run_id = going_on.run_id if going_on else state_dir.new_run_id()
+    before = ledger.standing(opened, asked.order, but=run_id)
+    if asked.order.ai_fix:
+        opened = ledger.limited(opened, before)
     folder = run_folder(opened, run_id)
     identity.sign(opened.git)
     with process.orderly(), ExitStack() as stack:
@@ -162,6 +165,7 @@ def run_locked(
         _name_unfinished(opened, journal, told, run_id)
         _name_begun(opened, told)
         told = following(fan_out((journal, told)), EventScope(run=run_id))
+        ledger.warn(before, told)
         do = _effects(opened, asked, journal, told, going_on)
         do.budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
         try:
@@ -174,6 +178,7 @@ def run_locked(
             )
             told(Notice(level=Level.WARNING, text=text))
             raise
+        ledger.warn(before, told, outcome.cost_usd)
         outcome = _handed_off(outcome, folder)
         on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, told)
         return outcome

@@ -1,0 +1,111 @@
+"""Budgets beyond one run: what the day and the month have cost already, counted from the journal.
+
+A day and a month are the calendar's, where the person is; a run counts for when it began.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import history
+from atlas_retry.errors import UsageError
+from atlas_retry.events import Emit, Notice
+from atlas_retry.history import archive
+from atlas_retry.model import Level
+from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.text.units import usd
+
+WARNED_AT = (0.9, 0.75, 0.5)
+_NAMES = {
+    "day": "of this day",
+    "month": "of this month",
+    "repository_day": "of this repository and day",
+    "repository_month": "of this repository and month",
+}
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """One budget and what other runs have spent of it."""
+
+    key: str
+    limit_usd: float
+    spent_usd: float
+
+    @property
+    def left_usd(self) -> float:
+        return max(self.limit_usd - self.spent_usd, 0.0)
+
+    def words(self, more_usd: float = 0.0) -> str:
+        """`the budget of this day: $7.60 of $10.00 are spent`."""
+        spent = usd(self.spent_usd + more_usd)
+        return f"the budget {_NAMES[self.key]}: {spent} of {usd(self.limit_usd)} are spent"
+
+    def warned_at(self, more_usd: float = 0.0) -> float:
+        """The highest share of those that are warned of, which is reached; 0 for none."""
+        reached = (self.spent_usd + more_usd) / self.limit_usd if self.limit_usd else 1.0
+        return next((share for share in WARNED_AT if reached >= share), 0.0)
+
+
+def standing(opened: OpenWorkspace, order: history.Order, *, but: str) -> tuple[Standing, ...]:
+    """Every budget that is set, without what this run has cost itself. Raises StateError."""
+    if not opened.settings.budgets:
+        return ()
+    with history.reading(opened.state) as connection:
+        return tuple(
+            Standing(
+                key=key,
+                limit_usd=limit_usd,
+                spent_usd=archive.spent_usd(
+                    connection,
+                    _since(key),
+                    str(opened.git.common_dir) if key.startswith("repository") else None,
+                    but=but,
+                    batch=order.batch,
+                ),
+            )
+            for key, limit_usd in opened.settings.budgets
+        )
+
+
+def limited(opened: OpenWorkspace, found: Sequence[Standing]) -> OpenWorkspace:
+    """The workspace with no more to spend than every budget has left.
+
+    Raises UsageError where one is spent, before any money is.
+    """
+    if not found:
+        return opened
+    least = min(found, key=lambda one: one.left_usd)
+    if not least.left_usd:
+        raise UsageError(
+            f"--ai-fix is refused by {least.words()}",
+            remedy=f"wait, or raise budgets.{least.key} in ~/.config/atlas/config.yaml; "
+            f"atlas retry {opened.root}, without --ai-fix, costs nothing",
+        )
+    settings = opened.settings
+    own_usd = settings.retry.budget.cost_usd
+    cost_usd = least.left_usd if own_usd is None else min(own_usd, least.left_usd)
+    budget = replace(settings.retry.budget, cost_usd=cost_usd)
+    retry = replace(settings.retry, budget=budget)
+    return replace(opened, settings=replace(settings, retry=retry))
+
+
+def warn(found: Sequence[Standing], emit: Emit, more_usd: float | None = None) -> None:
+    """Tell of each budget of which a half, three quarters or nine tenths are spent.
+
+    `more_usd` is what the run has cost: then only of those that it has brought further.
+    """
+    for one in found:
+        before, now = one.warned_at(), one.warned_at(more_usd or 0.0)
+        if now > (0.0 if more_usd is None else before):
+            emit(Notice(level=Level.WARNING, text=one.words(more_usd or 0.0)))
+
+
+def _since(key: str) -> str:
+    """When the day or month began, in UTC, as the journal writes it."""
+    now = datetime.now().astimezone()
+    start = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if key.endswith("month"):
+        start = start.replace(day=1)
+    return start.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
