@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from atlas_retry.cli.hook import answering, beginning, settings_file
+from atlas_retry.cli.hook import answering, beginning, hosts, settings_file
 from tests.messages_server import MessagesServer
 from tests.projects import Project
 from tests.test_agents_claude_code import real
@@ -32,8 +32,9 @@ def end(project: Project, **more: object) -> Mapping[str, object]:
     variables = {key: str(more.pop(key)) for key in [*more] if key.isupper()}
     fields = {"prompt_id": "p1", "stop_hook_active": False} | more
     environ = project.environ | variables
-    answer = answering.stop(told(project, "Stop", **fields), environ, timeout_s=60)
-    found: Mapping[str, object] = msgspec.to_builtins(answer)
+    turn = hosts.read_turn(told(project, "Stop", **fields))
+    answer = answering.stop(turn, environ, timeout_s=60)
+    found: Mapping[str, object] = msgspec.to_builtins(hosts.said(answer, turn))
     return found
 
 

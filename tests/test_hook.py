@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.cli.hook import answering
 from tests.hooks import SESSION, begin, end, told
-from tests.projects import FIXED, Project
+from tests.projects import FIXED, Project, atlas
 
 FAILS = "echo 'calc.py:1:5: E501 line too long'; exit 1"
 REQUIRED = "required quality gates fail"
@@ -157,10 +156,11 @@ def test_trouble_that_is_not_the_agents_is_told_and_blocks_nothing(
     assert "has not judged this turn" in str(answer["systemMessage"])
 
 
-def test_input_that_is_no_json_blocks_nothing(environ: dict[str, str]) -> None:
-    answer = answering.stop(b"{", environ, timeout_s=60)
-    assert answer.decision is None
-    assert "cannot be read" in (answer.system_message or "")
+def test_input_that_is_no_json_blocks_nothing(project: Project) -> None:
+    ended = atlas(project, "hook", "stop", said="{")
+    assert ended.code == 0
+    assert list(json.loads(ended.out)) == ["systemMessage"]
+    assert "cannot be read" in ended.err
 
 
 def test_gates_that_take_too_long_are_ended_in_time_and_block_nothing(project: Project) -> None:

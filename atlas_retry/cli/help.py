@@ -32,7 +32,7 @@ EXAMPLES = {
     "retry": "atlas retry . --ai-fix --max-cost-usd 1",
     "resume": "atlas resume --ai-fix",
     "hook stop": "atlas hook stop < turn.json",
-    "hook install": "atlas hook install --print",
+    "hook install": "atlas hook install --for codex",
     "hook start": "atlas hook start < turn.json",
     "hook uninstall": "atlas hook uninstall",
     "hook allow": "atlas hook allow tests/test_api.py",

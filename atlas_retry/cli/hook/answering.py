@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
@@ -47,25 +46,23 @@ HEADING = 2
 CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 
 
-def stop(told: bytes, environ: Mapping[str, str], *, timeout_s: float) -> HookAnswer:
-    """Answer the end of a turn; `told` is what Claude Code says of it, `timeout_s` its patience.
+def stop(turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float) -> HookAnswer:
+    """Answer the end of a turn; `timeout_s` is the agent's patience.
 
     Whatever keeps us from judging is told to the user and blocks nothing. Raises Interrupted.
     """
-    if nested(environ):
-        return HookAnswer()  # a run of ours watches this agent already
+    if nested(environ) or turn.is_cut_off:
+        return HookAnswer()  # a run of ours watches this agent already, or nobody waits
     try:
-        turn = msgspec.json.decode(told, type=HookTurn)
         return _answer(turn, environ, max(timeout_s - MARGIN_S, timeout_s / 2))
-    except msgspec.MsgspecError as error:
-        return _not_judged(f"the hook's input cannot be read: {error}")
     except AtlasError as error:
-        return _not_judged(" ".join(str(error).split()), error.remedy)
+        return not_judged(" ".join(str(error).split()), error.remedy)
     except OSError as error:
-        return _not_judged(str(error))
+        return not_judged(str(error))
 
 
-def _not_judged(why: str, remedy: str | None = None) -> HookAnswer:
+def not_judged(why: str, remedy: str | None = None) -> HookAnswer:
+    """Why a turn ends unjudged, for the user."""
     tail = f". next: {remedy}" if remedy else ""
     return HookAnswer(system_message=f"⚠️ atlas has not judged this turn: {why}{tail}")
 
@@ -74,9 +71,11 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     until_s = time.monotonic() + limit_s
     home = state_dir.locate(environ)
     tally = begun(memory.load(home, turn.session_id), turn)
+    if turn.is_cursors and turn.stop_hook_active:  # its follow-ups have ids of their own
+        turn = replace(turn, prompt_id=tally.prompt_id)
     start = _start(home, turn)
     if start and start.settings is None:
-        return _not_judged(f"when it began: {start.problem}")
+        return not_judged(f"when it began: {start.problem}")
     allowed = memory.allowed(home, turn.session_id)
     opened = _site(start, allowed, turn, environ)
     left = left_by(opened, start) if start and start.snapshot else None
@@ -84,7 +83,7 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     opinion = _lifted(opinion, allowed)
     validation, is_whole = _validated(opened, until_s - time.monotonic())
     if not is_whole and not validation.failures and not opinion.blocking:
-        return _not_judged(f"the gates took longer than {limit_s:g} s")
+        return not_judged(f"the gates took longer than {limit_s:g} s")
     failures = len(validation.failures) + bool(opinion.blocking)
     answer, after = answered(
         validation, opinion, tally, _limits(opened, environ), _wording(opened, failures)
@@ -92,7 +91,7 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     after = replace(
         after,
         failing=validation.failures,
-        scheduled=tuple(cron.prompt for cron in turn.session_crons),
+        scheduled=tuple(_scheduled(turn, answer)),
         refused_tree=left.tree if left and opinion.blocking else None,
     )
     memory.save(home, turn.session_id, after)
@@ -100,6 +99,13 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
         after_gates = ended(opened, start, left, alone=not turn.background_tasks)
         memory.keep_start(home, turn.session_id, after_gates)
     return answer
+
+
+def _scheduled(turn: HookTurn, answer: HookAnswer) -> Iterator[str]:
+    """The prompts to come that nobody types."""
+    yield from (cron.prompt for cron in turn.session_crons)
+    if turn.is_cursors and answer.reason:
+        yield answer.reason
 
 
 def _start(home: Path, turn: HookTurn) -> Start | None:

@@ -15,6 +15,7 @@ from atlas_retry import config, state_dir, workspace
 from atlas_retry.agents.environment import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
+from atlas_retry.cli.hook.hosts import read_turn
 from atlas_retry.cli.hook.values import TURN_SUFFIX, BlockTally, HookTurn, Start, is_from_a_person
 from atlas_retry.errors import AtlasError
 from atlas_retry.run.open import OpenWorkspace, open_configured
@@ -27,7 +28,7 @@ _WITHIN_A_TURN = "compact"
 def start(told: bytes, environ: Mapping[str, str]) -> None:
     """Keep what is there when a turn begins; `told` is what Claude Code says of it."""
     with suppress(AtlasError, OSError, ValueError, msgspec.MsgspecError):
-        turn = msgspec.json.decode(told, type=HookTurn)
+        turn = read_turn(told)
         if not nested(environ) and turn.source != _WITHIN_A_TURN:
             _begin(turn, environ)
 

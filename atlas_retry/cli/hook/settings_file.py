@@ -1,4 +1,4 @@
-"""Write the hooks into a project's `.claude/settings.json`, beside whatever is there."""
+"""Write the hooks into an agent's settings of a project, beside whatever is there."""
 
 import json
 import shlex
@@ -10,31 +10,29 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TypeVar
 
+from atlas_retry.cli.hook.hosts import CLAUDE, START, STOP, Host
 from atlas_retry.errors import ConfigError, Place, WorkspaceError
 
-SETTINGS = Path(".claude") / "settings.json"
 HOOK_TIMEOUT_S = 600
 START_TIMEOUT_S = 60
-_START, _STOP = "hook start", "hook stop"
-_EVENTS = {"SessionStart": _START, "UserPromptSubmit": _START, "Stop": _STOP}
 
 Json = dict[str, object]
 T = TypeVar("T", Json, list[object])
 
 
-def install(root: Path, environ: Mapping[str, str]) -> tuple[Path, bool]:
+def install(root: Path, environ: Mapping[str, str], host: Host = CLAUDE) -> tuple[Path, bool]:
     """Add the hooks to the settings of the project at `root`; the file, and whether it changed.
 
-    Raises ConfigError where the file is not what Claude Code reads, WorkspaceError where it cannot
+    Raises ConfigError where the file is not what the agent reads, WorkspaceError where it cannot
     be written.
     """
-    return _written((root / SETTINGS).resolve(), planned(root, environ))
+    return _written((root / host.file).resolve(), planned(root, environ, host))
 
 
-def uninstall(root: Path) -> tuple[Path, bool]:
+def uninstall(root: Path, host: Host = CLAUDE) -> tuple[Path, bool]:
     """Take the hooks out of the settings again; the rest, and errors, as `install`."""
-    file = (root / SETTINGS).resolve()
-    return _written(file, removed(_text(file), source=str(file)))
+    file = (root / host.file).resolve()
+    return _written(file, removed(_text(file), source=str(file), host=host))
 
 
 def _written(file: Path, after: str) -> tuple[Path, bool]:
@@ -48,10 +46,10 @@ def _written(file: Path, after: str) -> tuple[Path, bool]:
     return file, True
 
 
-def planned(root: Path, environ: Mapping[str, str]) -> str:
+def planned(root: Path, environ: Mapping[str, str], host: Host = CLAUDE) -> str:
     """What `install` would make of the settings. Raises ConfigError, WorkspaceError."""
-    file = (root / SETTINGS).resolve()
-    return merged(_text(file), program(environ), source=str(file))
+    file = (root / host.file).resolve()
+    return merged(_text(file), program(environ), source=str(file), host=host)
 
 
 def _text(file: Path) -> str:
@@ -69,51 +67,57 @@ def program(environ: Mapping[str, str]) -> str:
     return "atlas" if on_path else f"{shlex.quote(sys.executable)} -m atlas_retry"
 
 
-def merged(text: str, call: str, *, source: str) -> str:
+def merged(text: str, call: str, *, source: str, host: Host = CLAUDE) -> str:
     """Settings with the hooks in them, everything else as it was. Settings that have them stay so.
 
     `call` is how atlas is called. An entry whose program is gone is written anew, with the timeout
     it had; of two for one event the first stays. Raises ConfigError where the settings are not
-    valid, or their `hooks` are not as Claude Code has them.
+    valid, or their `hooks` are not as the agent has them.
     """
     settings = _parsed(text, source)
     before = json.dumps(settings)
-    hooks = _at(settings, "hooks", dict, source)
-    for event, command in _EVENTS.items():
-        groups = _at(hooks, event, list, source)
+    for key, value in host.top.items():
+        settings.setdefault(key, value)
+    hooks = _at(settings, "hooks", dict, source, host)
+    for event, command in host.events.items():
+        groups = _at(hooks, event, list, source, host)
         ours = [entry for group in groups for entry in _entries(group) if _is_ours(entry)]
         keep = next((entry for entry in ours if _can_run(entry)), None)
         _drop(groups, but=keep)
         if keep is None:
             timeout = ours[0].get("timeout") if ours else None
-            groups.append({"hooks": [_entry(call, command, timeout)]})
+            entry = _entry(call, command, timeout, host)
+            groups.append(entry if host.is_flat else {"hooks": [entry]})
     return text if json.dumps(settings) == before else _dumped(settings, text)
 
 
-def removed(text: str, *, source: str) -> str:
+def removed(text: str, *, source: str, host: Host = CLAUDE) -> str:
     """Settings without the hooks, and without the lists that only they were in. ConfigError."""
     settings = _parsed(text, source)
     before = json.dumps(settings)
-    hooks = _at(settings, "hooks", dict, source)
-    for event in _EVENTS:
-        groups = _at(hooks, event, list, source)
+    hooks = _at(settings, "hooks", dict, source, host)
+    for event in host.events:
+        groups = _at(hooks, event, list, source, host)
         _drop(groups, but=None)
         if not groups:
             del hooks[event]
     if not hooks:
         del settings["hooks"]
+        if settings == host.top:
+            settings.clear()
     return text if json.dumps(settings) == before else _dumped(settings, text)
 
 
-def _entry(call: str, command: str, timeout: object) -> Json:
+def _entry(call: str, command: str, timeout: object, host: Host) -> Json:
     """The entry of one event; `timeout` is that of the entry it replaces, in seconds."""
-    if command == _START:
+    if command == START:
         # At a prompt exit code 2 swallows the prompt: an atlas without this command gives it.
-        line, seconds = f"{call} {command} || true", START_TIMEOUT_S
-    else:
-        seconds = timeout if isinstance(timeout, int) else HOOK_TIMEOUT_S
-        line = f"{call} {command} --timeout {seconds}"
-    return {"type": "command", "command": line, "timeout": seconds}
+        joint = "||" if host.after_start == "true" else ";"
+        line = f"{call} {command} {joint} {host.after_start}"
+        return {"type": "command", "command": line, "timeout": START_TIMEOUT_S}
+    seconds = timeout if isinstance(timeout, int) else HOOK_TIMEOUT_S
+    line = f"{call} {command} --timeout {seconds}"
+    return {"type": "command", "command": line, "timeout": seconds, **host.of_stop}
 
 
 def _dumped(settings: Json, like: str) -> str:
@@ -146,13 +150,13 @@ def _unique(pairs: list[tuple[str, object]]) -> Json:
     return found
 
 
-def _at(within: Json, key: str, kind: type[T], source: str) -> T:
+def _at(within: Json, key: str, kind: type[T], source: str, host: Host) -> T:
     found = within.setdefault(key, kind())
     if not isinstance(found, kind):
         raise ConfigError(
             f"{key!r} is not {'a list' if kind is list else 'an object'}",
             place=Place(source),
-            remedy="mend it, as code.claude.com/docs/en/hooks has it",
+            remedy=f"correct it, as {host.reference} has it",
         )
     return found
 
@@ -168,13 +172,16 @@ def _drop(groups: list[object], but: Json | None) -> None:
 
 
 def _entries(group: object) -> list[Json]:
+    """What is in a group; an entry that is in none is one of its own."""
+    if isinstance(group, dict) and "command" in group:
+        return [group]
     entries = group.get("hooks") if isinstance(group, dict) else None
     return entries if isinstance(entries, list) else []
 
 
 def _is_ours(entry: object) -> bool:
     line = str(entry.get("command", "")) if isinstance(entry, dict) else ""
-    return "atlas" in line and any(command in line for command in (_START, _STOP))
+    return "atlas" in line and any(command in line for command in (START, STOP))
 
 
 def _can_run(entry: Json) -> bool:

@@ -31,6 +31,11 @@ class HookTurn(msgspec.Struct, frozen=True, kw_only=True):
     """Of a session's start: startup, resume, clear, fork or compact."""
     prompt: str = ""
     prompt_id: str | None = None
+    turn_id: str | None = None
+    """The same where Codex CLI says it."""
+    is_cursors: bool = False
+    is_cut_off: bool = False
+    """By the user or an error: nobody waits for an answer."""
     stop_hook_active: bool = False
     """Whether the turn goes on because a Stop hook blocked its end."""
     session_crons: tuple[Cron, ...] = ()

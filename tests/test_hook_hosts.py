@@ -1,0 +1,138 @@
+"""The hooks of Codex CLI and Cursor, by what their documentation says; neither is run here."""
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.projects import FIXED, WORSE, Project, atlas
+
+CODEX_ANSWER = {"continue", "decision", "reason", "stopReason", "suppressOutput", "systemMessage"}
+"""All that codex-rs/hooks/schema/generated/stop.command.output.schema.json lets through."""
+
+
+def installed(project: Project, host: str) -> dict[str, list[dict[str, object]]]:
+    """The entries of each event, as `atlas hook install` writes them."""
+    assert atlas(project, "hook", "install", "--for", host).code == 0
+    document = json.loads((project.root / f".{host}/hooks.json").read_text())
+    return {
+        event: entries if host == "cursor" else [e for group in entries for e in group["hooks"]]
+        for event, entries in document["hooks"].items()
+    }
+
+
+def called(project: Project, entry: dict[str, object], payload: dict[str, object]) -> str:
+    """What a hook prints, run as the agent runs it."""
+    line = str(entry["command"])
+    assert shlex.split(line)
+    done = subprocess.run(
+        ("/bin/sh", "-c", line),
+        cwd=project.root,
+        env=project.environ,
+        input=json.dumps(payload),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("host", "events"),
+    [
+        ("codex", ["SessionStart", "UserPromptSubmit", "Stop"]),
+        ("cursor", ["beforeSubmitPrompt", "stop"]),
+    ],
+)
+def test_hooks_are_installed_once_and_taken_out_again(
+    host: str, events: list[str], project: Project
+) -> None:
+    file = project.root / f".{host}/hooks.json"
+    file.parent.mkdir()
+    other = {"command": "say done", "type": "command"}
+    mine = {"version": 1, "hooks": {"other": [other]}}
+    before = json.dumps(mine, indent=2) + "\n"
+    file.write_text(before)
+    found = installed(project, host) if host == "cursor" else None
+    after = file.read_text() if found else None
+    if found is None:
+        file.write_text(json.dumps(mine | {"hooks": {"other": [{"hooks": [other]}]}}, indent=2))
+        before = file.read_text() + "\n"
+        found = installed(project, host)
+        after = file.read_text()
+    assert list(found) == ["other", *events]
+    assert atlas(project, "hook", "install", "--for", host).code == 0
+    assert file.read_text() == after
+    assert atlas(project, "hook", "uninstall", "--for", host).code == 0
+    assert file.read_text() == before
+
+
+def codex(project: Project, event: str, turn: str = "t1", **more: object) -> dict[str, object]:
+    """As codex-rs/hooks/schema/generated/*.input.schema.json require it."""
+    common = {"session_id": "s", "turn_id": turn, "cwd": str(project.root), "model": "m"}
+    rest = {"hook_event_name": event, "transcript_path": None, "permission_mode": "default"}
+    return common | rest | more
+
+
+def test_a_turn_of_codex_goes_on_until_the_gates_pass(project: Project) -> None:
+    hooks = installed(project, "codex")
+    (start,), (stop,) = hooks["UserPromptSubmit"], hooks["Stop"]
+    assert called(project, start, codex(project, "UserPromptSubmit", prompt="fix it")) == ""
+    (project.root / "calc.py").write_text(WORSE)
+    told = {"stop_hook_active": False, "last_assistant_message": "done"}
+    answer = json.loads(called(project, stop, codex(project, "Stop", **told)))
+    assert answer["decision"] == "block"
+    assert "2 != 3" in answer["reason"]
+    assert answer.keys() <= CODEX_ANSWER
+    (project.root / "calc.py").write_text(FIXED)
+    told = {"stop_hook_active": True, "last_assistant_message": "done"}
+    answer = json.loads(called(project, stop, codex(project, "Stop", **told)))
+    assert "decision" not in answer
+    assert answer.keys() <= CODEX_ANSWER
+
+
+def cursor(project: Project, event: str, generation: str, **more: object) -> dict[str, object]:
+    common = {"conversation_id": "c", "generation_id": generation, "hook_event_name": event}
+    return common | {"workspace_roots": [str(project.root)], "model": "m"} | more
+
+
+def test_a_turn_of_cursor_is_followed_up_until_the_gates_pass(project: Project) -> None:
+    hooks = installed(project, "cursor")
+    (start,), (stop,) = hooks["beforeSubmitPrompt"], hooks["stop"]
+    prompt = cursor(project, "beforeSubmitPrompt", "g1", prompt="fix it", attachments=[])
+    assert json.loads(called(project, start, prompt)) == {"continue": True}
+    (project.root / "calc.py").write_text(WORSE)
+    end = cursor(project, "stop", "g1", status="completed", loop_count=0)
+    answer = json.loads(called(project, stop, end))
+    assert "2 != 3" in answer["followup_message"]
+    (project.root / "calc.py").write_text(FIXED)
+    end = cursor(project, "stop", "g2", status="completed", loop_count=1)
+    assert json.loads(called(project, stop, end)) == {}
+
+
+@pytest.mark.parametrize("fires", [False, True])
+def test_a_follow_up_of_cursor_is_no_prompt_of_a_person(fires: bool, project: Project) -> None:
+    hooks = installed(project, "cursor")
+    (start,), (stop,) = hooks["beforeSubmitPrompt"], hooks["stop"]
+    called(project, start, cursor(project, "beforeSubmitPrompt", "g1", prompt="fix it"))
+    config = project.root / ".atlas/config.yaml"
+    config.write_text(config.read_text().replace("python3", "true python3"))
+    end = cursor(project, "stop", "g1", status="completed", loop_count=0)
+    message = json.loads(called(project, stop, end))["followup_message"]
+    if fires:
+        prompt = cursor(project, "beforeSubmitPrompt", "g2", prompt=message)
+        called(project, start, prompt)
+    end = cursor(project, "stop", "g2", status="completed", loop_count=1)
+    assert ".atlas/config.yaml" in json.loads(called(project, stop, end))["followup_message"]
+
+
+@pytest.mark.parametrize("status", ["aborted", "error"])
+def test_a_turn_of_cursor_that_was_cut_off_is_left_alone(status: str, project: Project) -> None:
+    (stop,) = installed(project, "cursor")["stop"]
+    assert stop["loop_limit"] == 8
+    end = cursor(project, "stop", "g1", status=status, loop_count=0)
+    assert json.loads(called(project, stop, end)) == {}
+    assert Path(project.root, ".cursor/hooks.json").exists()
