@@ -5,7 +5,6 @@ What else lies in the work tree, the user's index and HEAD have no part in it.
 
 import os
 import shutil
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,6 +156,8 @@ class _Desk(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def _desk(ws: Workspace, at: str, *, store: bool) -> Iterator[_Desk]:
+    import tempfile  # start-up
+
     objects = ws.common_dir / "objects"
     with tempfile.TemporaryDirectory(dir=ws.home, prefix="commit-") as name:
         folder = Path(name)

@@ -1,7 +1,6 @@
 """The id of the tree that `git add -A` and a commit would make of a work tree; changes nothing."""
 
 import shutil
-import tempfile
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,8 @@ def tree_id(ws: Workspace, *, but: Collection[str] = ()) -> str:
 
     In a clean checkout it is `HEAD^{tree}`. Raises WorkspaceError.
     """
+    import tempfile  # start-up
+
     with tempfile.TemporaryDirectory(dir=ws.home, prefix="tree-") as name:
         index = Path(name) / "index"
         with suppress(FileNotFoundError):  # it knows which files have not changed
