@@ -70,9 +70,9 @@ def test_hooks_are_installed_once_and_taken_out_again(
     assert file.read_text() == before
 
 
-def codex(project: Project, event: str, turn: str = "t1", **more: object) -> dict[str, object]:
+def codex(project: Project, event: str, **more: object) -> dict[str, object]:
     """As codex-rs/hooks/schema/generated/*.input.schema.json require it."""
-    common = {"session_id": "s", "turn_id": turn, "cwd": str(project.root), "model": "m"}
+    common = {"session_id": "s", "turn_id": "t1", "cwd": str(project.root), "model": "m"}
     rest = {"hook_event_name": event, "transcript_path": None, "permission_mode": "default"}
     return common | rest | more
 
