@@ -30,7 +30,7 @@ def test_a_receipt_is_verified_on_a_clone_without_running_a_gate(green: Project)
     git(green.root, "clone", "-q", ".", str(clone), environ=green.environ)
     ended = atlas(green, "verify", "../project/receipt.json", cwd=clone)
     assert ended.code == 0, ended.err
-    assert ended.out.startswith("verified: 1 gates passed on ")
+    assert ended.out.startswith("verified: 1 gate passed on ")
     assert (green.root.parent / "ran").read_text() == "ran\n"
 
 

@@ -153,9 +153,10 @@ def _push(ws: "Workspace", made: "Made", branch: str, remote: str) -> None:
     argv = ("git", "push", "--porcelain", remote, f"{made.commit}:refs/heads/{branch}")
     done = capture(argv, ws.root, os.environ, timeout_s=PUSH_TIMEOUT_S)
     if done.exit_code != 0:
-        said = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
+        said = (done.stderr + done.stdout).decode(errors="replace").strip().splitlines()
+        why = next((line for line in said if line.startswith(("!", "fatal:", "error:"))), None)
         raise WorkspaceError(
-            f"git push failed: {said[-1] if said else done.exit_code}",
+            f"git push failed: {why or f'exit code {done.exit_code}'}",
             remedy=f"git fetch {remote}; where {branch} has moved on, run again upon it",
         )
     print(f"pushed to {remote}/{branch}")

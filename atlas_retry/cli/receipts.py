@@ -43,6 +43,7 @@ def verify(
     ] = None,
 ) -> int:
     """Check that a receipt is of this tree and these gates, without running any."""
+    from atlas_retry.reports.phrases import counted
     from atlas_retry.reports.receipt import problems, read_receipt
     from atlas_retry.reports.screen.wording import harmless
     from atlas_retry.run.open import open_configured
@@ -62,7 +63,8 @@ def verify(
         return INVALID
     held = f", {len(found.guard.held)} held" if found.guard and found.guard.held else ""
     signed = "signed" if signers else "not checked for a signature"
-    print(f"verified: {len(found.gates)} gates passed on {found.tree[:12]}{held}; {signed}")
+    gates = counted(len(found.gates), "gate")
+    print(f"verified: {gates} passed on {found.tree[:12]}{held}; {signed}")
     return VALID
 
 
