@@ -91,7 +91,7 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
     after = replace(
         after,
         failing=validation.failures,
-        scheduled=tuple(_scheduled(turn, answer)),
+        scheduled=tuple(cron.prompt for cron in turn.session_crons),
         refused_tree=left.tree if left and opinion.blocking else None,
     )
     memory.save(home, turn.session_id, after)
@@ -99,13 +99,6 @@ def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookA
         after_gates = ended(opened, start, left, alone=not turn.background_tasks)
         memory.keep_start(home, turn.session_id, after_gates)
     return answer
-
-
-def _scheduled(turn: HookTurn, answer: HookAnswer) -> Iterator[str]:
-    """The prompts to come that nobody types."""
-    yield from (cron.prompt for cron in turn.session_crons)
-    if turn.is_cursors and answer.reason:
-        yield answer.reason
 
 
 def _start(home: Path, turn: HookTurn) -> Start | None:
