@@ -17,6 +17,7 @@ from atlas_retry.prompt.failing import (
     passing,
 )
 from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.noise import quiet
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.suspects import Changed, Suspect, suspects
 from atlas_retry.source import ScopeKind
@@ -26,6 +27,7 @@ MAX_TESTS = 24
 """Failing tests that are followed into the code; more say the same."""
 MAX_LOCATED = 400
 """Failing tests that are not taken for passing ones."""
+MAX_OUTPUT_CHARS = 20_000
 MAX_START_FILES = 60
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
@@ -77,9 +79,15 @@ def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Dia
     return tuple(
         diagnostic
         for result in results
-        for diagnostic in result.diagnostics
+        for diagnostic in result.diagnostics or (_whole_output(result),)
         if _is_of_test(result, diagnostic) is testing
     )
+
+
+def _whole_output(result: GateResult) -> Diagnostic:
+    """Stands for the output of a runner that no parser reads: its places and words count."""
+    text = quiet(f"{result.stdout}\n{result.stderr}")[-MAX_OUTPUT_CHARS:]
+    return Diagnostic(tool=result.name, message=text, text=text)
 
 
 def _is_of_test(result: GateResult, diagnostic: Diagnostic) -> bool:

@@ -13,7 +13,7 @@ from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 SIZE_AVERSION = 0.5
 """How much a long passage must be likelier than a short one to go first."""
 MIN_PASSAGE_CHARS = 150
-TEST_SHARE, LEAN_TEST_SHARE = 0.15, 0.08
+TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE = 0.4
 ALMOST_WHOLE = 0.81
@@ -33,7 +33,7 @@ class Cutting(Struct, frozen=True, kw_only=True):
     quoted: str = ""
     """The errors, which may show a failing test's source already."""
     is_lean: bool = False
-    """Little room: less documentation and indentation."""
+    """Little room: less documentation."""
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -53,9 +53,8 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     others = [candidate for candidate in found if not candidate.is_test][:MAX_CONSIDERED]
     blocks: list[Block] = []
     room = cutting.room
-    share = LEAN_TEST_SHARE if cutting.is_lean else TEST_SHARE
     for candidate in _tests(found, cutting):
-        room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * share)))
+        room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
     for candidate in sorted(others, key=lambda c: -_value(c, cutting.project)):
         room -= _take(candidate, blocks, cutting, room)
     return tuple(sorted(blocks, key=lambda block: -_likelihood(block, others)))

@@ -16,9 +16,8 @@ from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.text.units import some
 
-ERROR_SHARE, LEAN_ERROR_SHARE = 0.25, 0.18
-LATER_ERROR_SHARE = 0.35
-"""Later attempts are told more of what remains."""
+ERROR_SHARE = 0.4
+"""What a gate printed is quoted whole within it, and condensed beyond it."""
 HISTORY_SHARE = 0.15
 OWN_WORDS_SHARE = 0.15
 MIN_ERROR_CHARS = 600
@@ -66,7 +65,9 @@ def compose(brief: Brief) -> Prompt:
     budget = max(brief.budget_chars, 0)
     parts = _fixed(brief, results, budget)
     room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
-    errors = quoted(results, _quoting(brief, min(max(room, 0), _error_room(brief, budget))))
+    errors = quoted(
+        results, _quoting(brief, min(max(room, 0), max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS)))
+    )
     aside = min(max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS), MAX_ELSEWHERE_CHARS)
     heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 4
     left = Cutting(
@@ -97,14 +98,6 @@ def compose(brief: Brief) -> Prompt:
     )
 
 
-def _error_room(brief: Brief, budget: int) -> int:
-    if brief.history:
-        share = LATER_ERROR_SHARE
-    else:
-        share = LEAN_ERROR_SHARE if budget < wording.SHORT_BELOW_CHARS else ERROR_SHARE
-    return max(int(budget * share), MIN_ERROR_CHARS)
-
-
 def _failed(brief: Brief) -> tuple[GateResult, ...]:
     """The gates that block; when none does, those that failed and may."""
     failures = brief.validation.failures
@@ -128,7 +121,7 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
         learnings=elided("\n".join(_learnings(brief)), int(budget * OWN_WORDS_SHARE)),
         history=_history(brief, budget),
         please="" if budget < wording.SHORT_BELOW_CHARS else wording.PLEASE,
-        code_heading=wording.code_heading(is_lean=budget < wording.SHORT_BELOW_CHARS),
+        code_heading=wording.CODE,
         logs="\n".join(logs),
         closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
     )
