@@ -1,12 +1,15 @@
 """What a prompt quotes of a gate's output, and how it names what failed."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Diagnostic, GateResult, Kind, Status
 from atlas_retry.prompt import compose
-from atlas_retry.prompt.reproduce import reproducing
-from tests.briefs import PYTEST_LOG, brief_of, failed
+from atlas_retry.prompt.code import MAX_PASSAGES
+from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
 
 GO_LOG = """\
 en_test.go:855: AlphaSpaceString does not equal "AlphaSpaceString can only have letters"
@@ -108,3 +111,30 @@ def test_one_failing_test_is_run_by_its_runner(
     )
     test = Diagnostic(tool=tool, message="?", test_id=test_id, path=path)
     assert reproducing(result, test) == expected
+
+
+def test_a_problem_that_two_gates_report_is_said_once_and_named_by_both() -> None:
+    again = replace(failed("tox", PYTEST_LOG), name="all")
+    text = compose(brief_of(failed("pytest -q", PYTEST_LOG), again)).text
+    assert text.count("E       assert 1 == 2") == 1
+    assert "### all failed: tox (exit code 1)\nThe same problems as of test, above." in text
+
+
+def test_code_is_ordered_by_rank_and_says_where_to_start() -> None:
+    prompt = compose(brief_of(failed("pytest -q", PYTEST_LOG)))
+    headings = [line for line in prompt.text.splitlines() if line.startswith("#### ")]
+    assert headings[0].startswith("#### Start here: src/shop/cart.py:4-15 Cart")
+    assert sum("Start here" in line for line in headings) == 1
+
+
+def test_few_passages_are_shown_and_the_next_are_named() -> None:
+    files = {
+        **PROJECT,
+        "src/shop/money.py": "".join(
+            f"def total_{n}(cart):\n    return cart.total({n})\n\n\n" for n in range(60)
+        ),
+    }
+    text = compose(brief_of(failed("pytest -q", PYTEST_LOG), files=files)).text
+    assert sum(line.startswith("#### ") for line in text.splitlines()) <= MAX_PASSAGES + 3
+    named = text.partition("Less likely, not shown:\n")[2]
+    assert re.match(r"src/shop/money\.py:\d+ total_\d+\n", named)

@@ -25,7 +25,9 @@ MIN_ERROR_SHARE = 0.5
 """What is always the same gives way until the errors have this much of a tiny budget."""
 MAX_RANKING = 100
 MAX_NAMED = 5
-ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS, MAX_ELSEWHERE_CHARS = 0.03, 120, 500
+ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.05, 120
+"""Kept free for naming the code that is not shown; more where there is room."""
+MAX_ELSEWHERE_CHARS, ESCAPED_CHARS = 2_000, 10
 TOLD_LEFT_OUT_CHARS = 60
 
 
@@ -65,10 +67,9 @@ def compose(brief: Brief) -> Prompt:
     budget = max(brief.budget_chars, 0)
     parts = _fixed(brief, results, budget)
     room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
-    errors = quoted(
-        results, _quoting(brief, min(max(room, 0), max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS)))
-    )
-    aside = min(max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS), MAX_ELSEWHERE_CHARS)
+    quotable = min(max(room, 0), max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS))
+    errors = quoted(results, _quoting(brief, quotable))
+    aside = max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS)
     heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 4
     left = Cutting(
         project=project,
@@ -80,15 +81,15 @@ def compose(brief: Brief) -> Prompt:
     blocks = code(found, left)
     rest = unshown(found, blocks)
     left_out = (*errors.left_out, *((f"{len(rest)} passages of code",) if rest else ()))
+    note = f"Left out: {', '.join(left_out)}." if left_out else ""
     parts = replace(
         parts,
         errors=errors.text,
         code=shown(blocks),
-        pointers=elsewhere(rest, blocks, aside) if room > len(errors.text) + aside else "",
-        left_out=elided(f"Left out: {', '.join(left_out)}.", TOLD_LEFT_OUT_CHARS)
-        if left_out
-        else "",
+        left_out=elided(note, TOLD_LEFT_OUT_CHARS),
     )
+    spare = min(budget - len(parts.text(brief.marker)), MAX_ELSEWHERE_CHARS)
+    parts = replace(parts, pointers=harmless_output(elsewhere(rest, spare - ESCAPED_CHARS)))
     text = _valid(parts, brief.marker, budget)
     return Prompt(
         text=text,

@@ -2,15 +2,15 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 from msgspec import Struct, field
 
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.prompt.complaints import family, gravity
 from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.noise import quiet
-from atlas_retry.prompt.reproduce import reproducing
 from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.text.units import some
 
@@ -74,13 +74,29 @@ def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
     parts: list[str] = []
     left: list[str] = []
     room = quoting.room
+    named: dict[Hashable, str] = {}
     for index, result in enumerate(results):
         share = room // (len(results) - index)
-        part = _gate(result, share, quoting)
+        problems = {_problem(d): result.name for d in result.diagnostics}
+        first = {named.get(problem) for problem in problems}
+        is_same = problems and None not in first
+        part = _again(result, first) if is_same else _gate(result, share, quoting)
+        named = problems | named
         parts.append(part.text)
         left += part.left_out
         room = max(0, room - len(part.text) - 1)
     return Quoted(text="\n".join(parts), left_out=tuple(left))
+
+
+def _problem(d: Diagnostic) -> Hashable:
+    return d.test_id or (d.path, d.region, d.rule_id, d.message)
+
+
+def _again(result: GateResult, others: set[str | None]) -> Quoted:
+    """A gate that runs what others run: their problems are said once."""
+    names = some(sorted(filter(None, others)), MAX_TESTS)
+    heading = headline(result, MAX_COMMAND_CHARS)
+    return Quoted(text=f"{heading}\nThe same problems as of {harmless_output(names)}, above.")
 
 
 def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
