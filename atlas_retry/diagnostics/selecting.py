@@ -1,16 +1,43 @@
-"""The command that runs one failing test alone, for the runners known. Runs nothing."""
+"""How known test runners are started, for one test or for any selection. Runs nothing."""
 
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, GateResult
 
 _SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+_SPECIAL = re.compile(r"[*$`'\"(){}<>\\]")
 _PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
+
+
+CHANGING: Mapping[str, tuple[str, ...]] = {
+    "pytest": (
+        *("--snapshot-update", "--inline-snapshot", "--force-regen", "--regen-all", "--basetemp"),
+        *("--override-ini", "--rootdir", "--junit", "--log-file", "--pastebin", "--cov-report"),
+        *("--debug", "--config-file", "-p", "-c", "-o"),
+    ),
+    "unittest": (),
+    "go test": (
+        *("-exec", "-toolexec", "-update", "-overlay", "-modfile", "-mod", "-outputdir", "-vet"),
+        *("-coverprofile", "-cpuprofile", "-memprofile", "-blockprofile", "-trace", "-o", "-c"),
+    ),
+    "cargo test": ("--config", "--target-dir", "--manifest-path", "-Z"),
+    "npm test": ("--updateSnapshot", "--update", "--prefix", "--script-shell", "-u"),
+    "npm run test": ("--updateSnapshot", "--update", "--prefix", "--script-shell", "-u"),
+    "yarn test": ("--updateSnapshot", "--update", "--cwd", "-u"),
+    "pnpm test": ("--updateSnapshot", "--update", "--dir", "-u"),
+    "jest": ("--updateSnapshot", "--config", "--rootDir", "--globalSetup", "--outputFile", "-u"),
+    "vitest run": ("--update", "--config", "--root", "--outputFile", "--globalSetup", "-u"),
+    "mocha": ("--require", "--config", "--file", "--reporter-option", "-r"),
+    "ava": ("--update-snapshots", "--config", "-u"),
+    "node --test": ("--test-update-snapshots", "--import", "--require", "--eval", "-e", "-r"),
+    "mvn test": (),
+}
+"""By program: options that write files, or load other code or settings; the others do neither."""
 
 
 class Runner(Struct, frozen=True, kw_only=True):
@@ -87,10 +114,22 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
 
 
 def _start(runner: Runner, command: str) -> str:
-    """What the gate itself starts the runner with, up to the runner's name."""
-    named = re.compile(rf"(?<![\w./-]){re.escape(runner.program)}(?![\w./-])|/{runner.program}\b")
+    return _started(runner.program, command) or runner.default
+
+
+def _started(program: str, command: str) -> str | None:
+    """What a command starts a program with, up to the program's name."""
+    named = re.compile(rf"(?<![\w.-]){re.escape(program)}(?![\w./-])")
     for part in _SEPARATOR.split(command):
         found = named.search(part)
         if found and not part.startswith(("pip ", "npm install", "which ")):
             return part[: found.end()]
-    return runner.default
+    return None
+
+
+def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The test runners that a command starts, and the options that change more than a selection."""
+    for program, changing in CHANGING.items():
+        start = _started(program, command)
+        if start and not _SPECIAL.search(start):
+            yield start, tuple(option for option in changing if option not in command)

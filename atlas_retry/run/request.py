@@ -1,11 +1,12 @@
 """What an agent is asked for an attempt beside the prompt: model, session, time, money. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.guard import judge
-from atlas_retry.model import AgentRequest, Session
+from atlas_retry.model import AgentRequest, Session, Validation
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.run.briefing import SHOWN
 from atlas_retry.run.decide import Progress
@@ -36,10 +37,22 @@ def next_request(
             _left(settings.retry.budget.wall_s, progress.elapsed_s),
         ),
         idle_timeout_s=settings.agent.idle_timeout_s,
-        commands=tuple(gate.run for gate in settings.gates if gate.run),
+        commands=(
+            *(gate.run for gate in settings.gates if gate.run),
+            *_reproducing(progress.latest),
+        ),
         protected=judge.protected(opened.root, settings),
         readable=(str(scratch / SHOWN),),
     )
+
+
+def _reproducing(validation: Validation) -> Iterator[str]:
+    """What the prompt asks the agent to run: the first failing test of each gate."""
+    for result in validation.failures:
+        first = next((d for d in result.diagnostics if d.test_id), None)
+        command = reproducing(result, first) if first else None
+        if command:
+            yield command
 
 
 def nth(values: Sequence[T], number: int) -> T | None:
