@@ -14,6 +14,7 @@ from atlas_retry.prompt.entries import Quoting, named_logs, quoted
 from atlas_retry.prompt.ledger import held_back, ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
+from atlas_retry.settings import Ask
 from atlas_retry.text.units import some
 
 ERROR_SHARE = 0.4
@@ -157,8 +158,10 @@ def _history(brief: Brief, budget: int) -> str:
     of = wording.attempt_of(brief.attempt, brief.max_attempts)
     room = int(budget * HISTORY_SHARE)
     last = elided(brief.redact(_held(brief)), room)
-    told = brief.redact(ledger(brief.history, room - len(last)))
-    lines = (wording.RETRY_INTRO, told, last)
+    diagnosis = wording.DIAGNOSE if brief.ask is Ask.DIAGNOSE else ""
+    left = room - len(last) - len(diagnosis)
+    told = brief.redact(ledger(brief.history, left, is_detailed=bool(diagnosis)))
+    lines = (wording.RETRY_INTRO, told, last, diagnosis)
     return "\n".join((f"\n## Previous Attempt Errors ({of})\n", *filter(None, lines)))
 
 

@@ -34,6 +34,11 @@ PREVIOUS = "Previous validation failed with these errors:"
 CODE = "## Code that may be at fault, the likeliest first"
 PLEASE = "Please fix the issues."
 CLOSING = "Do NOT repeat the same mistakes. Address each error listed above."
+DIAGNOSE = (
+    "The approaches above failed. Before you edit anything, say in a few sentences what causes the "
+    "failure and which observation shows it; doubt what the earlier attempts took for granted. "
+    "Then fix that cause, by another approach."
+)
 RETRY_INTRO = "Your previous attempt failed validation. Fix these errors:"
 
 

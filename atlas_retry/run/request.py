@@ -11,6 +11,7 @@ from atlas_retry.prompt.brief import Prompt
 from atlas_retry.run.briefing import SHOWN
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.settings import Settings, Step
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ def next_request(
         workspace=str(opened.root),
         scratch=str(scratch),
         attempt=number,
-        model=nth(settings.agent.models, number),
+        model=_model(opened, progress, number),
         session=Session.RESUME if session_id else Session.NEW,
         session_id=session_id,
         session_cost_usd=session_cost_usd,
@@ -44,6 +45,19 @@ def next_request(
         protected=judge.protected(opened.root, settings),
         readable=(str(scratch / SHOWN),),
     )
+
+
+def step_of(settings: Settings, number: int) -> Step:
+    """How the n-th attempt differs from others."""
+    return nth(settings.retry.strategy, number) or Step()
+
+
+def _model(opened: OpenWorkspace, progress: Progress, number: int) -> str | None:
+    """The model for the kind of gate that fails, where all are of one; else the attempt's."""
+    step = step_of(opened.settings, number)
+    kinds = {result.kind for result in progress.latest.failures}
+    of_kind = dict(step.models).get(min(kinds)) if len(kinds) == 1 else None
+    return of_kind or step.model or nth(opened.settings.agent.models, number)
 
 
 def _reproducing(validation: Validation) -> Iterator[str]:
@@ -72,7 +86,8 @@ def _conversation(
     opened: OpenWorkspace, progress: Progress, number: int
 ) -> tuple[str | None, float]:
     """The session to resume and what it has cost; that of a restored attempt is over."""
-    wanted = nth(opened.settings.agent.session, number)
+    settings = opened.settings
+    wanted = step_of(settings, number).session or nth(settings.agent.session, number)
     last = progress.attempts[-1] if progress.attempts else None
     if wanted is not Session.RESUME or last is None or not last.session_id:
         return None, 0.0
