@@ -18,7 +18,7 @@ _PLACES = (
 )
 _PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
 _BETWEEN = re.compile(r"::|/| [>\u203a] ")
-MAX_PASSING = 60
+MAX_PASSING = 20
 """More say no more; of more, every second or third is taken."""
 _SETUP = frozenset(
     {"setUp", "setup", "setup_method", "setUpClass", "setup_class", "asyncSetUp", "beforeEach"}

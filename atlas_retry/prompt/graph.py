@@ -10,7 +10,7 @@ from msgspec import Struct
 from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project, module_of
 from atlas_retry.source import Import, Scope, ScopeKind, Use, language_of, uses
 
-MAX_FILES = 150
+MAX_FILES = 60
 """Files that are searched for definitions, nearest by imports first."""
 MAX_CANDIDATES = 12
 """A bare method name with more definitions than this says too little."""
