@@ -49,6 +49,31 @@ class OnCascade(StrEnum):
     ALERT = "alert"
 
 
+class Ask(StrEnum):
+    """What an attempt is asked for."""
+
+    FIX = "fix"
+    DIAGNOSE = "diagnose"
+    """The cause first, by another approach than those that failed; then the fix."""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One row of `retry.strategy`: how an attempt differs from others."""
+
+    ask: Ask = Ask.FIX
+    room: float = 1.0
+    """Times `context.max_chars`."""
+    session: Session | None = None
+    """None: as `agent.session` says."""
+    model: str | None = None
+    """None: as `agent.models` says."""
+    models: tuple[tuple[str, str], ...] = ()
+    """By kind of gate, where all that fail are of that kind."""
+
+
+STRATEGY = (Step(), Step(), Step(ask=Ask.DIAGNOSE, room=1.5, session=Session.NEW))
+
+
 class RetrySettings(Struct, frozen=True, kw_only=True):
     """The `retry` section."""
 
@@ -60,6 +85,8 @@ class RetrySettings(Struct, frozen=True, kw_only=True):
     """What `max_ai_retry_attempts` was set to, for `attempts_allowed`; None = nobody set it."""
     flake_reruns: int = 1
     on_exhausted: OnExhausted = OnExhausted.BEST
+    strategy: tuple[Step, ...] = STRATEGY
+    """By attempt; the last one repeats."""
     on_failure: str | None = None
 
 

@@ -125,8 +125,45 @@ def test_gates_may_be_run_as_they_are_and_logs_be_read() -> None:
     assert permissions(request)["allow"] == [
         "Bash(pytest -q)",
         "Bash(cd web && npm test)",
+        "Bash(pytest *)",
+        "Bash(npm test *)",
         "Read(//state/logs/**)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "start", "denied"),
+    [
+        ("python -m pytest", "python -m pytest", "*--snapshot-update*"),
+        ("uv run pytest -q", "uv run pytest", "* -p *"),
+        ("go test ./...", "go test", "*-exec*"),
+        ("make lint && cargo test", "cargo test", "*--config*"),
+        ("npx jest", "npx jest", "-u"),
+        ("npx ava", "npx ava", "*--update-snapshots*"),
+    ],
+)
+def test_known_test_runners_may_be_given_selectors_and_nothing_that_changes_files(
+    command: str, start: str, denied: str
+) -> None:
+    request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
+    assert f"Bash({start} *)" in permissions(request)["allow"]
+    assert f"Bash({start} {denied})" in permissions(request)["deny"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["./check.sh", "ruff check .", "sh -c 'pytest -q'", "pip install pytest", "$PY -m pytest"],
+)
+def test_other_gates_may_be_run_as_they_are_only(command: str) -> None:
+    request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
+    assert permissions(request)["allow"] == [f"Bash({command})"]
+    assert permissions(request)["deny"] == []
+
+
+def test_an_option_that_the_gate_itself_has_is_not_denied() -> None:
+    command = "pytest -q -p no:cacheprovider"
+    request = AgentRequest(prompt="p", workspace="/w", scratch="/s", commands=(command,))
+    assert not [rule for rule in permissions(request)["deny"] if " -p" in rule]
 
 
 def test_a_command_with_a_star_is_not_allowed_since_the_rule_would_match_others() -> None:

@@ -153,6 +153,49 @@ def test_a_tool_that_is_not_allowed_changes_nothing(project: Project) -> None:
     assert not (project.root / "x").exists()
 
 
+SOME_TESTS = f"{sys.executable} -m pytest"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_run"),
+    [
+        (f"{SOME_TESTS} -q test_calc.py", True),
+        (f"{SOME_TESTS} -x -k add", True),
+        (f"{SOME_TESTS} -q test_calc.py::AddTest::test_add", True),
+        (f"{SOME_TESTS} -q --junit-xml=ran.txt", False),
+        (f"{SOME_TESTS} -p evil test_calc.py", False),
+        (f'{SOME_TESTS} -q; {sys.executable} -c \'open("other.txt", "w")\'', False),
+        (f"RAN=1 {sys.executable} test_calc.py", False),
+    ],
+)
+def test_a_selection_of_the_gates_tests_may_be_run_and_nothing_else(
+    project: Project, command: str, *, is_run: bool
+) -> None:
+    """The real CLI decides; a denial is a paid turn."""
+    if not real_claude():
+        pytest.skip("the fake CLI has no rules of its own")
+    marker = project.root.parent / "ran.txt"
+    source = f"import pathlib\npathlib.Path({str(marker)!r}).write_text('x')\n"
+    (project.root / "test_calc.py").write_text(source + TEST)
+    project.configure(
+        validation={"test": [f"{SOME_TESTS} -q -s"]},
+        agent={"backend": "claude-code", "path": claude(project.script), "idle_timeout": 20},
+    )
+
+    def forget(_: Recorded) -> Answer:
+        marker.unlink()
+        return call("Bash", command=command)
+
+    def remember(_: Recorded) -> Answer:
+        outcome.append(marker.exists())
+        return say("ATLAS-CANNOT-FIX: no")
+
+    outcome: list[bool] = []
+    retry(project, forget, remember)
+    assert outcome == [is_run]
+    assert not (project.root / "other.txt").exists()
+
+
 @pytest.mark.parametrize("status", [401, 429, 529])
 def test_an_api_that_refuses_is_broken_and_no_attempt(status: int, project: Project) -> None:
     ended = retry(project, *[Failure(status=status)] * 3)

@@ -10,8 +10,8 @@ from atlas_retry.config.fields import BACKENDS
 from atlas_retry.config.names import short_name
 from atlas_retry.config.sections import keys
 from atlas_retry.errors import ConfigError
-from atlas_retry.model import Kind
-from atlas_retry.settings import Settings
+from atlas_retry.model import Kind, Session
+from atlas_retry.settings import Ask, Settings, Step
 from tests.configurations import GATES, load, project
 
 
@@ -93,6 +93,19 @@ VALUES = {
     "retry.max_cost_usd": ("0.5", "retry.budget.cost_usd", 0.5),
     "retry.max_minutes": ("2", "retry.budget.wall_s", 120.0),
     "retry.on_exhausted": ("restore", "retry.on_exhausted", "restore"),
+    "retry.strategy": (
+        "[{ask: diagnose, room: 2, session: new, model: opus, models: {lint: haiku}}]",
+        "retry.strategy",
+        (
+            Step(
+                ask=Ask.DIAGNOSE,
+                room=2.0,
+                session=Session.NEW,
+                model="opus",
+                models=(("lint", "haiku"),),
+            ),
+        ),
+    ),
     "retry.on_failure": ("mail me", "retry.on_failure", "mail me"),
     "agent.backend": ("my.agents:make", "agent.backend", "my.agents:make"),
     "agent.models": ("[haiku]", "agent.models", ("haiku",)),
@@ -153,7 +166,9 @@ GATE_LISTS = [
     for path, field in keys()
     if path[0] in ("validation", "quality_gates") and field.default == []
 ]
-ELSEWHERE = {"version", "validation.timeout", "validation.parallel", "quality_gates.command"}
+STEP = {f"retry.strategy.{key}" for key in ("ask", "room", "session", "model", "models")}
+"""All in the one row of VALUES."""
+ELSEWHERE = {*STEP, "version", "validation.timeout", "validation.parallel", "quality_gates.command"}
 
 
 def test_no_key_is_without_a_test_of_its_effect() -> None:

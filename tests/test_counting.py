@@ -15,7 +15,7 @@ from atlas_retry.diagnostics.counting import (
     is_cut_short,
     total,
 )
-from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Status
+from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Status, Validation
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.formats import Subject
 from atlas_retry.reports.screen.wording import outcome_summary
@@ -91,7 +91,7 @@ def read(name: str, command: str, kind: Kind) -> GateResult:
 def test_what_could_not_be_collected_parsed_or_compiled_has_not_been_counted(
     name: str, command: str, kind: Kind, *, cut: bool
 ) -> None:
-    assert is_cut_short(read(name, command, kind)) is cut
+    assert is_cut_short(read(name, command, kind), Validation()) is cut
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_could_not_be_collected_parsed_or_compiled_has_not_been_counted(
     ],
 )
 def test_a_timeout_and_silence_count_nothing(told: GateResult, *, cut: bool) -> None:
-    assert is_cut_short(told) is cut
+    assert is_cut_short(told, Validation()) is cut
 
 
 def run_of(project: Project, *texts: str, on_exhausted: str = "best") -> Outcome:

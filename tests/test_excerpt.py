@@ -113,16 +113,14 @@ LONG_DOC = (
 ).encode()
 
 
-def test_a_lean_excerpt_has_no_common_indentation_and_less_of_the_docstring() -> None:
-    cut = excerpt(passage_at("a.py", LONG_DOC, 12), LONG_DOC, max_chars=5_000, is_lean=True)
+def test_white_space_is_exact() -> None:
+    source = b"def f():\n\tif x:  \n\t    return 1 \n"
+    cut = excerpt(passage_at("a.py", source, 2), source, max_chars=500)
     assert cut is not None
-    assert cut.text.startswith("def f(self, x):\n\t'''Add one.\n")
-    assert "Sentence number 3" not in cut.text
-    assert all(f"step_number_{n}(" in cut.text for n in range(20))
-    assert cut.told > 0.8
+    assert cut.text == source.decode().removesuffix("\n")
 
 
-def test_what_fits_is_whole_unless_it_is_to_be_lean() -> None:
+def test_what_fits_is_whole() -> None:
     cut = excerpt(passage_at("a.py", LONG_DOC, 12), LONG_DOC, max_chars=5_000)
     assert cut is not None
     assert cut.omitted_lines == 0

@@ -6,6 +6,7 @@ import pytest
 
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.project import Project, is_test_path
+from atlas_retry.source import Import
 from tests.briefs import brief_of, failed
 
 RUST: Mapping[str, str] = {
@@ -94,6 +95,42 @@ def test_a_test_that_is_named_like_a_function_leads_to_the_function_that_is_writ
 def test_a_java_test_sees_the_package_that_it_tests() -> None:
     paths = ("a/src/test/java/p/BoxTest.java", "a/src/main/java/p/Box.java")
     assert Project(lambda _: b"", lambda: paths).siblings(paths[0]) == [paths[1]]
+
+
+MONOREPO: Mapping[str, str] = {
+    "packages/box/package.json": (
+        '{"name": "@shop/box", "exports": {".": {"import": "./dist/index.mjs"}, '
+        '"./money": "./lib/money.js"}, "imports": {"#util": "./src/util.ts"}}'
+    ),
+    "packages/box/src/index.ts": "",
+    "packages/box/src/money.ts": "",
+    "packages/box/src/util.ts": "",
+    "tsconfig.json": '{ // paths\n "compilerOptions": {"paths": {"~app/*": ["app/src/*"],}}}',
+    "app/src/cart.ts": "",
+    "go.mod": "module example.com/shop\n",
+    "cart.go": "",
+    "cart_test.go": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "module", "found"),
+    [
+        ("app/src/cart.ts", "@shop/box", "packages/box/src/index.ts"),
+        ("app/src/cart.ts", "@shop/box/money", "packages/box/src/money.ts"),
+        ("packages/box/src/index.ts", "#util", "packages/box/src/util.ts"),
+        ("packages/box/src/index.ts", "~app/cart", "app/src/cart.ts"),
+        ("cart_test.go", "example.com/shop", "cart.go"),
+    ],
+)
+def test_the_projects_own_names_are_resolved(path: str, module: str, found: str) -> None:
+    project = Project(lambda name: MONOREPO[name].encode(), lambda: MONOREPO)
+    assert (
+        project.resolve(
+            path, Import(module=module, name=None, local="x", start_line=1, end_line=1)
+        )[0]
+        == found
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
 """What the names, arguments and values of failing tests say about the code behind them."""
 
-import time
-
 import pytest
 from msgspec.structs import replace
 
 from atlas_retry.model import Diagnostic, Kind
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.candidates import candidates
-from atlas_retry.prompt.differences import differing
-from atlas_retry.prompt.failing import FailingTest, locate, passing
+from atlas_retry.prompt.failing import locate, passing
 from atlas_retry.prompt.graph import Graph
 from atlas_retry.prompt.project import Project
+from atlas_retry.prompt.signals import SIGNALS
 from tests.briefs import brief_of, failed
 
 STORE = """\
@@ -90,32 +88,6 @@ def test_the_name_of_a_test_leads_to_a_function_that_speaks_of_it() -> None:
     assert _first_step("test_escapes", "AssertionError: assert 1 == 2") == "escaping"
 
 
-def test_what_expected_and_actual_differ_in_leads_to_the_function_that_writes_it() -> None:
-    assert _first_step("test_lines", "AssertionError: assert 'a b' == 'a | b'") == "joining"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "E       AssertionError: assert 'a b' == 'a | b'",
-        "E         - a | b\nE         ?   -\nE         + a b",
-        "AssertionError: 'a b' != 'a | b'\n- a b\n+ a | b\n",
-        '    Expected: "a | b"\n    Received: "a b"\n',
-        '  left: "a b"\n right: "a | b"',
-        "join_test.go:9: got a b, want a | b",
-        "org.opentest4j.AssertionFailedError: expected: <a | b> but was: <a b>",
-    ],
-    ids=["pytest", "pytest diff", "unittest", "jest", "rust", "go", "junit"],
-)
-def test_the_ways_in_which_tools_put_two_values_side_by_side_are_read(text: str) -> None:
-    project = Project(lambda path: FILES[path].encode(), lambda: FILES)
-    failure = FailingTest(
-        diagnostic=Diagnostic(tool="x", message="", text=text), spot=None, line=None, frames=()
-    )
-    found = differing((failure,), Graph(project, ("store.py",)))
-    assert {spot.scope.name for spot in found} == {"joining"}
-
-
 def test_a_test_that_failed_is_never_taken_for_one_that_passed() -> None:
     names = [f"test_many[{n}]" for n in range(40)] + ["test_late"]
     tests = "from store import entry\n\n\ndef test_many(n):\n    entry(n)\n\n\n"
@@ -138,18 +110,64 @@ def test_the_same_tests_are_taken_for_passing_ones_every_time() -> None:
     assert list(dict.fromkeys(spot.path for spot in passed)) == names
 
 
+MONEY = """\
+class TestMoney:
+    def test_money(self):
+        pass
+
+    def test_money_is_rounded_up(self):
+        assert rounded(1) == 2
+
+
+def test_other(case):
+    pass
+"""
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["\n" * 20_000, "got " * 5_000, "expected<" * 2_000],
-    ids=["empty lines", "got without want", "expected without but"],
+    ("test_id", "found"),
+    [
+        ("tests/test_money.py::TestMoney::test_money_is_rounded_up", "test_money_is_rounded_up"),
+        ("tests/test_money.py::TestMoney::test_money", "test_money"),
+        ("tests.test_money.TestMoney.test_money_is_rounded_up", "test_money_is_rounded_up"),
+        ("tests/test_money.py::test_other[a::test_money]", "test_other"),
+        ("tests/test_money.py::TestMoney::test_gone", None),
+        ("tests/test_money.py", None),
+    ],
 )
-def test_long_texts_without_compared_values_are_read_in_no_time(text: str) -> None:
-    failure = FailingTest(
-        diagnostic=Diagnostic(tool="x", message="", text=text), spot=None, line=None, frames=()
-    )
-    started_s = time.process_time()
-    assert differing((failure,) * 60, Graph(Project(lambda _path: None, tuple), ())) == {}
-    assert time.process_time() - started_s < 10
+def test_only_the_test_that_an_id_names_in_full_is_the_failing_test(
+    test_id: str, found: str | None
+) -> None:
+    path = "tests/test_money.py"
+    project = Project(lambda _path: MONEY.encode(), lambda: [path])
+    failure = Diagnostic(tool="pytest", message="", test_id=test_id, path=path)
+    spot = locate(failure, project, Graph(project, [path])).spot
+    assert (spot.scope.name if spot else None) == found
+
+
+def test_a_table_that_the_failure_speaks_of_is_a_passage() -> None:
+    files = FILES | {"store.py": STORE + "\n\nESCAPES = {\n    '<': '&lt;',\n}\n"}
+    line = "assert entry(['<']) == ESCAPES['<']"
+    log = LOG.format(name="test_escapes", line=line, number=9, error="KeyError: ESCAPES")
+    project = Project(lambda path: files[path].encode(), lambda: files)
+    found = candidates((failed("pytest -q", log),), project, (), {})
+    assert "ESCAPES" in {c.passage.symbol for c in found}
+
+
+def test_a_file_that_nothing_imports_is_found_by_its_words() -> None:
+    files = FILES | {
+        "plugins/quoting.py": "def quote_angle_brackets(data):\n    return data\n",
+        **{f"plugins/other_{n}.py": f"def other_{n}():\n    pass\n" for n in range(20)},
+    }
+    log = LOG.format(name="test_escapes", line="x", number=9, error="quote_angle_brackets is off")
+    project = Project(lambda path: files[path].encode(), lambda: files)
+    found = candidates((failed("pytest -q", log),), project, (), {})
+    assert "quote_angle_brackets" in {c.passage.symbol for c in found}
+
+
+def test_every_signal_says_where_it_comes_from_and_has_a_weight() -> None:
+    assert all(signal.source and signal.weight for signal in SIGNALS)
+    assert len({signal.name for signal in SIGNALS}) == len(SIGNALS)
 
 
 DEEP = {

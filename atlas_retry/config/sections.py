@@ -26,8 +26,8 @@ from atlas_retry.config.fields import (
     whole,
 )
 from atlas_retry.config.gate_keys import Command, Custom, QualityGate, ReviewGate, StrictSection
-from atlas_retry.model import Session
-from atlas_retry.settings import GuardMode, HookMode, OnCascade, OnExhausted, ReviewMode
+from atlas_retry.model import Kind, Session
+from atlas_retry.settings import Ask, GuardMode, HookMode, OnCascade, OnExhausted, ReviewMode
 
 
 class ValidationSection(StrictSection):
@@ -61,6 +61,21 @@ class ValidationSection(StrictSection):
     """How many side by side; auto = one per processor."""
 
 
+class StrategyStep(StrictSection):
+    """How one attempt differs from others."""
+
+    ask: Annotated[Ask, Field(strict=False)] = Ask.FIX
+    """fix, or diagnose: the cause first, by another approach than those that failed."""
+    room: Annotated[float, *amount(0.1, 10)] = 1
+    """Times `context.max_chars`."""
+    session: Annotated[Session, Field(strict=False)] | None = None
+    """new or resume; null = as `agent.session` says."""
+    model: Model | None = None
+    """null = as `agent.models` says."""
+    models: dict[Annotated[Kind, Field(strict=False)], Model] = Field(default={})
+    """By kind of gate, where all that fail are of that kind: `{lint: haiku}`."""
+
+
 class RetrySection(StrictSection):
     """How long to try."""
 
@@ -78,6 +93,9 @@ class RetrySection(StrictSection):
     on_exhausted: Annotated[OnExhausted, Field(strict=False)] = OnExhausted.BEST
     """What stays when a run does not end green: the best attempt, the last one (keep), or what was
     there before (restore)."""
+    strategy: Annotated[list[StrategyStep], Field(min_length=1)] | None = None
+    """By attempt: what is asked (ask), room, session, model and models; the last one repeats; null
+    = the third and later ones start afresh, with 1.5 times the room, and ask for a diagnosis."""
     on_failure: ShellLine | None = None
     """A command that gets the run's JSON on stdin when it did not end green."""
 

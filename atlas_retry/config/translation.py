@@ -8,10 +8,11 @@ from atlas_retry.config.gate_keys import Check, CommandGate, CommandKeys, Qualit
 from atlas_retry.config.layers import Layer, Path, dotted
 from atlas_retry.config.names import short_name, told_apart
 from atlas_retry.config.refusal import nearest, refused
-from atlas_retry.config.sections import Batch, Configuration, RetrySection
+from atlas_retry.config.sections import Batch, Configuration, RetrySection, StrategyStep
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Budget, Gate, Kind, ReportFile
 from atlas_retry.settings import (
+    STRATEGY,
     UNLIMITED_ATTEMPTS,
     AgentSettings,
     BatchSettings,
@@ -21,6 +22,7 @@ from atlas_retry.settings import (
     PromptSettings,
     RetrySettings,
     Settings,
+    Step,
 )
 
 MANY_ATTEMPTS = 5
@@ -94,7 +96,18 @@ def _retry(said: RetrySection, layer: Layer) -> RetrySettings:
         attempts_configured=configured if attempts in layer.places else None,
         flake_reruns=said.flake_reruns,
         on_exhausted=said.on_exhausted,
+        strategy=tuple(map(_step, said.strategy)) if said.strategy else STRATEGY,
         on_failure=said.on_failure,
+    )
+
+
+def _step(said: StrategyStep) -> Step:
+    return Step(
+        ask=said.ask,
+        room=said.room,
+        session=said.session,
+        model=said.model,
+        models=tuple(said.models.items()),
     )
 
 

@@ -4,6 +4,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from atlas_retry.diagnostics.fingerprints import normalised
+from atlas_retry.diagnostics.unread import UNREAD, telling
 from atlas_retry.model import (
     CANNOT_EXECUTE,
     NOT_FOUND,
@@ -41,7 +43,7 @@ def compared(before: Validation, after: Validation) -> Compared:
     The same tool, rule, file, symbol or test is the same problem, however its line or its values
     read. What a gate that ended too early does not repeat is not taken for fixed.
     """
-    old, new = _problems(before), _problems(after)
+    old, new = _problems(before, after), _problems(after, before)
     fixed: list[str] = []
     remaining: list[str] = []
     introduced: list[str] = []
@@ -58,21 +60,23 @@ def compared(before: Validation, after: Validation) -> Compared:
     return tuple(sorted(fixed)), tuple(sorted(remaining)), tuple(sorted(introduced))
 
 
-def _problems(validation: Validation) -> Mapping[Key, Sequence[str]]:
+def _problems(validation: Validation, other: Validation) -> Mapping[Key, Sequence[str]]:
     """Fingerprints by what makes a problem the same; a silent failure counts as one."""
     found: dict[Key, list[str]] = defaultdict(list)
     for result in validation.failures:
-        for key, fingerprint in _problems_of(result):
+        for key, fingerprint in _problems_of(result, other):
             found[key].append(fingerprint)
     return found
 
 
-def _problems_of(result: GateResult) -> Iterator[tuple[Key, str]]:
+def _problems_of(result: GateResult, other: Validation) -> Iterator[tuple[Key, str]]:
     told = [d for d in result.diagnostics if d.fingerprint]
     for diagnostic in told:
-        yield from [(_key(diagnostic), diagnostic.fingerprint)] * diagnostic.count
+        key = (result.name, UNREAD) if diagnostic.tool == UNREAD else _key(diagnostic)
+        yield from [(key, diagnostic.fingerprint)] * diagnostic.count
     if not told:
-        yield (result.name, result.status), f"{result.name}:{result.status}"
+        lines = len(_lines(result)) if _is_known(result, other) else 1
+        yield from [((result.name, UNREAD), f"{result.name}:{result.status}")] * lines
 
 
 def _key(d: Diagnostic) -> Key:
@@ -86,10 +90,10 @@ def _key(d: Diagnostic) -> Key:
 
 def _unseen(before: Validation, after: Validation) -> Iterator[str]:
     """What gates had counted that ended too early to count it again."""
-    blind = {result.name for result in after.failures if is_cut_short(result)}
+    blind = {result.name for result in after.failures if is_cut_short(result, before)}
     for result in before.failures:
-        if result.name in blind and not is_cut_short(result):
-            yield from (fingerprint for _, fingerprint in _problems_of(result))
+        if result.name in blind and not is_cut_short(result, after):
+            yield from (fingerprint for _, fingerprint in _problems_of(result, after))
 
 
 def total(validation: Validation) -> int:
@@ -97,20 +101,34 @@ def total(validation: Validation) -> int:
     return sum(max(result.problems, 1) for result in validation.failures)
 
 
-def cut_short(validation: Validation) -> int:
+def cut_short(validation: Validation, other: Validation) -> int:
     """How many of the gates that block ended before they could count."""
-    return sum(map(is_cut_short, validation.failures))
+    return sum(is_cut_short(result, other) for result in validation.failures)
 
 
-def is_cut_short(result: GateResult) -> bool:
+def is_cut_short(result: GateResult, other: Validation) -> bool:
     """Whether a gate that failed ended before it could count its problems.
 
-    It timed out or said nothing, or something could not be collected, parsed or compiled.
+    It timed out, or something could not be collected, parsed or compiled, or nothing that it
+    printed can be read; unless that is a part of what it printed in the `other` validation.
     """
     if result.status in _CUT_SHORT or result.exit_code in (CANNOT_EXECUTE, NOT_FOUND):
         return True
-    errors = [d for d in result.diagnostics if d.level is Level.ERROR]
-    return not result.problems or any(_stops(d, result.kind) for d in errors)
+    if not result.problems:
+        return not _is_known(result, other)
+    errors = [d for d in result.diagnostics if d.level is Level.ERROR and d.tool != UNREAD]
+    return any(_stops(d, result.kind) for d in errors)
+
+
+def _is_known(result: GateResult, other: Validation) -> bool:
+    """Whether all that a gate printed is what another gate of that name, which counts, printed."""
+    lines = _lines(result)
+    same = (r for r in other.failures if r.name == result.name and r.problems)
+    return bool(lines) and any(lines <= _lines(r) for r in same)
+
+
+def _lines(result: GateResult) -> set[str]:
+    return {normalised(line) for line in telling(f"{result.stdout}\n{result.stderr}".splitlines())}
 
 
 def _stops(d: Diagnostic, kind: Kind) -> bool:
@@ -138,7 +156,7 @@ def course_of(outcome: Outcome) -> str:
 
 def course(seen: Sequence[Validation]) -> str:
     """How many problems there were, one figure a validation."""
-    hidden = {n for n, one in enumerate(seen) if not one.success and cut_short(one)}
+    hidden = {n for n, one in enumerate(seen) if not one.success and cut_short(one, seen[0])}
     if len(hidden) == len(seen):
         hidden = set()  # no runner that can count: what it says is all there is to compare
     told = ("not counted" if n in hidden else _figure(one) for n, one in enumerate(seen))

@@ -13,6 +13,7 @@ from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
 from atlas_retry.diagnostics.report_formats import Report, read_report
 from atlas_retry.diagnostics.stamps import unstamped
 from atlas_retry.diagnostics.table import LineFormat, parser_of
+from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
     Findings,
@@ -56,7 +57,9 @@ def diagnose(output: ToolOutput) -> Findings:
     )
     placed = tuple(settled(_worded(d), output.root, output.cwd) for d in diagnostics)
     beyond = len(told) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
-    return replace(_findings(output, log, readings, placed), beyond=beyond)
+    findings = replace(_findings(output, log, readings, placed), beyond=beyond)
+    rest = None if output.parser or report else unread(log, told, readings, _PROGRAMS)
+    return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
 
 
 def _unsaid(log: Log, readings: Sequence[Reading]) -> Log:

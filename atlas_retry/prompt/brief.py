@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct, field
 
 from atlas_retry.model import Attempt, Frame, Gate, Validation
-from atlas_retry.settings import PromptSettings
+from atlas_retry.settings import Ask, PromptSettings
 
 DEFAULT_BUDGET_CHARS = 16_000
 DEFAULT_ERROR_CHARS = 2_000
@@ -39,6 +39,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     gates: tuple[Gate, ...] = ()
     """Whose commands the agent may run."""
     attempt: int = 1
+    ask: Ask = Ask.FIX
     max_attempts: int | None = None
     """None = unlimited."""
     history: tuple[Attempt, ...] = ()

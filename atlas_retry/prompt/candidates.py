@@ -1,6 +1,7 @@
 """Gathers the code that failures may be about, from tests and from complaints. Fills no budget."""
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,16 +18,21 @@ from atlas_retry.prompt.failing import (
     passing,
 )
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.project import Project
-from atlas_retry.prompt.suspects import Changed, Suspect, suspects
-from atlas_retry.source import ScopeKind
+from atlas_retry.prompt.noise import quiet
+from atlas_retry.prompt.project import Project, is_test_path
+from atlas_retry.prompt.signals import Changed, Suspect, suspects
+from atlas_retry.source import ScopeKind, language_of
 from atlas_retry.source.excerpt import Mark, Passage, marked, note_of, passage_at
 
 MAX_TESTS = 24
 """Failing tests that are followed into the code; more say the same."""
 MAX_LOCATED = 400
 """Failing tests that are not taken for passing ones."""
+MAX_OUTPUT_CHARS = 20_000
 MAX_START_FILES = 60
+MIN_REACHED, MAX_BEYOND, MAX_SOUGHT = 3, 12, 60
+"""Where imports lead to fewer files: how many are found by how many words."""
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{3,}")
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
 MAX_IMPORT_LINES = 40
@@ -58,6 +64,7 @@ def candidates(
         graph = Graph(project, _starts(tested, project))
         failed = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_LOCATED])
         tests = (*each_once(failed), *failed)[:MAX_TESTS]
+        graph = Graph(project, graph.starts, _beyond(tests, graph))
         found += _own_sources(tests, project)
         passed = passing(failed, graph)
         found += _scored(suspects(tests, passed, graph, trace, changed), project)
@@ -77,9 +84,15 @@ def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Dia
     return tuple(
         diagnostic
         for result in results
-        for diagnostic in result.diagnostics
+        for diagnostic in result.diagnostics or (_whole_output(result),)
         if _is_of_test(result, diagnostic) is testing
     )
+
+
+def _whole_output(result: GateResult) -> Diagnostic:
+    """Stands for the output of a runner that no parser reads: its places and words count."""
+    text = quiet(f"{result.stdout}\n{result.stderr}")[-MAX_OUTPUT_CHARS:]
+    return Diagnostic(tool=result.name, message=text, text=text)
 
 
 def _is_of_test(result: GateResult, diagnostic: Diagnostic) -> bool:
@@ -95,6 +108,22 @@ def _starts(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[str]:
         if len(starts) >= MAX_START_FILES:
             break
     return list(starts)
+
+
+def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
+    """Files that speak of what the failing tests speak of, where imports lead to hardly any."""
+    if sum(not is_test_path(path) for path in graph.files) >= MIN_REACHED:
+        return ()
+    languages = Counter(language_of(path) for path in graph.starts)
+    if not languages:
+        languages = Counter(language_of(path) for path in sorted(graph.project.paths))
+        del languages[None]
+    texts = [f"{test.diagnostic.message}\n{test.diagnostic.text}" for test in each_once(tests)]
+    texts += [graph.body(test.spot) for test in each_once(tests) if test.spot]
+    words = dict.fromkeys(_IDENTIFIER.findall("\n".join(texts)))
+    language = languages.most_common(1)[0][0] if languages else None
+    sought = tuple(words)[:MAX_SOUGHT]
+    return graph.project.speaking_of(sought, language, MAX_BEYOND) if language else ()
 
 
 def _scored(found: tuple[Suspect, ...], project: Project) -> list[Candidate]:

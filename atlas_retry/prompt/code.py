@@ -1,6 +1,5 @@
 """Fills the code part of a prompt with as much of the likeliest passages as fits."""
 
-import re
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
@@ -10,10 +9,10 @@ from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import harmless_code
 from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
-SIZE_AVERSION = 0.5
+SIZE_AVERSION, AMPLE_SIZE_AVERSION = 0.5, 0.2
 """How much a long passage must be likelier than a short one to go first."""
 MIN_PASSAGE_CHARS = 150
-TEST_SHARE, LEAN_TEST_SHARE = 0.15, 0.08
+TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE = 0.4
 ALMOST_WHOLE = 0.81
@@ -21,7 +20,14 @@ ALMOST_WHOLE = 0.81
 MAX_CONSIDERED = 400
 MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""
-MAX_ELSEWHERE = 12
+MIN_TOLD_CHARS = 12
+"""A shorter line may stand anywhere."""
+CHARS_A_PASSAGE, MIN_PASSAGES, MAX_PASSAGES = 1_000, 6, 10
+"""An agent reads few passages well: so many in so much room, and the others are named."""
+
+
+START = "#### Start here: "
+OTHERS = "Less likely, not shown:"
 
 
 class Cutting(Struct, frozen=True, kw_only=True):
@@ -33,7 +39,7 @@ class Cutting(Struct, frozen=True, kw_only=True):
     quoted: str = ""
     """The errors, which may show a failing test's source already."""
     is_lean: bool = False
-    """Little room: less documentation and indentation."""
+    """Little room: less documentation."""
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -41,7 +47,7 @@ class Block(Struct, frozen=True, kw_only=True):
 
     candidate: Candidate
     text: str
-    """Of the passage, below the line that names it."""
+    """The line that names it, and the passage."""
 
     @property
     def passage(self) -> Passage:
@@ -53,12 +59,15 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     others = [candidate for candidate in found if not candidate.is_test][:MAX_CONSIDERED]
     blocks: list[Block] = []
     room = cutting.room
-    share = LEAN_TEST_SHARE if cutting.is_lean else TEST_SHARE
     for candidate in _tests(found, cutting):
-        room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * share)))
-    for candidate in sorted(others, key=lambda c: -_value(c, cutting.project)):
-        room -= _take(candidate, blocks, cutting, room)
-    return tuple(sorted(blocks, key=lambda block: -_likelihood(block, others)))
+        room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
+    tests = len(blocks)
+    most = min(max(cutting.room // CHARS_A_PASSAGE, MIN_PASSAGES), MAX_PASSAGES)
+    for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
+        if len(blocks) - tests < most:
+            room -= _take(candidate, blocks, cutting, room)
+    likeliest = sorted(blocks[tests:], key=lambda block: -_likelihood(block, others))
+    return (*blocks[:tests], *likeliest)
 
 
 def _likelihood(block: Block, others: Iterable[Candidate]) -> float:
@@ -76,30 +85,29 @@ def _tests(found: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
 def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
     source = (cutting.project.source(passage.path) or b"").decode("utf-8", "replace")
     lines = source.splitlines()[passage.start_line - 1 : passage.end_line]
-    long = [line.strip() for line in lines if len(line.strip()) > MAX_ELSEWHERE]
+    long = [line.strip() for line in lines if len(line.strip()) > MIN_TOLD_CHARS]
     told = sum(line in cutting.quoted for line in long)
     return bool(long) and told * 2 > len(long)
 
 
-def _value(candidate: Candidate, project: Project) -> float:
-    source = project.source(candidate.passage.path) or b""
+def _value(candidate: Candidate, cutting: Cutting) -> float:
+    source = cutting.project.source(candidate.passage.path) or b""
+    aversion = SIZE_AVERSION if cutting.is_lean else AMPLE_SIZE_AVERSION
     passage = candidate.passage
     size = sum(map(len, source.splitlines()[passage.start_line - 1 : passage.end_line]))
-    return float(candidate.score / max(size, MIN_PASSAGE_CHARS) ** SIZE_AVERSION)
+    return float(candidate.score / max(size, MIN_PASSAGE_CHARS) ** aversion)
 
 
 def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int) -> int:
     """Add one passage if it fits and is not there yet; the characters that it takes."""
     if any(_covers(block.passage, candidate.passage) for block in blocks):
         return 0
-    known = any(block.passage.path == candidate.passage.path for block in blocks)
-    head = len(_file_line(candidate.passage.path)) + 1 if not known else 0
-    head += len(_line(candidate, whole=False)) + 1
+    head = len(_heading(candidate, is_whole=False)) + len(START) + 1
     cut = _cut(candidate, cutting, room - head - 1)
     if cut is None:
         return 0
     safe = cutting.redact(harmless_code(cut.text, cutting.project.paths))
-    text = f"{_line(candidate, whole=cut.told >= ALMOST_WHOLE)}\n{safe}"
+    text = f"{_heading(candidate, is_whole=cut.told >= ALMOST_WHOLE)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
     inside = [block for block in blocks if _covers(candidate.passage, block.passage)]
@@ -125,17 +133,13 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
     return excerpt(candidate.passage, source, max_chars=limit, is_lean=cutting.is_lean)
 
 
-def _file_line(path: str) -> str:
-    return f"#### {path}"
-
-
-def _line(candidate: Candidate, *, whole: bool) -> str:
+def _heading(candidate: Candidate, *, is_whole: bool) -> str:
     passage = candidate.passage
     symbol = f" {passage.symbol}" if passage.symbol else ""
-    part = "" if whole else ", in part"
+    part = "" if is_whole else ", in part"
     first, last = passage.start_line, passage.end_line
-    lines = f"line {first}" if first == last else f"lines {first}-{last}"
-    return f"{lines}:{symbol} ({candidate.why}{part})"
+    lines = f"{first}" if first == last else f"{first}-{last}"
+    return f"{passage.path}:{lines}{symbol} ({candidate.why}{part})"
 
 
 def _covers(one: Passage, other: Passage) -> bool:
@@ -147,13 +151,9 @@ def _covers(one: Passage, other: Passage) -> bool:
 
 
 def shown(blocks: tuple[Block, ...]) -> str:
-    """The blocks by file, the file of the likeliest first, in the order of their lines."""
-    parts: list[str] = []
-    for path in dict.fromkeys(block.passage.path for block in blocks):
-        parts.append(_file_line(path))
-        own = [block for block in blocks if block.passage.path == path]
-        parts += [b.text for b in sorted(own, key=lambda b: b.passage.start_line)]
-    return "\n".join(parts)
+    """The failing tests, then the code by rank, the likeliest marked."""
+    first = next((block for block in blocks if not block.candidate.is_test), None)
+    return "\n".join(f"{START if b is first else '#### '}{b.text}" for b in blocks)
 
 
 def unshown(found: tuple[Candidate, ...], blocks: tuple[Block, ...]) -> tuple[Candidate, ...]:
@@ -165,19 +165,13 @@ def unshown(found: tuple[Candidate, ...], blocks: tuple[Block, ...]) -> tuple[Ca
     )
 
 
-def elsewhere(rest: tuple[Candidate, ...], blocks: tuple[Block, ...], room: int) -> str:
-    """Where else to look: the next likeliest, by file, one line."""
-    files = dict.fromkeys(c.passage.path for c in rest[:MAX_CONSIDERED])
-    known = {block.passage.path for block in blocks}
-    parts: list[str] = []
-    for path in sorted(files, key=lambda path: path in known):
-        names = [c.passage.symbol for c in rest if c.passage.path == path and c.passage.symbol]
-        told = f"{path} ({', '.join(dict.fromkeys(filter(_is_name, names[:2])))})"
-        if sum(map(len, parts)) + 2 * len(parts) + len(told) + 30 > room:
-            continue
-        parts.append(told)
-    return f"Less likely, not shown: {'; '.join(parts[:MAX_ELSEWHERE])}" if parts else ""
-
-
-def _is_name(symbol: str) -> bool:
-    return re.fullmatch(r"[\w.]+", symbol) is not None
+def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:
+    """Where else to look: `path:line symbol` of the next likeliest, as many as fit."""
+    lines = [OTHERS]
+    for candidate in rest:
+        passage = candidate.passage
+        line = f"{passage.path}:{passage.start_line} {passage.symbol or ''}".rstrip()
+        if sum(map(len, lines)) + len(lines) + len(line) > room:
+            break
+        lines.append(line)
+    return "\n".join(dict.fromkeys(lines)) if len(lines) > 1 else ""

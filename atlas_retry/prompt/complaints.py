@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.prompt.failing import known_path
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.signs import lineage
-from atlas_retry.prompt.suspects import Suspect
+from atlas_retry.prompt.signals import Suspect
 from atlas_retry.source import ScopeKind, uses
 
 MAX_NAMES = 8
@@ -168,7 +167,7 @@ def _on_the_line(path: str, line: int, graph: Graph) -> Iterator[Spot]:
 def _owners(message: str, graph: Graph) -> tuple[Spot, ...]:
     """The classes that a message says lack something, and what they are made from."""
     told = _OF_CLASS.search(message)
-    return lineage(((told[1] or told[2]) if told else "").rpartition(".")[2], graph)
+    return graph.lineage(((told[1] or told[2]) if told else "").rpartition(".")[2])
 
 
 def _meant(spots: Iterable[Spot], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:

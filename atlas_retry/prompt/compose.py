@@ -14,11 +14,11 @@ from atlas_retry.prompt.entries import Quoting, named_logs, quoted
 from atlas_retry.prompt.ledger import held_back, ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
+from atlas_retry.settings import Ask
 from atlas_retry.text.units import some
 
-ERROR_SHARE, LEAN_ERROR_SHARE = 0.25, 0.18
-LATER_ERROR_SHARE = 0.35
-"""Later attempts are told more of what remains."""
+ERROR_SHARE = 0.4
+"""What a gate printed is quoted whole within it, and condensed beyond it."""
 HISTORY_SHARE = 0.15
 OWN_WORDS_SHARE = 0.15
 MIN_ERROR_CHARS = 600
@@ -26,7 +26,9 @@ MIN_ERROR_SHARE = 0.5
 """What is always the same gives way until the errors have this much of a tiny budget."""
 MAX_RANKING = 100
 MAX_NAMED = 5
-ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS, MAX_ELSEWHERE_CHARS = 0.03, 120, 500
+ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.05, 120
+"""Kept free for naming the code that is not shown; more where there is room."""
+MAX_ELSEWHERE_CHARS, ESCAPED_CHARS = 2_000, 10
 TOLD_LEFT_OUT_CHARS = 60
 
 
@@ -66,8 +68,9 @@ def compose(brief: Brief) -> Prompt:
     budget = max(brief.budget_chars, 0)
     parts = _fixed(brief, results, budget)
     room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
-    errors = quoted(results, _quoting(brief, min(max(room, 0), _error_room(brief, budget))))
-    aside = min(max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS), MAX_ELSEWHERE_CHARS)
+    quotable = min(max(room, 0), max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS))
+    errors = quoted(results, _quoting(brief, quotable))
+    aside = max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS)
     heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 4
     left = Cutting(
         project=project,
@@ -79,15 +82,15 @@ def compose(brief: Brief) -> Prompt:
     blocks = code(found, left)
     rest = unshown(found, blocks)
     left_out = (*errors.left_out, *((f"{len(rest)} passages of code",) if rest else ()))
+    note = f"Left out: {', '.join(left_out)}." if left_out else ""
     parts = replace(
         parts,
         errors=errors.text,
         code=shown(blocks),
-        pointers=elsewhere(rest, blocks, aside) if room > len(errors.text) + aside else "",
-        left_out=elided(f"Left out: {', '.join(left_out)}.", TOLD_LEFT_OUT_CHARS)
-        if left_out
-        else "",
+        left_out=elided(note, TOLD_LEFT_OUT_CHARS),
     )
+    spare = min(budget - len(parts.text(brief.marker)), MAX_ELSEWHERE_CHARS)
+    parts = replace(parts, pointers=harmless_output(elsewhere(rest, spare - ESCAPED_CHARS)))
     text = _valid(parts, brief.marker, budget)
     return Prompt(
         text=text,
@@ -95,14 +98,6 @@ def compose(brief: Brief) -> Prompt:
         left_out=left_out,
         ranking=tuple(_ranked(found)),
     )
-
-
-def _error_room(brief: Brief, budget: int) -> int:
-    if brief.history:
-        share = LATER_ERROR_SHARE
-    else:
-        share = LEAN_ERROR_SHARE if budget < wording.SHORT_BELOW_CHARS else ERROR_SHARE
-    return max(int(budget * share), MIN_ERROR_CHARS)
 
 
 def _failed(brief: Brief) -> tuple[GateResult, ...]:
@@ -128,7 +123,7 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
         learnings=elided("\n".join(_learnings(brief)), int(budget * OWN_WORDS_SHARE)),
         history=_history(brief, budget),
         please="" if budget < wording.SHORT_BELOW_CHARS else wording.PLEASE,
-        code_heading=wording.code_heading(is_lean=budget < wording.SHORT_BELOW_CHARS),
+        code_heading=wording.CODE,
         logs="\n".join(logs),
         closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
     )
@@ -163,8 +158,10 @@ def _history(brief: Brief, budget: int) -> str:
     of = wording.attempt_of(brief.attempt, brief.max_attempts)
     room = int(budget * HISTORY_SHARE)
     last = elided(brief.redact(_held(brief)), room)
-    told = brief.redact(ledger(brief.history, room - len(last)))
-    lines = (wording.RETRY_INTRO, told, last)
+    diagnosis = wording.DIAGNOSE if brief.ask is Ask.DIAGNOSE else ""
+    left = room - len(last) - len(diagnosis)
+    told = brief.redact(ledger(brief.history, left, is_detailed=bool(diagnosis)))
+    lines = (wording.RETRY_INTRO, told, last, diagnosis)
     return "\n".join((f"\n## Previous Attempt Errors ({of})\n", *filter(None, lines)))
 
 

@@ -2,17 +2,20 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 
 from msgspec import Struct, field
 
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
 from atlas_retry.prompt.complaints import family, gravity
 from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.noise import quiet
 from atlas_retry.prompt.untrusted import elided, harmless_output
+from atlas_retry.text.units import some
 
 MIN_ENTRY_CHARS = 120
+MIN_ENTRIES_CHARS = 600
 FIRST_SHARE = 0.5
 MAX_FIRST_LINE_CHARS = 300
 MAX_RAW_CHARS = 4 << 20
@@ -21,8 +24,12 @@ MAX_SUMMARY_CHARS = 300
 MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
 MAX_PLACES = 12
 MAX_ENTRIES = 60
-WHOLE_SHARE = 0.5
-"""What takes less of the room is quoted as it is; what takes more is condensed."""
+ENTRIES_SHARE, REST_SHARE = 0.45, 0.1
+"""Of the room: what is condensed gets so much, the rest of the output after it so much."""
+TESTS_SHARE = 0.15
+"""Of the room, the most that naming the failing tests and how to run one may take, each."""
+MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS = 5, 80, 400
+_PLACED = re.compile(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
 _SUMMARY = re.compile(
     r"^=+ .*\b(passed|failed|errors?|no tests ran)\b.* =+$|^\d+ (passed|failed)\b.*"
     r"|^Found \d+ .*"
@@ -67,22 +74,63 @@ def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
     parts: list[str] = []
     left: list[str] = []
     room = quoting.room
+    named: dict[Hashable, str] = {}
     for index, result in enumerate(results):
         share = room // (len(results) - index)
-        part = _gate(result, share, quoting)
+        problems = {_problem(d): result.name for d in result.diagnostics}
+        first = {named.get(problem) for problem in problems}
+        is_same = problems and None not in first
+        part = _again(result, first) if is_same else _gate(result, share, quoting)
+        named = problems | named
         parts.append(part.text)
         left += part.left_out
         room = max(0, room - len(part.text) - 1)
     return Quoted(text="\n".join(parts), left_out=tuple(left))
 
 
+def _problem(d: Diagnostic) -> Hashable:
+    return d.test_id or (d.path, d.region, d.rule_id, d.message)
+
+
+def _again(result: GateResult, others: set[str | None]) -> Quoted:
+    """A gate that runs what others run: their problems are said once."""
+    names = some(sorted(filter(None, others)), MAX_TESTS)
+    heading = headline(result, MAX_COMMAND_CHARS)
+    return Quoted(text=f"{heading}\nThe same problems as of {harmless_output(names)}, above.")
+
+
 def _gate(result: GateResult, room: int, quoting: Quoting) -> Quoted:
     heading = headline(result, max(MIN_COMMAND_CHARS, min(room // 4, MAX_COMMAND_CHARS)))
+    tests = _failing_tests(result, quoting, int(room * TESTS_SHARE))
+    left = max(0, room - len(heading) - len(tests) - 2)
+    calm = _calm(result, quoting)
+    if len(calm) <= left and all(_first_line(d) in calm for d in result.diagnostics):
+        marks = _progress(result.diagnostics, quoting.last)
+        return Quoted(text="\n".join(filter(None, (heading, tests, calm, marks))))
     summary = harmless_output(quoting.redact(_summary(result)))
-    fixed = len(heading) + len(summary) + 2
-    body = _body(result, max(0, room - fixed), quoting)
-    text = "\n".join(part for part in (heading, body.text, summary) if part)
+    body = _condensed(result, calm, max(0, left - len(summary) - 1), quoting)
+    text = "\n".join(filter(None, (heading, tests, body.text, summary)))
     return Quoted(text=text, left_out=body.left_out)
+
+
+def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
+    """The ids of the failing tests, and how to run the first of them alone."""
+    tests = [d for d in result.diagnostics if d.test_id]
+    if not tests:
+        return ""
+    ids = dict.fromkeys(_safe(str(d.test_id)[:MAX_TEST_CHARS], quoting) for d in tests)
+    shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
+    command = _safe(reproducing(result, tests[0]) or "", quoting)
+    lines = (shown, f"Reproduce: {command}" if command else "")
+    return "\n".join(line for line in lines if line and len(line) <= room)
+
+
+def _first_line(diagnostic: Diagnostic) -> str:
+    return harmless_output(diagnostic.text.strip("\n").partition("\n")[0]).strip()
+
+
+def _safe(text: str, quoting: Quoting) -> str:
+    return harmless_output(quoting.redact(" ".join(text.split())))
 
 
 def headline(result: GateResult, command_chars: int) -> str:
@@ -106,36 +154,64 @@ def _summary(result: GateResult) -> str:
     return "\n".join(line[:MAX_SUMMARY_CHARS] for line in dict.fromkeys(found[-3:]))
 
 
-def _body(result: GateResult, room: int, quoting: Quoting) -> Quoted:
+def _calm(result: GateResult, quoting: Quoting) -> str:
+    """All that a gate printed, without the lines that come by the hundred."""
+    streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
+    if not streams:
+        return "\n".join(_quote(entry, quoting) for entry in grouped(result.diagnostics))
+    quieted = (quiet(harmless_output(_ends(text, MAX_RAW_CHARS))) for text in streams)
+    return quoting.redact("\n".join(quieted))
+
+
+def _condensed(result: GateResult, calm: str, room: int, quoting: Quoting) -> Quoted:
+    """The decisive lines of what does not fit, and some of what no tool's parser read."""
     if not result.diagnostics:
-        return _raw(result, room, quoting)
-    entries = grouped(result.diagnostics, quoting.last)
-    whole = [_whole(entry, quoting) for entry in entries[:MAX_ENTRIES]]
-    if len(entries) <= MAX_ENTRIES and sum(len(text) + 1 for text in whole) <= room * WHOLE_SHARE:
-        return Quoted(text="\n".join(whole))
-    return _filled(entries, room, quoting)
+        text = condensed(_ends(calm, 40_000), room)
+        return Quoted(text=text, left_out=("part of the output",))
+    rest = elided("\n".join(_rest(result, calm)), int(room * REST_SHARE))
+    share = max(int(room * ENTRIES_SHARE), min(room - len(rest) - 1, MIN_ENTRIES_CHARS))
+    entries = _filled(grouped(result.diagnostics, quoting.last), share, quoting)
+    return Quoted(text="\n".join(filter(None, (entries.text, rest))), left_out=entries.left_out)
 
 
-def _whole(entry: PromptEntry, quoting: Quoting) -> str:
-    text = _told(entry.shown, quoting)
-    return "\n".join(filter(None, (elided(text, quoting.per_error), _others(entry))))
+def _rest(result: GateResult, calm: str) -> list[str]:
+    """The lines that name a place, and that no diagnostic has."""
+    read = {line.strip() for d in result.diagnostics for line in d.text.splitlines()}
+    lines = (line for line in calm.splitlines() if line.strip() not in read)
+    return [line for line in dict.fromkeys(lines) if _PLACED.match(line)]
 
 
-def _told(diagnostic: Diagnostic, quoting: Quoting) -> str:
+def _quote(entry: PromptEntry, quoting: Quoting) -> str:
+    text = elided(_text_of(entry.shown, quoting), quoting.per_error)
+    return "\n".join(filter(None, (text, _others(entry))))
+
+
+def _text_of(diagnostic: Diagnostic, quoting: Quoting) -> str:
     text = (diagnostic.text or _line_of(diagnostic)).strip("\n")
-    named = diagnostic.test_id if diagnostic.test_id and diagnostic.test_id not in text else None
-    text = f"{named}\n{text}" if named else text
-    return harmless_output(quoting.redact(text[:100_000])).rstrip() + _progress(diagnostic, quoting)
+    marks = _progress((diagnostic,), quoting.last)
+    text = harmless_output(quoting.redact(text[:100_000])).rstrip()
+    return "\n".join(filter(None, (text, marks)))
 
 
-def _progress(diagnostic: Diagnostic, quoting: Quoting) -> str:
-    if quoting.last is None or not diagnostic.fingerprint:
+def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
+    """Which of these problems the last attempt introduced, and how many it left."""
+    if last is None:
         return ""
-    if diagnostic.fingerprint in quoting.last.introduced:
-        return f"\n(introduced by attempt {quoting.last.number})"
-    if diagnostic.fingerprint in quoting.last.remaining:
-        return f"\n(remains after attempt {quoting.last.number})"
-    return ""
+    new = [d for d in diagnostics if d.fingerprint and d.fingerprint in last.introduced]
+    old = [d for d in diagnostics if d.fingerprint and d.fingerprint in last.remaining]
+    if len(diagnostics) == 1:
+        return (
+            f"(introduced by attempt {last.number})"
+            if new
+            else f"(remains after attempt {last.number})"
+            if old
+            else ""
+        )
+    places = ", ".join(filter(None, (d.test_id or _place(d) for d in new[:MAX_PLACES])))
+    told = f": {places}" if places else ""
+    lines = [f"({len(new)} introduced by attempt {last.number}{told})" if new else ""]
+    lines += [f"({len(old)} remain after attempt {last.number})" if old else ""]
+    return harmless_output("\n".join(filter(None, lines)))
 
 
 def _line_of(diagnostic: Diagnostic) -> str:
@@ -189,7 +265,7 @@ def _filled(entries: list[PromptEntry], room: int, quoting: Quoting) -> Quoted:
     """As many causes as fit, each condensed; the first gets the most."""
     shown: list[str] = []
     for entry in entries[:MAX_ENTRIES]:
-        told = _told(entry.shown, quoting)
+        told = _text_of(entry.shown, quoting)
         first = min(len(told.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
         share = max(int(room * FIRST_SHARE), first, MIN_ENTRY_CHARS)
         text = condensed(told, min(share, quoting.per_error))
@@ -201,16 +277,6 @@ def _filled(entries: list[PromptEntry], room: int, quoting: Quoting) -> Quoted:
             room -= len(text) + 1
     left = len(entries) - len(shown)
     return Quoted(text="\n".join(shown), left_out=(f"{left} more errors",) if left else ())
-
-
-def _raw(result: GateResult, room: int, quoting: Quoting) -> Quoted:
-    """No complaint was recognised: the output without its noise, decisive lines first."""
-    streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
-    calm = "\n".join(quiet(harmless_output(_ends(text, MAX_RAW_CHARS))) for text in streams)
-    text = quoting.redact(calm)
-    if len(text) <= room:
-        return Quoted(text=text)
-    return Quoted(text=condensed(_ends(text, 40_000), room), left_out=("part of the output",))
 
 
 def _ends(text: str, limit: int) -> str:

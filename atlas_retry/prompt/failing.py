@@ -16,7 +16,9 @@ _PLACES = (
     re.compile(r'File "([^"\n]+)", line (\d+)(?:, in ([\w<>.]+))?'),
     re.compile(r"(?:^|[\s(\[])((?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}):(\d+)", re.MULTILINE),
 )
-MAX_PASSING = 60
+_PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
+_BETWEEN = re.compile(r"::|/| [>\u203a] ")
+MAX_PASSING = 20
 """More say no more; of more, every second or third is taken."""
 _SETUP = frozenset(
     {"setUp", "setup", "setup_method", "setUpClass", "setup_class", "asyncSetUp", "beforeEach"}
@@ -135,19 +137,23 @@ def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Proje
 
 
 def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
-    """The definition whose qualified name the test id ends with."""
-    told = re.sub(r"\[.*\]$", "", diagnostic.test_id or "", flags=re.DOTALL)
-    words = [word for word in re.split(r"::|[ ()>\u203a/.]+", told) if word]
-    best: tuple[int, Spot] | None = None
-    for scope in graph.project.definitions(path):
-        if scope.kind in (ScopeKind.FUNCTION, ScopeKind.TEST):
-            whole = scope.qualified_name.split(".")
-            matched = sum(part in words for part in whole) if scope.name in words else 0
-            exact = scope.kind is ScopeKind.TEST and scope.name in told
-            score = matched + (len(whole) if exact else 0)
-            if score and (best is None or score > best[0]):
-                best = (score, Spot(path, scope))
-    return best[1] if best else None
+    """The definition that the test id names in full; a guess would blame a test that passed."""
+    test_id = diagnostic.test_id or ""
+    name = _PARAMETER.sub("", test_id.partition("::")[2] or test_id)
+    dotted = f".{_BETWEEN.sub('.', name)}."
+    named = [
+        scope
+        for scope in graph.project.definitions(path)
+        if (scope.kind is ScopeKind.FUNCTION and _ends(dotted, scope.qualified_name))
+        or (scope.kind is ScopeKind.TEST and f".{_BETWEEN.sub('.', scope.name)}." in dotted)
+    ]
+    best = max(named, key=lambda scope: (scope.depth, len(scope.qualified_name)), default=None)
+    return Spot(path, best) if best else None
+
+
+def _ends(dotted: str, name: str) -> bool:
+    """Whether the test is the last of the id, or the function of which that is a subtest."""
+    return dotted.endswith(f".{name}.") or dotted.startswith(f".{name}.")
 
 
 def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:

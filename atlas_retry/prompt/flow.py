@@ -36,7 +36,7 @@ def all_lines(_spot: Spot, _edge: Edge) -> float:
     return 1.0
 
 
-def led_to(test: FailingTest, graph: Graph, edges: Edges) -> Weights:
+def led_to(test: FailingTest, graph: Graph) -> Weights:
     """What one failing test leads to: itself, what prepares it, the frames of its traceback."""
     seeds: Weights = {test.spot: 1.0} if test.spot else {}
     for spot in supporting(test, graph):
@@ -56,7 +56,7 @@ def led_to(test: FailingTest, graph: Graph, edges: Edges) -> Weights:
             return BEFORE_FRAME if edge.line < stops[spot] else AFTER_FRAME
         return 1.0
 
-    return spread(seeds, edges, weigh)
+    return spread(seeds, graph.edges, weigh)
 
 
 def _slice(test: FailingTest, graph: Graph) -> dict[int, float]:
@@ -79,7 +79,7 @@ def _slice(test: FailingTest, graph: Graph) -> dict[int, float]:
     return weights
 
 
-def spread(seeds: Weights, edges: Edges, weigh: Weigh) -> Weights:
+def spread(seeds: Weights, edges: Edges, weigh: Weigh = all_lines) -> Weights:
     """Flow from the seeds along what they use, fading with every hop; the strongest way counts."""
     total: Weights = dict(seeds)
     in_play: InPlay = {}

@@ -10,7 +10,7 @@ from msgspec import Struct
 from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project, module_of
 from atlas_retry.source import Import, Scope, ScopeKind, Use, language_of, uses
 
-MAX_FILES = 400
+MAX_FILES = 60
 """Files that are searched for definitions, nearest by imports first."""
 MAX_CANDIDATES = 12
 """A bare method name with more definitions than this says too little."""
@@ -36,14 +36,14 @@ class Edge(Struct, frozen=True):
 
 
 class Graph:
-    """Definitions of the files that are reachable from `starts`, and what they use."""
+    """Definitions of the files reachable from `starts` and of those `beyond`, and their uses."""
 
-    def __init__(self, project: Project, starts: Iterable[str]) -> None:
+    def __init__(self, project: Project, starts: Iterable[str], beyond: Iterable[str] = ()) -> None:
         self.project = project
+        self.beyond = tuple(beyond)
         self.starts = tuple(dict.fromkeys(starts))
         self.edges = lru_cache(maxsize=None)(self._edges)
         self._exported = lru_cache(maxsize=None)(self._find_exported)
-        self.overriding = lru_cache(maxsize=None)(self._overriding)
         self._lines = lru_cache(maxsize=None)(self._split)
         self.bare = lru_cache(maxsize=None)(self._bare)
         self.bases = lru_cache(maxsize=None)(self._bases)
@@ -53,7 +53,7 @@ class Graph:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Breadth first along the imports; packages of a folder belong together."""
+        """Breadth first along the imports, a folder that is a package at once; then `beyond`."""
         found = dict.fromkeys(self.starts)
         queue = deque(self.starts)
         while queue and len(found) < MAX_FILES:
@@ -62,7 +62,7 @@ class Graph:
                 if other not in found:
                     found[other] = None
                     queue.append(other)
-        return tuple(found)[:MAX_FILES]
+        return tuple(dict.fromkeys((*tuple(found)[:MAX_FILES], *self.beyond)))
 
     @cached_property
     def spots(self) -> tuple[Spot, ...]:
@@ -78,29 +78,11 @@ class Graph:
                 found[spot.scope.name].append(spot)
         return found
 
-    @cached_property
-    def _subclasses(self) -> dict[Spot, list[Spot]]:
-        found: dict[Spot, list[Spot]] = defaultdict(list)
-        for spot in self.spots:
-            if spot.scope.kind is ScopeKind.CLASS:
-                for base in self.bases(spot):
-                    found[base].append(spot)
-        return found
-
-    def _overriding(self, method: Spot) -> tuple[Spot, ...]:
-        """The methods of the same name in the subclasses of a method's class."""
-        owner = self.named(method.path, method.scope.owner) if method.scope.owner else None
-        queue = [owner] if owner else []
-        found = dict[Spot, None]()
-        seen = set[Spot]()
-        while queue:
-            for below in self._subclasses.get(queue.pop(), ()):
-                if below not in seen:
-                    seen.add(below)
-                    queue.append(below)
-                    found |= {
-                        m: None for m in self.members(below) if m.scope.name == method.scope.name
-                    }
+    def lineage(self, name: str) -> tuple[Spot, ...]:
+        """The classes of a name, and what they are made from."""
+        found = [spot for spot in self.by_name.get(name, ()) if spot.scope.kind is ScopeKind.CLASS]
+        for one in found:
+            found += [base for base in self.bases(one) if base not in found]
         return tuple(found)
 
     def at(self, path: str, line: int) -> Spot | None:

@@ -10,9 +10,9 @@ MAX_VIOLATIONS = 4
 MAX_DENIALS = 4
 
 
-def ledger(history: tuple[Attempt, ...], room: int) -> str:
-    """The earlier attempts, the latest in most detail; older ones go first when room is short."""
-    lines = [_line(attempt, detailed=attempt is history[-1]) for attempt in history]
+def ledger(history: tuple[Attempt, ...], room: int, *, is_detailed: bool = False) -> str:
+    """The earlier attempts, the latest or all in detail; older ones go first when room is short."""
+    lines = [_line(attempt, detailed=is_detailed or attempt is history[-1]) for attempt in history]
     while lines and sum(len(line) + 1 for line in lines) > room:
         if len(lines) == 1:
             return elided(lines[0], room)

@@ -1,11 +1,14 @@
 """The project as the prompt sees it: its paths, its sources and which file an import means."""
 
+import heapq
+import math
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property, lru_cache
 
+from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
 from atlas_retry.source import Import, Scope, ScopeKind, definitions, imports, language_of
 
 MAX_READS = 4_000
@@ -22,6 +25,7 @@ _TEST_PATH = re.compile(
     r"|(^|/)tests?\.rs$|Tests?\.(java|kt|php|cs)$"
 )
 _CRATE = re.compile(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
+_GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 _OVERLOAD = re.compile(rb"\s*@(\w+\.)*overload\b")
 _C_LIKE = frozenset({"c", "cpp"})
 
@@ -64,6 +68,23 @@ class Project:
         return found
 
     @cached_property
+    def _aliases(self) -> Aliases:
+        """Of every package.json and tsconfig.json of the project."""
+        names = ("package.json", "tsconfig.json", "tsconfig.base.json", "jsconfig.json")
+        manifests = [path for name in names for path in self._by_name.get(name, ())]
+        return aliases_of((path, self.source(path) or b"") for path in manifests)
+
+    @cached_property
+    def _go_modules(self) -> dict[str, str]:
+        """The import path of the package in each folder that has a go.mod."""
+        found: dict[str, str] = {}
+        for manifest in self._by_name.get("go.mod", ()):
+            named = _GO_MODULE.search((self.source(manifest) or b"").decode("utf-8", "replace"))
+            if named:
+                found[posixpath.dirname(manifest)] = named[1]
+        return found
+
+    @cached_property
     def _by_folder(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
         for path in sorted(self.paths):
@@ -79,6 +100,19 @@ class Project:
             usable = content is not None and len(content) <= MAX_SOURCE_BYTES
             self._sources[path] = content if usable and b"\0" not in (content or b"") else None
         return self._sources[path]
+
+    def speaking_of(self, words: Collection[str], language: str, limit: int) -> tuple[str, ...]:
+        """The sources that have most of the rarest of these words, whatever imports them."""
+        files = (path for path in sorted(self.paths) if language_of(path) == language)
+        texts = [(p, text) for p in files if not is_test_path(p) and (text := self.source(p))]
+        scores: dict[str, float] = defaultdict(float)
+        for word in words:
+            sought = word.encode()
+            having = [path for path, text in texts if sought in text]
+            weight = math.log((1 + len(texts)) / (1 + len(having)))
+            for path in having:
+                scores[path] += weight
+        return tuple(heapq.nlargest(limit, scores, key=lambda path: scores[path]))
 
     def _declared(self, path: str) -> tuple[Scope, ...]:
         """Every definition, those without a body among them: overloads, abstract ones."""
@@ -166,6 +200,7 @@ class Project:
         if module.startswith("."):
             stem = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
         else:
+            yield from self._aliased(module)
             stem = module.lstrip("@~#/")
         bare = stem.removesuffix(".js").removesuffix(".mjs")
         tails = [stem, *(f"{s}{end}" for s in (stem, bare) for end in _SCRIPT_SUFFIXES)]
@@ -176,6 +211,13 @@ class Project:
             elif not module.startswith(".") and "/" in module:
                 yield from self._ending(path, tail)
 
+    def _aliased(self, module: str) -> Iterator[str]:
+        """What the project's own package names and tsconfig paths make of an import."""
+        for stem in aliased(module, self._aliases):
+            for end in ("", *_SCRIPT_SUFFIXES, *(f"/index{end}" for end in _SCRIPT_SUFFIXES)):
+                if f"{stem}{end}" in self.paths:
+                    yield f"{stem}{end}"
+
     def _folder(self, path: str, module: str) -> Iterator[str]:
         """A Go package is a folder; its import path ends with the folder's own."""
         parts = module.split("/")
@@ -184,6 +226,9 @@ class Project:
             if folder in self._by_folder:
                 yield from (p for p in self._by_folder[folder] if p.endswith(".go") and p != path)
                 return
+        for folder, name in self._go_modules.items():
+            if name == module:
+                yield from (p for p in self._by_folder[folder] if p.endswith(".go") and p != path)
 
     def _header(self, path: str, module: str) -> Iterator[str]:
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))

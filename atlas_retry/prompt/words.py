@@ -4,42 +4,39 @@ import math
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.signs import functions
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 _SHOWN = re.compile(r"^\w+ = ")
 _PART = re.compile(r"[A-Z]?[a-z0-9]{3,}|[A-Z]{2,}")
-_TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SAYING_NOTHING = frozenset(
-    {"test", "self", "case", "should", "none", "true", "false", "assert", "with", "for", "and"}
-    | {"not", "the", "can", "when", "from"}
-)
+_TEST_WORDS = frozenset({"test", "tests", "spec", "should", "case"})
+_SAYING_NOTHING = _TEST_WORDS | {
+    *("self", "none", "true", "false", "assert", "with", "for", "and"),
+    *("not", "the", "can", "when", "from"),
+}
 _ENDINGS = ("ing", "ed", "es", "s")
 MIN_STEM_CHARS = 3
-MIN_BODY_WORDS = 10
-Bags = dict[Spot, Counter[str]]
+SATURATION, LENGTH = 1.2, 0.5
+"""k1 and b of BM25 (Robertson and Zaragoza, 2009): how soon repetition and length stop counting."""
 
 
 class Topic(Struct, frozen=True, kw_only=True):
-    """What the failing tests speak of."""
+    """What the failing tests speak of: words with weights, heavier where passing tests do not."""
 
     asked: dict[str, float]
-    """Words of their lines and messages; heavier where most speak of them and passing tests not."""
-    names: frozenset[str]
-    """Parts of the tests' own names."""
+    """Of their lines and messages."""
+    pressing: dict[str, float]
+    """Of the messages, failing lines and told values only."""
+    titles: dict[str, float]
+    """Of the tests' own names, without endings."""
     stems: frozenset[str]
     """Parts of the names of the test files."""
-    pressing: dict[str, float]
-    """As `asked`, of the messages, failing lines and told values only."""
-    titles: dict[str, float]
-    """As `asked`, of the tests' own names, their words without endings."""
 
 
 def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Graph) -> Topic:
@@ -47,9 +44,9 @@ def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Grap
     asked, pressing = Counter[str](), Counter[str]()
     usual = Counter(word for spot in healthy for word in set(words(graph.body(spot))))
     for test in tests:
-        told = _messages(test)
-        asked.update(set(words(f"{told}\n{_ran(test, graph)}")))
-        pressing.update(set(words(f"{told}\n{_values(test)}")))
+        messages = _messages(test)
+        asked.update(set(words(f"{messages}\n{_ran(test, graph)}")))
+        pressing.update(set(words(f"{messages}\n{_values(test)}")))
     spots = list(dict.fromkeys(test.spot for test in tests if test.spot))
 
     def weighed(counted: Counter[str], usual: Counter[str], count: int) -> dict[str, float]:
@@ -62,8 +59,7 @@ def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Grap
         asked=weighed(asked, usual, len(tests)),
         pressing=weighed(pressing, usual, len(tests)),
         titles=weighed(_titles(spots), _titles(healthy), max(len(spots), 1)),
-        names=frozenset(w for spot in spots for w in words(spot.scope.qualified_name)),
-        stems=frozenset(w for spot in spots for w in _stem_words(spot.path)),
+        stems=frozenset(word for spot in spots for word in _stem_words(spot.path)),
     )
 
 
@@ -76,14 +72,14 @@ def _titles(spots: Iterable[Spot]) -> Counter[str]:
 
 def _messages(test: FailingTest) -> str:
     lines = test.diagnostic.text.splitlines()
-    told = [line for line in lines if line.startswith(("E ", ">"))]
-    return "\n".join((test.diagnostic.message, *told))
+    quoted = [line for line in lines if line.startswith(("E ", ">"))]
+    return "\n".join((test.diagnostic.message, *quoted))
 
 
 def _values(test: FailingTest) -> str:
     """The arguments that pytest shows, and the parameters in the test's id."""
-    told = [line for line in test.diagnostic.text.splitlines() if _SHOWN.match(line)]
-    return "\n".join((test.diagnostic.test_id or "", *told))
+    shown = [line for line in test.diagnostic.text.splitlines() if _SHOWN.match(line)]
+    return "\n".join((test.diagnostic.test_id or "", *shown))
 
 
 def _ran(test: FailingTest, graph: Graph) -> str:
@@ -121,39 +117,26 @@ def _stem_words(path: str) -> frozenset[str]:
     return frozenset(_stem(word) for word in re.findall(r"[a-z0-9]{2,}", stem)) - _TEST_WORDS
 
 
-def bags(graph: Graph, split: Callable[[str], Iterator[str]] = words) -> Bags:
-    """The words of every function outside the tests, its qualified name's among them."""
-    return {
-        spot: Counter(split(f"{spot.scope.qualified_name}\n{graph.body(spot)}"))
-        for spot in functions(graph)
-    }
-
-
-def overlap(asked: Mapping[str, float], bodies: Bags) -> dict[Spot, float]:
-    """For every function: rare common words by its length; at most 1."""
-    spread = Counter(word for body in bodies.values() for word in body)
+def bm25(asked: Mapping[str, float], texts: Mapping[Spot, Sequence[str]]) -> dict[Spot, float]:
+    """For every text that has an asked word: BM25 with weighed query words, 1 for the best."""
+    held = {spot: Counter(word for word in text if word in asked) for spot, text in texts.items()}
+    spread = Counter(word for own in held.values() for word in own)
+    usual = sum(map(len, texts.values())) / max(len(texts), 1) or 1.0
     scored = {
         spot: sum(
-            math.log(1 + len(bodies) / spread[word]) * asked[word]
-            for word in asked.keys() & body.keys()
+            asked[word] * math.log(1 + len(texts) / spread[word]) * _saturated(times, ratio)
+            for word, times in own.items()
         )
-        / math.sqrt(MIN_BODY_WORDS + len(body))
-        for spot, body in bodies.items()
+        for spot, own in held.items()
+        if own
+        for ratio in (len(texts[spot]) / usual,)
     }
     top = max(scored.values(), default=0.0) or 1.0
     return {spot: value / top for spot, value in scored.items()}
 
 
-def name_share(spot: Spot, about: Topic) -> float:
-    """How much of a definition's name, or of its class's, is in the names of the failing tests."""
-    asked = {word.lower() for word in about.names} - _TEST_WORDS
-    owner = (spot.scope.owner or "").rpartition(".")[2]
-    return max(_named_share(spot.scope.name, asked), _named_share(owner, asked))
-
-
-def _named_share(name: str, asked: set[str]) -> float:
-    own = {part.lower() for part in _PART.findall(name)} or {name.strip("_").lower()}
-    return len(own & asked) / len(own)
+def _saturated(times: int, ratio: float) -> float:
+    return times * (SATURATION + 1) / (times + SATURATION * (1 - LENGTH + LENGTH * ratio))
 
 
 def is_namesake(spot: Spot, about: Topic) -> bool:

@@ -52,7 +52,7 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Elsewhere, Limits, Progress, decide, last_attempt
 from atlas_retry.run.folder import RunFolder
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
-from atlas_retry.run.request import next_request, nth
+from atlas_retry.run.request import next_request, nth, step_of
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.run.uncommitted import lost_definitions
 from atlas_retry.settings import GuardMode, OnExhausted, ReviewMode
@@ -282,10 +282,13 @@ class Effects(Struct, kw_only=True):
         """The next attempt's request, and the path that its prompt was written to."""
         scratch = self.folder.scratch(number)
         brief = traced_brief(self.opened, progress.latest, scratch)
+        step = step_of(self.opened.settings, number)
         prompt = compose(
             replace(
                 brief,
                 attempt=number,
+                ask=step.ask,
+                budget_chars=int(brief.budget_chars * step.room),
                 max_attempts=last_attempt(progress, self.run.limits),
                 history=progress.attempts,
                 learnings=self.journal.recall(progress.latest),

@@ -25,14 +25,14 @@ def _rank(attempt: Attempt, start: Validation) -> tuple[Standing, int, int]:
     validation = attempt.validation or start
     _, _, introduced = compared(start, validation)
     size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
-    return _standing(validation), len(introduced), size
+    return _standing(validation, start), len(introduced), size
 
 
 def is_worse(validation: Validation, *, than: Validation) -> bool:
     """Whether fewer required gates pass, or as many and there are more problems."""
-    return _standing(validation) > _standing(than)
+    return _standing(validation, than) > _standing(than, validation)
 
 
-def _standing(validation: Validation) -> Standing:
+def _standing(validation: Validation, other: Validation) -> Standing:
     red = [r for r in validation.results if r.blocks or (r.required and r.status is Status.SKIPPED)]
-    return len(red), cut_short(validation), total(validation)
+    return len(red), cut_short(validation, other), total(validation)

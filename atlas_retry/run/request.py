@@ -1,15 +1,17 @@
 """What an agent is asked for an attempt beside the prompt: model, session, time, money. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.guard import judge
-from atlas_retry.model import AgentRequest, Session
+from atlas_retry.model import AgentRequest, Session, Validation
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.run.briefing import SHOWN
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.settings import Settings, Step
 
 T = TypeVar("T")
 
@@ -26,7 +28,7 @@ def next_request(
         workspace=str(opened.root),
         scratch=str(scratch),
         attempt=number,
-        model=nth(settings.agent.models, number),
+        model=_model(opened, progress, number),
         session=Session.RESUME if session_id else Session.NEW,
         session_id=session_id,
         session_cost_usd=session_cost_usd,
@@ -36,10 +38,35 @@ def next_request(
             _left(settings.retry.budget.wall_s, progress.elapsed_s),
         ),
         idle_timeout_s=settings.agent.idle_timeout_s,
-        commands=tuple(gate.run for gate in settings.gates if gate.run),
+        commands=(
+            *(gate.run for gate in settings.gates if gate.run),
+            *_reproducing(progress.latest),
+        ),
         protected=judge.protected(opened.root, settings),
         readable=(str(scratch / SHOWN),),
     )
+
+
+def step_of(settings: Settings, number: int) -> Step:
+    """How the n-th attempt differs from others."""
+    return nth(settings.retry.strategy, number) or Step()
+
+
+def _model(opened: OpenWorkspace, progress: Progress, number: int) -> str | None:
+    """The model for the kind of gate that fails, where all are of one; else the attempt's."""
+    step = step_of(opened.settings, number)
+    kinds = {result.kind for result in progress.latest.failures}
+    of_kind = dict(step.models).get(min(kinds)) if len(kinds) == 1 else None
+    return of_kind or step.model or nth(opened.settings.agent.models, number)
+
+
+def _reproducing(validation: Validation) -> Iterator[str]:
+    """What the prompt asks the agent to run: the first failing test of each gate."""
+    for result in validation.failures:
+        first = next((d for d in result.diagnostics if d.test_id), None)
+        command = reproducing(result, first) if first else None
+        if command:
+            yield command
 
 
 def nth(values: Sequence[T], number: int) -> T | None:
@@ -59,7 +86,8 @@ def _conversation(
     opened: OpenWorkspace, progress: Progress, number: int
 ) -> tuple[str | None, float]:
     """The session to resume and what it has cost; that of a restored attempt is over."""
-    wanted = nth(opened.settings.agent.session, number)
+    settings = opened.settings
+    wanted = step_of(settings, number).session or nth(settings.agent.session, number)
     last = progress.attempts[-1] if progress.attempts else None
     if wanted is not Session.RESUME or last is None or not last.session_id:
         return None, 0.0

@@ -16,13 +16,14 @@ Measured on 2.1.330 (and the reason of every flag below):
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from atlas_retry.agents.environment import agent_environment
+from atlas_retry.diagnostics.selecting import runners_of
 from atlas_retry.model import AgentRequest, Session
 from atlas_retry.settings import AgentSettings
 
@@ -111,14 +112,33 @@ def _of_attempt(values: tuple[str, ...], attempt: int) -> str | None:
 
 def settings_json(request: AgentRequest) -> bytes:
     """What the agent may and may not do, for `--settings`."""
+    programs = dict(found for command in request.commands for found in runners_of(command))
     permissions = Permissions(
-        deny=tuple(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
+        deny=(
+            *(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
+            *(
+                f"Bash({rule})"
+                for start, options in programs.items()
+                for rule in _with(start, options)
+            ),
+        ),
         allow=(
             *(f"Bash({command})" for command in request.commands if _is_exact(command)),
+            *(f"Bash({start} *)" for start in programs),
             *(f"Read(/{_escaped(folder.rstrip('/'))}/**)" for folder in request.readable),
         ),
     )
     return msgspec.json.encode(CliSettings(permissions=permissions))
+
+
+def _with(start: str, options: tuple[str, ...]) -> Iterator[str]:
+    """Every way of giving a program one of these options, wherever it stands."""
+    for option in options:
+        if len(option) > len("-x"):
+            yield f"{start} *{option}*"
+        else:
+            for before in (f"{start} ", f"{start} * "):
+                yield from (f"{before}{option}", f"{before}{option} *", f"{before}{option}=*")
 
 
 def _is_exact(command: str) -> bool:

@@ -1,23 +1,19 @@
 """Cuts the text of a passage: whole, without its longest remarks, or around its marks."""
 
 import re
-import textwrap
 
 from msgspec import Struct
 
 from atlas_retry.source import comment_of, documentation
-from atlas_retry.source.excerpt.places import MAX_NOTE_CHARS, Passage, shortened
+from atlas_retry.source.excerpt.places import Passage, shortened
 
 MAX_LINE_CHARS = 400
 MAX_SIGNATURE_LINES = 12
-LEAN_NOTE_CHARS = 90
 SPARED = 0.18
 """Of the lines that say something, the most that are spared from a documentation text."""
 
 MIN_TOLD = 4
 """Characters of words; a line with fewer says nothing."""
-TAB_CHARS = 4
-_TABS = re.compile(r"^(?: {4})+")
 _WORD_CHAR = re.compile(r"\w")
 
 
@@ -36,15 +32,12 @@ def excerpt(
 ) -> Excerpt | None:
     """The passage within `max_chars`: whole, else its signature and windows around the marks.
 
-    Lean: less of its documentation, without the indentation that all its lines share, the rest
-    of the indentation in tabs.
+    Lean: less of its documentation. White space is exact, for agents edit by exact text.
     None where not even the marked lines fit, or the source is binary.
     """
     if b"\0" in source[:8192]:
         return None
-    lines = _decorated(passage, source, LEAN_NOTE_CHARS if is_lean else MAX_NOTE_CHARS)
-    if is_lean:
-        lines = [_TABS.sub(_tabbed, x) for x in textwrap.dedent("\n".join(lines)).split("\n")]
+    lines = _decorated(passage, source)
     kept = set(range(len(lines)))
     if is_lean or _size(lines, kept) > max_chars:
         kept -= _spared(passage, source, lines)
@@ -62,20 +55,12 @@ def excerpt(
     )
 
 
-def _tabbed(match: re.Match[str]) -> str:
-    return "\t" * (len(match[0]) // TAB_CHARS)
-
-
-def _first(note: str, limit: int) -> str:
-    return note if len(note) <= limit else f"{note[: limit - 3]}..."
-
-
-def _decorated(passage: Passage, source: bytes, note_chars: int) -> list[str]:
-    notes = {mark.line: _first(mark.note, note_chars) for mark in passage.marks}
+def _decorated(passage: Passage, source: bytes) -> list[str]:
+    notes = {mark.line: mark.note for mark in passage.marks}
     comment = comment_of(passage.path)
     wanted = source.splitlines()[passage.start_line - 1 : passage.end_line]
     return [
-        shortened(raw.decode("utf-8", "replace").rstrip(), MAX_LINE_CHARS)
+        shortened(raw.decode("utf-8", "replace"), MAX_LINE_CHARS)
         + (f"  {comment} <-- ERROR: {notes[number]}" if notes.get(number) else "")
         for number, raw in enumerate(wanted, start=passage.start_line)
     ]

@@ -1,0 +1,135 @@
+"""How known test runners are started, for one test or for any selection. Runs nothing."""
+
+import posixpath
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct
+
+from atlas_retry.model import Diagnostic, GateResult
+
+_SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+_SPECIAL = re.compile(r"[*$`'\"(){}<>\\]")
+_PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
+
+
+CHANGING: Mapping[str, tuple[str, ...]] = {
+    "pytest": (
+        *("--snapshot-update", "--inline-snapshot", "--force-regen", "--regen-all", "--basetemp"),
+        *("--override-ini", "--rootdir", "--junit", "--log-file", "--pastebin", "--cov-report"),
+        *("--debug", "--config-file", "-p", "-c", "-o"),
+    ),
+    "unittest": (),
+    "go test": (
+        *("-exec", "-toolexec", "-update", "-overlay", "-modfile", "-mod", "-outputdir", "-vet"),
+        *("-coverprofile", "-cpuprofile", "-memprofile", "-blockprofile", "-trace", "-o", "-c"),
+    ),
+    "cargo test": ("--config", "--target-dir", "--manifest-path", "-Z"),
+    "npm test": ("--updateSnapshot", "--update", "--prefix", "--script-shell", "-u"),
+    "npm run test": ("--updateSnapshot", "--update", "--prefix", "--script-shell", "-u"),
+    "yarn test": ("--updateSnapshot", "--update", "--cwd", "-u"),
+    "pnpm test": ("--updateSnapshot", "--update", "--dir", "-u"),
+    "jest": ("--updateSnapshot", "--config", "--rootDir", "--globalSetup", "--outputFile", "-u"),
+    "vitest run": ("--update", "--config", "--root", "--outputFile", "--globalSetup", "-u"),
+    "mocha": ("--require", "--config", "--file", "--reporter-option", "-r"),
+    "ava": ("--update-snapshots", "--config", "-u"),
+    "node --test": ("--test-update-snapshots", "--import", "--require", "--eval", "-e", "-r"),
+    "mvn test": (),
+}
+"""By program: options that write files, or load other code or settings; the others do neither."""
+
+
+class Runner(Struct, frozen=True, kw_only=True):
+    """How a test runner is asked for one test."""
+
+    program: str
+    """As a gate's command names it."""
+    default: str
+    """What starts it where a gate's command hides it in a script."""
+    selecting: Callable[[str, str], str]
+    """From the path and the name of a test to the arguments that select it."""
+
+
+def _path_and_name(option: str) -> Callable[[str, str], str]:
+    def selecting(path: str, name: str) -> str:
+        title = re.sub(r" [\u203a>] ", " ", name)
+        return f"{shlex.quote(path)} {option}{shlex.quote(title)}"
+
+    return selecting
+
+
+def _go(path: str, name: str) -> str:
+    folder = posixpath.dirname(path) if path.endswith(".go") else path
+    wanted = "/".join(f"^{re.escape(part)}$" for part in name.split("/"))
+    return f"./{folder} -run {shlex.quote(wanted)}" if folder else f". -run {shlex.quote(wanted)}"
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "pytest": Runner(
+        program="pytest",
+        default="python -m pytest",
+        selecting=lambda path, name: shlex.quote(f"{path}::{name}" if path else name),
+    ),
+    "unittest": Runner(
+        program="unittest",
+        default="python -m unittest",
+        selecting=lambda _path, name: shlex.quote(name),
+    ),
+    "go-test": Runner(program="go test", default="go test", selecting=_go),
+    "jest": Runner(program="jest", default="npx jest", selecting=_path_and_name("-t ")),
+    "vitest": Runner(
+        program="vitest run", default="npx vitest run", selecting=_path_and_name("-t ")
+    ),
+    "mocha": Runner(program="mocha", default="npx mocha", selecting=_path_and_name("-g ")),
+    "node-test": Runner(
+        program="node --test",
+        default="node --test",
+        selecting=_path_and_name("--test-name-pattern "),
+    ),
+    "cargo-test": Runner(
+        program="cargo test",
+        default="cargo test",
+        selecting=lambda _path, name: shlex.quote(name),
+    ),
+    "maven": Runner(
+        program="mvn",
+        default="mvn test",
+        selecting=lambda _path, name: f"-Dtest={shlex.quote('#'.join(name.rsplit('.', 1)))}",
+    ),
+}
+"""By the tool of a diagnostic."""
+
+
+def reproducing(result: GateResult, test: Diagnostic) -> str | None:
+    """The command that runs this failing test; None for a runner that is not known."""
+    runner = RUNNERS.get(test.tool)
+    if runner is None or not test.test_id:
+        return None
+    whole = test.test_id if test.tool == "pytest" else _PARAMETER.sub("", test.test_id)
+    has_path = "::" in whole and test.tool != "cargo-test"
+    path, _, name = whole.partition("::") if has_path else ("", "", whole)
+    path = (test.path or path) if test.tool == "go-test" else path
+    return f"{_start(runner, result.command)} {runner.selecting(path, name)}"
+
+
+def _start(runner: Runner, command: str) -> str:
+    return _started(runner.program, command) or runner.default
+
+
+def _started(program: str, command: str) -> str | None:
+    """What a command starts a program with, up to the program's name."""
+    named = re.compile(rf"(?<![\w.-]){re.escape(program)}(?![\w./-])")
+    for part in _SEPARATOR.split(command):
+        found = named.search(part)
+        if found and not part.startswith(("pip ", "npm install", "which ")):
+            return part[: found.end()]
+    return None
+
+
+def runners_of(command: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The test runners that a command starts, and the options that change more than a selection."""
+    for program, changing in CHANGING.items():
+        start = _started(program, command)
+        if start and not _SPECIAL.search(start):
+            yield start, tuple(option for option in changing if option not in command)

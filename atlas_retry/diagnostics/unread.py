@@ -1,0 +1,63 @@
+"""What a command that runs several programs printed and no parser read. Judges no tool's output."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from atlas_retry.diagnostics.values import Located, Log, Reading
+from atlas_retry.model import Diagnostic
+
+UNREAD = "unread"
+"""Tool of the diagnostic that stands for all such lines of one gate."""
+MAX_LINES = 200
+MAX_MESSAGE_CHARS = 500
+_SEVERAL = re.compile(
+    r"[;&|\n]|^\s*(?:\S*/)?(?:make|just|task|tox|nox|npm|pnpm|yarn|sh|bash|\./\S+)\b"
+)
+_NOISE = re.compile(
+    r"\s|\W*$|\S+/?\S*:?$|[$>+*#-]+ |={3}|g?make(?:\[\d+\])?: |npm (?:ERR!|error|WARN|notice)"
+    r"|(?:warning|note|info|hint|help): |(?:Found|Checked|Checking|Skipped|Ran|Running|All|Some) "
+    r"|(?:In file included|For more information|Success|error Command failed|exit status) ?"
+    r"|\d+ |\S+ (?:In|At) "
+)
+"""Headings, counts, warnings and echoed commands: no problem of their own."""
+
+
+def runs_several(command: str) -> bool:
+    """Whether a shell line runs more than one program, or a script or task that may."""
+    return _SEVERAL.search(command) is not None
+
+
+def unread(
+    log: Log, found: Iterable[Located], readings: Sequence[Reading], programs: Iterable[str]
+) -> Diagnostic | None:
+    """One diagnostic for all lines that say something and that nobody read; `count` of them.
+
+    None where nothing was read, where one program printed everything, or a test runner did: the
+    other lines of one are known.
+    """
+    is_runner = any(r.tests_run is not None or _is_of_tests(r) for r in readings)
+    if log.exit_code in (0, None) or is_runner or not runs_several(log.command):
+        return None
+    taken = {n for f in found for n in range(f.first, f.last + 1)}
+    taken |= {n for reading in readings for n in reading.summary}
+    rest = (line for n, line in enumerate(log.lines) if n not in taken)
+    echoed = tuple(f"{program} " for program in programs)
+    lines = [line for line in telling(rest) if not line.startswith(echoed)][:MAX_LINES]
+    if not lines or not taken:
+        return None
+    text = "\n".join(lines)
+    return Diagnostic(
+        tool=UNREAD,
+        message=text[:MAX_MESSAGE_CHARS],
+        text=text,
+        count=len(lines),
+    )
+
+
+def _is_of_tests(reading: Reading) -> bool:
+    return any(found.diagnostic.test_id for found in reading.found)
+
+
+def telling(lines: Iterable[str]) -> Iterator[str]:
+    """The lines that are no heading, count, warning or echo."""
+    return (line for line in lines if not _NOISE.match(line))

@@ -1,0 +1,96 @@
+"""Which files a JavaScript project's own package names and path aliases mean. Reads no file."""
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+Aliases = tuple[tuple[str, str], ...]
+"""Pattern and target, each with one `*` at most; in the order of trust."""
+_BUILT = re.compile(r"(^|/)(?:dist|lib|build|out|es|esm|cjs)/")
+_ENDING = re.compile(r"(?:\.d)?\.[cm]?[jt]sx?$")
+_REMARK = re.compile(r'("(?:[^"\\\\]|\\\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = re.compile(r",(?=\s*[}\]])")
+
+
+def aliases_of(manifests: Iterable[tuple[str, bytes]]) -> Aliases:
+    """The aliases that package.json and tsconfig.json files define, by their paths and contents.
+
+    Source: https://nodejs.org/api/packages.html, https://www.typescriptlang.org/tsconfig#paths
+    """
+    found: list[tuple[str, str]] = []
+    for path, content in manifests:
+        folder, name = posixpath.split(path)
+        values = _read(content)
+        found += _package(folder, values) if name == "package.json" else _paths(folder, values)
+    return tuple(found)
+
+
+def aliased(module: str, aliases: Aliases) -> Iterator[str]:
+    """The paths that an import may mean, some without their ending."""
+    for pattern, target in aliases:
+        before, star, after = pattern.partition("*")
+        if star and module.startswith(before) and module.endswith(after):
+            middle = module[len(before) : len(module) - len(after)]
+            yield from _sources(target.replace("*", middle))
+        elif module == pattern:
+            yield from _sources(target)
+
+
+def _sources(target: str) -> Iterator[str]:
+    """The file itself, and the source that a built file is made from."""
+    path = posixpath.normpath(target)
+    yield path
+    stem = _ENDING.sub("", path)
+    yield stem
+    if _BUILT.search(stem):
+        yield _BUILT.sub(r"\1src/", stem, count=1)
+        yield _BUILT.sub(r"\1", stem, count=1)
+
+
+def _read(content: bytes) -> Mapping[str, object]:
+    text = content.decode("utf-8", "replace")
+    try:
+        values = msgspec.json.decode(_TRAILING.sub("", _REMARK.sub(r"\1", text)))
+    except msgspec.DecodeError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _package(folder: str, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    name = values.get("name")
+    if not isinstance(name, str):
+        return
+    for key in ("exports", "imports"):
+        entries = values.get(key)
+        inside = entries if isinstance(entries, dict) else {".": entries}
+        for entry, target in inside.items():
+            pattern = str(entry) if key == "imports" else posixpath.normpath(f"{name}/{entry}")
+            yield from ((pattern, posixpath.join(folder, leaf)) for leaf in _leaves(target))
+    for key in ("source", "module", "main", "types"):
+        yield from ((name, posixpath.join(folder, leaf)) for leaf in _leaves(values.get(key)))
+    yield from ((name, posixpath.join(folder, index)) for index in ("src/index", "index"))
+    yield from ((f"{name}/*", posixpath.join(folder, part)) for part in ("src/*", "*"))
+
+
+def _leaves(target: object) -> Iterator[str]:
+    """The paths of an entry, whatever the conditions on them."""
+    if isinstance(target, str):
+        yield target
+    elif isinstance(target, dict):
+        for value in target.values():
+            yield from _leaves(value)
+    elif isinstance(target, list):
+        for value in target:
+            yield from _leaves(value)
+
+
+def _paths(folder: str, values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    options = values.get("compilerOptions")
+    if not isinstance(options, dict):
+        return
+    base = posixpath.join(folder, str(options.get("baseUrl", ".")))
+    paths = options.get("paths")
+    for pattern, targets in (paths if isinstance(paths, dict) else {}).items():
+        yield from ((str(pattern), posixpath.join(base, leaf)) for leaf in _leaves(targets))

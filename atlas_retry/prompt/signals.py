@@ -1,0 +1,307 @@
+"""Ranks definitions that may be at fault for failing tests, by a table of named signals. Guesses.
+
+Weights: what fits seeded and human faults together best, less the signals whose removal costs
+nothing on human fixes. A trace's was tried on seeded faults; a fresh change's is set by judgement.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from atlas_retry.prompt.brief import Traced
+from atlas_retry.prompt.failing import FailingTest, each_once
+from atlas_retry.prompt.flow import FLOOR, Weights, common, led_to, logarithm, mean, spread
+from atlas_retry.prompt.graph import Graph, Spot
+from atlas_retry.prompt.project import is_test_path
+from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
+from atlas_retry.source import ScopeKind
+
+Changed = Mapping[str, tuple[range, ...]]
+"""Lines by path that somebody has just changed."""
+_DECIDING = re.compile(
+    r"\b(?:if|elif|while|for|and|or|not|return|in|is|except)\b|[<>=!]=|[<>+\-*/%]"
+)
+RANKED = (ScopeKind.FUNCTION, ScopeKind.CLASS, ScopeKind.VARIABLE)
+
+
+class Suspect(Struct, frozen=True, kw_only=True):
+    """A definition, how likely it is at fault, and why it is thought so."""
+
+    spot: Spot
+    score: float
+    """Likelihoods of all suspects add up to 1."""
+    why: str
+    lines: tuple[int, ...] = ()
+    """Lines of it that a traceback names."""
+
+
+class Scene(Struct, frozen=True, kw_only=True):
+    """All that the signals are taken from."""
+
+    graph: Graph
+    about: Topic
+    framed: dict[Spot, tuple[int, ...]]
+    """Functions in the tracebacks, with their lines there, the innermost first."""
+    homes: frozenset[str]
+    """Files of innermost frames."""
+    near: Weights
+    """How strongly the innermost frames lead to a definition."""
+    failing: Weights
+    """How strongly the failing tests lead to it, on average."""
+    common: Weights
+    """The average of the logarithms of that: high for what every failing test leads to."""
+    healthy: Weights
+    """How strongly the passing tests beside them lead to it."""
+    words: Weights
+    pressing: Weights
+    titles: Weights
+    traced: Weights
+    changed: Changed
+
+
+class Signal(Struct, frozen=True, kw_only=True):
+    """One thing that speaks for a definition, or against it where the weight is negative."""
+
+    name: str
+    source: str
+    """What it is taken from."""
+    weight: float
+    of: Callable[[Spot, Scene], float]
+
+
+def _blame(spot: Spot, scene: Scene) -> float:
+    failing, healthy = scene.failing.get(spot, 0.0), scene.healthy.get(spot, 0.0)
+    return failing / (failing + healthy + FLOOR)
+
+
+def _branches(spot: Spot, scene: Scene) -> float:
+    return math.log(1 + len(_DECIDING.findall(scene.graph.body(spot))))
+
+
+def _touched(spot: Spot, scene: Scene) -> float:
+    first, last = spot.scope.start_line, spot.scope.end_line
+    changed = scene.changed.get(spot.path, ())
+    return float(any(lines.start <= last and first < lines.stop for lines in changed))
+
+
+SIGNALS = (
+    Signal(
+        name="near",
+        source="frames: what the innermost ones call",
+        weight=0.13,
+        of=lambda spot, scene: logarithm(scene.near.get(spot, 0.0)),
+    ),
+    Signal(
+        name="home",
+        source="frames: the file of the innermost one",
+        weight=1.05,
+        of=lambda spot, scene: float(spot.path in scene.homes),
+    ),
+    Signal(
+        name="common",
+        source="call graph: what every failing test leads to",
+        weight=0.3,
+        of=lambda spot, scene: scene.common.get(spot, 0.0),
+    ),
+    Signal(
+        name="blame",
+        source="call graph: share of the failing tests in all that lead to it",
+        weight=0.8,
+        of=_blame,
+    ),
+    Signal(
+        name="healthy",
+        source="call graph: what works for passing tests works",
+        weight=-0.17,
+        of=lambda spot, scene: logarithm(scene.healthy.get(spot, 0.0)),
+    ),
+    Signal(
+        name="words",
+        source="words of the failing tests and messages, by BM25",
+        weight=0.9,
+        of=lambda spot, scene: scene.words.get(spot, 0.0),
+    ),
+    Signal(
+        name="pressing",
+        source="words of the messages and failing lines, by BM25",
+        weight=1.0,
+        of=lambda spot, scene: scene.pressing.get(spot, 0.0),
+    ),
+    Signal(
+        name="titles",
+        source="words of the failing tests' names, by BM25",
+        weight=1.3,
+        of=lambda spot, scene: scene.titles.get(spot, 0.0),
+    ),
+    Signal(
+        name="said",
+        source="names: how much of its own the failing tests say",
+        weight=1.35,
+        of=lambda spot, scene: said_share(spot, scene.about.asked),
+    ),
+    Signal(
+        name="namesake",
+        source="names: its file is named like the test file",
+        weight=0.8,
+        of=lambda spot, scene: float(is_namesake(spot, scene.about)),
+    ),
+    Signal(
+        name="branches",
+        source="source: its conditions and operators; where there are many, there are faults",
+        weight=0.2,
+        of=_branches,
+    ),
+    Signal(
+        name="class",
+        source="source: a class is at fault less often than a function",
+        weight=-1.5,
+        of=lambda spot, _: float(spot.scope.kind is ScopeKind.CLASS),
+    ),
+    Signal(
+        name="constant",
+        source="source: so is a table or constant",
+        weight=-1.5,
+        of=lambda spot, _: float(spot.scope.kind is ScopeKind.VARIABLE),
+    ),
+    Signal(
+        name="test",
+        source="source: tests are at fault still less often",
+        weight=-2.0,
+        of=lambda spot, _: float(is_test_path(spot.path)),
+    ),
+    Signal(
+        name="traced",
+        source="trace: what failing tests ran and passing ones did not",
+        weight=12.0,
+        of=lambda spot, scene: scene.traced.get(spot, 0.0),
+    ),
+    Signal(
+        name="touched",
+        source="git: somebody has just changed it",
+        weight=4.5,
+        of=_touched,
+    ),
+)
+
+
+def suspects(
+    tests: tuple[FailingTest, ...],
+    passed: tuple[Spot, ...],
+    graph: Graph,
+    trace: tuple[Traced, ...],
+    changed: Changed,
+) -> tuple[Suspect, ...]:
+    """Candidates, likeliest first."""
+    scene = _scene(tests, passed, graph, trace, changed)
+    rated = {spot: _rating(spot, scene) for spot in _considered(tests, scene)}
+    top = max(rated.values(), default=0.0)
+    chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
+    whole = sum(chances.values()) or 1.0
+    found = [
+        Suspect(
+            spot=spot,
+            score=chance / whole,
+            why=_why(spot, scene),
+            lines=scene.framed.get(spot, ()),
+        )
+        for spot, chance in chances.items()
+    ]
+    return tuple(sorted(found, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
+
+
+def _considered(tests: tuple[FailingTest, ...], scene: Scene) -> set[Spot]:
+    """What anything speaks for, but the failing tests themselves."""
+    sources: tuple[Iterable[Spot], ...]
+    sources = (scene.failing, scene.framed, scene.words, scene.traced, scene.near)
+    own = {test.spot for test in tests if test.spot}
+    return {
+        spot
+        for source in sources
+        for spot in source
+        if spot.scope.kind in RANKED and spot not in own
+    }
+
+
+def _rating(spot: Spot, scene: Scene) -> float:
+    """Logarithm of a likelihood; only differences mean something."""
+    return sum(signal.weight * signal.of(spot, scene) for signal in SIGNALS)
+
+
+def _scene(
+    tests: tuple[FailingTest, ...],
+    passed: tuple[Spot, ...],
+    graph: Graph,
+    trace: tuple[Traced, ...],
+    changed: Changed,
+) -> Scene:
+    about = topic(tests, passed, graph)
+    texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in _sources(graph)}
+    bags = {spot: tuple(words(text)) for spot, text in texts.items()}
+    ways = [led_to(test, graph) for test in each_once(tests)]
+    ends = [test.frames[-1] for test in tests if test.frames]
+    last = {spot: 1.0 for frame in ends if (spot := graph.at(frame.path, frame.line))}
+    return Scene(
+        graph=graph,
+        about=about,
+        framed=_framed(tests, graph),
+        homes=frozenset(frame.path for frame in ends),
+        near=spread(last, graph.edges),
+        failing=mean(ways),
+        common=common(ways),
+        healthy=mean([spread({spot: 1.0}, graph.edges) for spot in passed]),
+        words=bm25(about.asked, bags),
+        pressing=bm25(about.pressing, bags),
+        titles=bm25(about.titles, {spot: tuple(stems(text)) for spot, text in texts.items()}),
+        traced=_traced(trace, graph),
+        changed=changed,
+    )
+
+
+def _sources(graph: Graph) -> list[Spot]:
+    """Functions, tables and constants outside the tests."""
+    return [
+        spot
+        for spot in graph.spots
+        if not is_test_path(spot.path)
+        and (
+            spot.scope.kind is ScopeKind.FUNCTION
+            or (spot.scope.kind is ScopeKind.VARIABLE and _is_table(spot, graph))
+        )
+    ]
+
+
+def _is_table(spot: Spot, graph: Graph) -> bool:
+    """Whether a value is of a module or class: what a function binds belongs to that."""
+    owner = graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
+    return owner is None or owner.scope.kind is ScopeKind.CLASS
+
+
+def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> dict[Spot, tuple[int, ...]]:
+    found: dict[Spot, tuple[int, ...]] = {}
+    for test in tests:
+        for frame in reversed(test.frames):
+            spot = graph.at(frame.path, frame.line)
+            if spot:
+                found[spot] = tuple(dict.fromkeys((*found.get(spot, ()), frame.line)))
+    return found
+
+
+def _traced(trace: tuple[Traced, ...], graph: Graph) -> Weights:
+    found: Weights = {}
+    for one in trace:
+        spot = graph.at(one.frame.path, one.frame.line)
+        if spot:
+            found[spot] = max(found.get(spot, 0.0), one.suspicion)
+    return found
+
+
+def _why(spot: Spot, scene: Scene) -> str:
+    if spot in scene.traced:
+        way = "traced"
+    elif spot in scene.framed:
+        way = "traceback"
+    else:
+        way = "called" if spot in scene.failing else "same words"
+    return f"{way}; just changed" if _touched(spot, scene) else way

@@ -1,0 +1,140 @@
+"""What a prompt quotes of a gate's output, and how it names what failed."""
+
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.model import Diagnostic, GateResult, Kind, Status
+from atlas_retry.prompt import compose
+from atlas_retry.prompt.code import MAX_PASSAGES
+from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
+
+GO_LOG = """\
+en_test.go:855: AlphaSpaceString does not equal "AlphaSpaceString can only have letters"
+--- FAIL: TestTranslations (0.01s)
+FAIL
+FAIL\texample.com/shop/en\t0.012s
+FAIL
+"""
+BUDGETS = pytest.mark.parametrize("budget", [4_000, 8_000, 16_000])
+
+
+def text_of(result: GateResult, budget: int = 16_000) -> str:
+    return compose(replace(brief_of(result), budget_chars=budget)).text
+
+
+@BUDGETS
+def test_a_short_output_is_quoted_whole(budget: int) -> None:
+    assert GO_LOG.strip() in text_of(failed("go test ./...", GO_LOG), budget)
+
+
+@BUDGETS
+def test_the_failing_test_and_the_command_that_runs_it_come_first(budget: int) -> None:
+    lines = text_of(failed("uv run pytest -q -x", PYTEST_LOG), budget).splitlines()
+    first = lines.index("### test failed: uv run pytest -q -x (exit code 1)")
+    assert lines[first + 1] == "Failing: tests/test_cart.py::test_total"
+    assert lines[first + 2] == "Reproduce: uv run pytest tests/test_cart.py::test_total"
+
+
+def test_what_is_too_long_is_condensed_and_keeps_the_places_that_no_parser_reads() -> None:
+    chatter = "".join(f"step {'x' * n} of many\n" for n in range(1, 190))
+    log = f"{chatter}lib/money.go:12: rounding is off\n{PYTEST_LOG}"
+    text = text_of(failed("pytest -q", log), 4_000)
+    assert "E       assert 1 == 2" in text
+    assert "lib/money.go:12: rounding is off" in text
+    assert chatter not in text
+
+
+@pytest.mark.parametrize("budget", [2_500, 4_000, 16_000])
+def test_code_is_quoted_with_its_white_space(budget: int) -> None:
+    assert "\n        return rounded(sum(self.items) - 1)\n" in text_of(
+        failed("pytest -q", PYTEST_LOG), budget
+    )
+
+
+def test_a_runner_that_no_parser_reads_brings_the_code_at_the_places_that_it_names() -> None:
+    log = "  1) cart\n     adds up:\n     at total (src/shop/cart.py:12:16)\n"
+    assert "return rounded(sum(self.items) - 1)" in text_of(failed("my-runner", log))
+
+
+@pytest.mark.parametrize(
+    ("command", "tool", "test_id", "path", "expected"),
+    [
+        (
+            "pytest -q",
+            "pytest",
+            "t/a.py::test_x[a b]",
+            None,
+            "pytest 't/a.py::test_x[a b]'",
+        ),
+        ("make test", "pytest", "t/a.py::test_x", None, "python -m pytest t/a.py::test_x"),
+        (
+            "cd api && .venv/bin/pytest -x",
+            "pytest",
+            "a.py::b",
+            None,
+            ".venv/bin/pytest a.py::b",
+        ),
+        (
+            "python3 -S -m unittest -q",
+            "unittest",
+            "tests.test_a.A.test_b",
+            None,
+            "python3 -S -m unittest tests.test_a.A.test_b",
+        ),
+        (
+            "go test ./...",
+            "go-test",
+            "cart::TestTable/tea",
+            "cart/cart_test.go",
+            "go test ./cart -run '^TestTable$/^tea$'",
+        ),
+        (
+            "npm test",
+            "jest",
+            "test/a.test.js::Cart \u203a adds up",
+            None,
+            "npx jest test/a.test.js -t 'Cart adds up'",
+        ),
+        ("cargo test", "cargo-test", "tests::adds", None, "cargo test tests::adds"),
+        ("mvn -B test", "maven", "shop.CartTest.adds", None, "mvn -Dtest='shop.CartTest#adds'"),
+        ("./run", "tap", "adds", None, None),
+    ],
+)
+def test_one_failing_test_is_run_by_its_runner(
+    command: str, tool: str, test_id: str, path: str | None, expected: str | None
+) -> None:
+    result = GateResult(
+        name="test", kind=Kind.TEST, command=command, status=Status.FAILED, success=False
+    )
+    test = Diagnostic(tool=tool, message="?", test_id=test_id, path=path)
+    assert reproducing(result, test) == expected
+
+
+def test_a_problem_that_two_gates_report_is_said_once_and_named_by_both() -> None:
+    again = replace(failed("tox", PYTEST_LOG), name="all")
+    text = compose(brief_of(failed("pytest -q", PYTEST_LOG), again)).text
+    assert text.count("E       assert 1 == 2") == 1
+    assert "### all failed: tox (exit code 1)\nThe same problems as of test, above." in text
+
+
+def test_code_is_ordered_by_rank_and_says_where_to_start() -> None:
+    prompt = compose(brief_of(failed("pytest -q", PYTEST_LOG)))
+    headings = [line for line in prompt.text.splitlines() if line.startswith("#### ")]
+    assert headings[0].startswith("#### Start here: src/shop/cart.py:4-15 Cart")
+    assert sum("Start here" in line for line in headings) == 1
+
+
+def test_few_passages_are_shown_and_the_next_are_named() -> None:
+    files = {
+        **PROJECT,
+        "src/shop/money.py": "".join(
+            f"def total_{n}(cart):\n    return cart.total({n})\n\n\n" for n in range(60)
+        ),
+    }
+    text = compose(brief_of(failed("pytest -q", PYTEST_LOG), files=files)).text
+    assert sum(line.startswith("#### ") for line in text.splitlines()) <= MAX_PASSAGES + 3
+    named = text.partition("Less likely, not shown:\n")[2]
+    assert re.match(r"src/shop/money\.py:\d+ total_\d+\n", named)

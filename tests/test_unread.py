@@ -1,0 +1,71 @@
+"""What a gate prints and no parser reads: it reaches the prompt, and it counts."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.diagnostics import ToolOutput, diagnose
+from atlas_retry.diagnostics.unread import UNREAD
+from tests.projects import Project, atlas, make_project
+
+GATE = (
+    f"{sys.executable} -m ruff check --isolated --output-format concise calc.py || rc=1; "
+    "grep -q Copyright b.py || { echo 'b.py: licence header is missing'; rc=1; }; "
+    "[ -f CHANGES.md ] || { echo 'CHANGES.md does not exist' >&2; rc=1; }; exit $rc"
+)
+PROBLEMS = (
+    "calc.py:1:8: F401",
+    "b.py: licence header is missing",
+    "CHANGES.md does not exist",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path, environ: dict[str, str]) -> Project:
+    made = make_project(tmp_path, environ)
+    (made.root / "calc.py").write_text("import os\n")
+    (made.root / "b.py").write_text("b = 1\n")
+    made.configure(validation={"lint": [GATE]})
+    made.commit()
+    return made
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_everything_that_failed_is_in_the_prompt(project: Project, problem: str) -> None:
+    assert problem in atlas(project, "prompt", "--max-chars", "4000").out
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_everything_of_a_recorded_failure_is_in_the_prompt(project: Project, problem: str) -> None:
+    report = project.root.parent / "report.json"
+    report.write_text(atlas(project, "validate", "--json").out)
+    results = json.loads(report.read_text())["lint_results"]
+    kept = ("command", "kind", "exit_code", "stdout", "stderr")
+    bare = [{key: result[key] for key in kept} for result in results]
+    report.write_text(json.dumps({"results": bare}))
+    assert problem in atlas(project, "prompt", "--from", str(report)).out
+
+
+def test_a_fix_of_one_of_several_problems_is_kept(project: Project) -> None:
+    project.attempt(1, {"calc.py": "fixed = 1\n"})
+    attempt = project.retry(retry__max_ai_retry_attempts=1).attempts[0]
+    assert (len(attempt.fixed), len(attempt.remaining), len(attempt.introduced)) == (1, 2, 0)
+    assert (project.root / "calc.py").read_text() == "fixed = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "unread"),
+    [
+        ("ruff check . ; ./licence", "a.py:1:1: F401 x\nb.py: no licence\nFound 1 error.", 1),
+        ("make lint", "a.py:1:1: F401 x\nruff check .\nmake: *** [lint] Error 1", 0),
+        ("ruff check .", "a.py:1:1: F401 x\nb.py: no licence", 0),
+        ("make lint", "b.py: no licence", 0),
+    ],
+)
+def test_the_rest_counts_beside_what_was_read_of_several_programs(
+    command: str, printed: str, unread: int
+) -> None:
+    found = diagnose(ToolOutput(command=command, exit_code=1, stdout=printed)).diagnostics
+    assert sum(d.count for d in found if d.tool == UNREAD) == unread
