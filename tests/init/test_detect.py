@@ -312,8 +312,9 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {
             "Cargo.toml": "[workspace]\nmembers = ['a']\n",
             "rustfmt.toml": "",
-            ".github/workflows/ci.yml": "- run: cargo clippy --workspace -- -D warnings\n"
-            "- run: cargo nextest run ${{ matrix.flags }}\n",
+            ".github/workflows/ci.yml": "jobs: {a: {steps: [\n"
+            "{run: cargo clippy --workspace -- -D warnings},\n"
+            "{run: 'cargo nextest run ${{ inputs.flags }}'}]}}\n",
         },
         [
             "format: cargo fmt --all",

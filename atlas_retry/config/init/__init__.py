@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from atlas_retry.config.init.detect import choose, detect
+from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Folder, Machine
 from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.text import configuration
@@ -20,8 +20,11 @@ def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
     files, machine = Folder(root), Machine(root, environ)
     found = [machine.settled(proposed) for proposed in detect(files)]
     choices = choose(found, machine.obstacle)
-    notes = tuple(
-        f"{path} cannot be read and was left out." for path in ProjectFiles(files).unreadable()
+    unreadable = ProjectFiles(files).unreadable()
+    unknown = not_understood(files, found)
+    notes = (
+        *(f"{path} cannot be read and was left out." for path in unreadable),
+        *([f"not understood: {', '.join(unknown)}"] if unknown else []),
     )
     return Proposal(
         text=configuration(choices, notes),

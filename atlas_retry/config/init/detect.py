@@ -1,10 +1,11 @@
-"""From a project's files to the gates it seems to use. Pure: whether they can start is told in."""
+"""From a project's files to the gates it seems to use. Pure: whether they can start comes in."""
 
 from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatch
 
 from msgspec.structs import replace
 
-from atlas_retry.config.init import compiled, hooks, javascript, python, scripting, tasks
+from atlas_retry.config.init import ci_gates, hooks, javascript, python, rows, tasks
 from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.values import Choice, Proposed, Slot
 
@@ -12,62 +13,107 @@ Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
 
 MARKS = (
-    "pyproject.toml",
-    "setup.py",
-    "package.json",
-    "go.mod",
-    "Cargo.toml",
-    "pom.xml",
-    "build.gradle",
-    "build.gradle.kts",
-    "composer.json",
-    "Gemfile",
+    "pyproject.toml setup.py package.json go.mod Cargo.toml pom.xml build.gradle build.gradle.kts"
+    " composer.json Gemfile mix.exs Package.swift deno.json deno.jsonc Chart.yaml CMakeLists.txt"
+).split()
+UNKNOWN = (
+    "mix.exs deno.json* Package.swift CMakeLists.txt *.sln build.sbt stack.yaml *.cabal dune-project"
+    " rebar.config project.clj deps.edn pubspec.yaml build.zig meson.build WORKSPACE MODULE.bazel"
+    " BUILD.bazel pants.toml shard.yml gleam.toml *.nimble Project.toml DESCRIPTION flake.nix"
+    " Jenkinsfile Earthfile"
+).split()
+"""Says how a project is built; named where no gate came of it."""
+NOT_OURS = set(
+    "node_modules vendor examples example docs doc fixtures testdata templates template tutorials"
+    " bench benchmarks benches fuzz samples".split()
 )
-NOT_OURS = {"node_modules", "vendor", "examples", "example", "docs", "doc", "fixtures", "testdata"}
 MAX_PARTS = 6
 
 
 def detect(files: Files) -> tuple[Proposed, ...]:
-    """Everything the project seems to use; parts below the root only where the root has nothing."""
-    found = tuple(_at(ProjectFiles(files)))
-    if any(proposed.slot is not Slot.HOOKS and not proposed.task for proposed in found):
-        return found
-    parts = [(base, _at(ProjectFiles(files, base))) for base in _parts(files)]
-    nested = [replace(p, cwd=base.rstrip("/")) for base, told in parts for p in told]
-    return (*found, *nested)
+    """Everything the project seems to use: of a part below the root what the root leaves open."""
+    project = ProjectFiles(files)
+    found = tuple(_at(project))
+    apart = "go" if project.has("go.work") else None
+    covered = {(p.slot, p.language) for p in found if p.language != apart}
+    in_ci = {(p.cwd, p.slot) for p in found}
+    tested = any(p.slot is Slot.TEST for p in found)
+    parts = [(base, _at(ProjectFiles(files, base))) for base in parts_of(files)[:MAX_PARTS]]
+    nested = [
+        replace(p, cwd=f"{base}{'' if p.cwd == '.' else p.cwd}".rstrip("/"))
+        for base, told in parts
+        for p in told
+        if not (p.task and tested) and p.slot is not Slot.HOOKS
+    ]
+    return (
+        *found,
+        *(
+            p
+            for p in nested
+            if (p.slot, p.language) not in covered and (p.cwd, p.slot) not in in_ci
+        ),
+    )
 
 
-def _parts(files: Files) -> list[str]:
-    """Folders one or two levels down that hold a manifest."""
+def parts_of(files: Files) -> list[str]:
+    """Folders that hold a manifest of their own: one or two levels down, or in a workspace."""
     split = [path.split("/") for path in files.paths()]
-    depths = (2, 3)
     bases = {
         "/".join(parts[:-1]) + "/"
         for parts in split
-        if len(parts) in depths and parts[-1] in MARKS and not NOT_OURS & set(parts)
+        if len(parts) in (2, 3) and parts[-1] in MARKS and not NOT_OURS & set(parts)
     }
-    return sorted(bases, key=lambda base: (base.count("/"), base))[:MAX_PARTS]
+    return sorted(bases, key=lambda base: (base.count("/"), base))
+
+
+def not_understood(files: Files, found: Iterable[Proposed]) -> tuple[str, ...]:
+    """What says how the project is checked, and no gate came of."""
+    project, proposed = ProjectFiles(files), tuple(found)
+    languages = {p.language for p in proposed} - {""}
+    known = {row.language: row.marks.split() for row in rows.ROWS}
+    marks = {mark for language in languages for mark in known.get(language, [])}
+    top = [path for path in project.paths if "/" not in path]
+    unknown = [
+        path
+        for pattern in UNKNOWN
+        for path in top
+        if fnmatch(path, pattern) and not any(fnmatch(path, mark) for mark in marks)
+    ]
+    used = {p.cwd for p in proposed}
+    rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
+    more = rest[:0] if languages & {"rust", "jvm", "dotnet"} else rest[MAX_PARTS:]
+    counted = [f"{len(more)} more folders with a manifest ({more[0]} ...)"] if more else []
+    return (*dict.fromkeys(unknown), *ci_gates.not_understood(project), *counted)
 
 
 def _at(project: ProjectFiles) -> Iterator[Proposed]:
     in_hooks = hooks.tools_in_hooks(project)
-    for source in (python, javascript, compiled, scripting):
-        for proposed in source.propose(project):
-            yield replace(proposed, in_hooks=proposed.tool in in_hooks)
+    own = [*python.propose(project), *javascript.propose(project), *rows.propose(project)]
+    for proposed in (*_with_fixers(ci_gates.propose(project), own), *own):
+        yield replace(proposed, in_hooks=proposed.tool in in_hooks)
     yield from hooks.propose(project, python.prefix_for(project, "pre-commit"))
     yield from tasks.propose(project)
 
 
-def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Choice, ...]:
-    """What to write, by slot: one way of doing each thing, and one that starts if any does.
+def _with_fixers(lines: Iterable[Proposed], own: list[Proposed]) -> Iterator[Proposed]:
+    """CI's lines with what we know of the same tool: its fixer, and its language for a target."""
+    for line in lines:
+        same = next((p for p in own if (p.cwd, p.tool, p.slot) == (line.cwd, line.tool, line.slot)), None)
+        fix = same.fix or (same.run if same.slot is Slot.FORMAT and same.run != line.run else None) if same else None
+        yield replace(line, fix=line.fix or fix)
 
-    A tool that the hooks run is left to them if they can start. A task stands in for a slot in
-    which no tool of the project's own can start; a language's default gives way to a task.
+
+def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Choice, ...]:
+    """What to write, by slot: what CI runs, else the project's own tools, a target, a default.
+
+    A tool that the hooks run is left to them if they can start. Where nothing of one source can
+    start, the next stands in. Never two formatters for a language.
     """
     choices = [Choice(proposed=p, obstacle=obstacle(p)) for p in dict.fromkeys(found)]
     hooked = any(c.proposed.slot is Slot.HOOKS and c.obstacle is None for c in choices)
-    kept = [c for c in choices if not (c.proposed.in_hooks and hooked)]
-    covered = {(c.proposed.cwd, c.proposed.slot) for c in choices if c not in kept}
+    left = [c for c in choices if c.proposed.in_hooks and hooked and not c.proposed.in_ci]
+    kept = [c for c in choices if c not in left]
+    covered = {(c.proposed.cwd, c.proposed.slot) for c in left}
     chosen: list[Choice] = []
     for cwd in dict.fromkeys(c.proposed.cwd for c in kept):
         for slot in Slot:
@@ -77,16 +123,57 @@ def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Choice, ...]:
 
 
 def _in_slot(here: list[Choice], *, covered: bool) -> list[Choice]:
-    direct = [c for c in here if not c.proposed.task]
-    tasks_here = [c for c in here if c.proposed.task]
+    lines = _once([c for c in here if c.proposed.in_ci])
+    others = [c for c in here if not c.proposed.in_ci and not _is_said(c, lines)]
+    others = [c for c in others if c.obstacle is None] if lines else others
+    direct = [c for c in others if not c.proposed.task]
     own = [c for c in direct if not c.proposed.weak]
-    if covered or any(c.obstacle is None for c in own):
-        return own if covered else direct
-    missing = [c.proposed.tool for c in own if c.proposed.tool]
-    task = next((c for c in tasks_here if _starts(c, missing)), None)
+    if lines and not others:
+        return lines
+    if covered or any(c.obstacle is None for c in (*own, *lines)):
+        return _one_layout([*lines, *(own if covered or own else [] if lines else direct)])
+    missing = [c.proposed.tool for c in (*own, *lines) if c.proposed.tool]
+    task = next((c for c in others if c.proposed.task and _starts(c, missing)), None)
     if task:
-        return [*own, task]
-    return direct or tasks_here[:1]
+        return [*lines, *own, task]
+    return [*lines, *(own or direct or [c for c in others if c.proposed.task][: 0 if lines else 1])]
+
+
+def _is_said(choice: Choice, lines: list[Choice]) -> bool:
+    """Whether a line of CI's that starts does the work of a proposal of our own."""
+    started = [line.proposed for line in lines if line.obstacle is None]
+    return any(
+        choice.proposed.task or line.language in ("", choice.proposed.language) for line in started
+    )
+
+
+def _once(lines: list[Choice]) -> list[Choice]:
+    """Of one tool's lines those that only check, if any does; a build that a test repeats stays."""
+    checks = {c.proposed.tool for c in lines if not c.proposed.writes}
+    return [c for c in lines if not c.proposed.writes or c.proposed.tool not in checks]
+
+
+LAYOUTS = {
+    "black": "python", "ruff-format": "python", "yapf": "python", "autopep8": "python",
+    "prettier": "js", "biome format": "js", "dprint check": "js", "deno fmt": "js",
+}  # fmt: skip
+"""Formatters that lay out the same files: two of them never agree."""
+
+
+def _one_layout(choices: list[Choice]) -> list[Choice]:
+    seen: dict[str, Choice] = {}
+    kept: list[Choice] = []
+    for choice in choices:
+        language = LAYOUTS.get(choice.proposed.tool)
+        first = seen.get(language, choice) if language else choice
+        if language and choice.obstacle is None:
+            seen.setdefault(language, choice)
+        if first is choice or first.proposed.tool == choice.proposed.tool:
+            kept.append(choice)
+            continue
+        why = f"{first.proposed.tool} formats the same files; two formatters never agree"
+        kept.append(replace(choice, obstacle=why))
+    return kept
 
 
 def _starts(task: Choice, missing: Iterable[str]) -> bool:

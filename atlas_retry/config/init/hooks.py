@@ -53,7 +53,9 @@ def _pre_commit(project: ProjectFiles, path: str, prefix: str) -> Proposed:
         slot=Slot.HOOKS,
         run=f"{prefix}{tool} run --all-files",
         reason=f"{path} has the hooks {shown}"[:300],
-        needs=() if prefix else (Need(program=tool, remedy=f"pip install {tool}"),),
+        needs=(Need(program=prefix.split()[0]),)
+        if prefix
+        else (Need(program=tool, remedy=f"pip install {tool}"),),
         tool=tool,
         timeout=HOOKS_TIMEOUT,
         env=(("SKIP", REFUSES_MAIN),) if REFUSES_MAIN in names else (),

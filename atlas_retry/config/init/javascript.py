@@ -85,6 +85,11 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
     yield from node.build(typed=Slot.TYPES in {*slots, *(tool.slot for tool in tools)})
 
 
+def needs_of(project: ProjectFiles) -> tuple[Need, ...]:
+    """What a script of the package needs to start."""
+    return Node(project=project, manager=manager_of(project)).needs()
+
+
 class Node(Struct, frozen=True, kw_only=True):
     """One package.json and what runs it."""
 
@@ -125,6 +130,7 @@ class Node(Struct, frozen=True, kw_only=True):
             reason=f"package.json has the script `{name}`: {scripts[name]}"[:200],
             needs=self.needs(),
             tool=_tool(scripts[name]),
+            language="js",
             fix=self._fix(name) if slot is Slot.LINT and not writes else None,
             recheck=self._recheck(name) if slot is Slot.TEST else None,
             timeout=TIMEOUTS.get(slot),
@@ -195,6 +201,7 @@ class Node(Struct, frozen=True, kw_only=True):
             reason=f"package.json asks for {name}",
             needs=self.needs(name),
             tool=name,
+            language="js",
             fix=start + fix if fix else None,
             recheck=start + recheck if recheck else None,
             timeout=TIMEOUTS.get(slot),
@@ -212,6 +219,7 @@ class Node(Struct, frozen=True, kw_only=True):
                 run=line,
                 reason=f"package.json has the script `build`{', and CI runs it' if in_ci else ''}",
                 needs=self.needs(),
+                language="js",
                 timeout=TIMEOUTS[Slot.BUILD],
             )
 

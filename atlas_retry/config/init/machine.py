@@ -1,6 +1,7 @@
 """The shell of `atlas init`: reads a folder, and asks whether a command could start here."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -9,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.config.init.commands import LAUNCHER
 from atlas_retry.config.init.values import Need, Proposed
 
 MAX_DEPTH, MAX_FILES, MAX_BYTES = 4, 20_000, 1 << 20
@@ -17,6 +19,8 @@ SKIPPED = {
     ".venv", "venv", ".tox", ".nox", ".gradle", ".mypy_cache", ".ruff_cache", ".pytest_cache",
 }  # fmt: skip
 ENVIRONMENTS = (".venv", "venv")
+PYTHON_RUNNERS = {"uv", "uvx", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"}
+NODE_RUNNERS = {"pnpm", "yarn", "bun", "bunx"}
 
 
 class Folder(Struct, frozen=True, dict=True):
@@ -76,13 +80,36 @@ class Machine(Struct, frozen=True, dict=True):
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
 
     def settled(self, proposed: Proposed) -> Proposed:
-        """The proposal with the project's own virtual environment, where that has the program."""
+        """The proposal as it starts here: by the project's own virtual environment, and without a
+        runner that is missing, where what it runs is there."""
         for need in proposed.needs:
             for environment in ENVIRONMENTS:
                 path = f"{environment}/bin/{need.program}"
                 if need.program and (self.root / proposed.cwd / path).exists():
                     return _started_by(proposed, need.program, path)
+        return self._without_runner(proposed)
+
+    def _without_runner(self, proposed: Proposed) -> Proposed:
+        line = proposed.run
+        started = LAUNCHER.match(line)
+        runner = line.partition(" ")[0]
+        if started and runner in PYTHON_RUNNERS and not self._which(runner):
+            program = line[started.end() :].partition(" ")[0]
+            path = self._installed(program, self.root / proposed.cwd)
+            if path and self._which("python3"):
+                return _instead(proposed, started[0], path[: -len(program)], runner, Need(program=path) if "/" not in path else Need(path=path))
+        if runner in NODE_RUNNERS and not self._which(runner) and self._which("npm"):
+            if (self.root / proposed.cwd / "node_modules").exists():
+                return _by_npm(proposed, runner)
+        if runner == "python" and not self._which("python") and self._which("python3"):
+            return _instead(proposed, "python ", "python3 ", runner, Need(program="python3"))
         return proposed
+
+    def _installed(self, program: str, folder: Path) -> str | None:
+        """How to start a program of the active environment, or of the project's own."""
+        own = (f"{name}/bin/{program}" for name in ENVIRONMENTS)
+        here = next((path for path in own if (folder / path).exists()), None)
+        return here or (program if self._which(program) else None)
 
 
 def _started_by(proposed: Proposed, program: str, path: str) -> Proposed:
@@ -97,3 +124,28 @@ def _started_by(proposed: Proposed, program: str, path: str) -> Proposed:
         recheck=moved(proposed.recheck),
         needs=(Need(path=path),),
     )
+
+
+def _instead(proposed: Proposed, old: str, new: str, missing: str, need: Need) -> Proposed:
+    """The proposal with another start of its lines, and the reason."""
+
+    def moved(line: str | None) -> str | None:
+        return new + line.removeprefix(old) if line and line.startswith(old) else None
+
+    return replace(
+        proposed,
+        run=moved(proposed.run) or proposed.run,
+        fix=moved(proposed.fix),
+        recheck=moved(proposed.recheck),
+        needs=(need,),
+        reason=f"{proposed.reason}; {missing} is not on PATH, what it starts is",
+    )
+
+
+def _by_npm(proposed: Proposed, missing: str) -> Proposed:
+    """Npm's way of saying the same: a script, or a program of node_modules."""
+    old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", proposed.run)
+    start = old[0] if old else ""
+    script = proposed.body or start.endswith("run ") or proposed.run.endswith(" test")
+    new = "npx " if not script else "npm run "
+    return _instead(proposed, start, new, missing, Need(program="npm"))

@@ -197,6 +197,7 @@ def _proposed(
         reason=why,
         needs=(runner.need or own,),
         tool=tool.name,
+        language="python",
         fix=prefix + tool.fix if tool.fix else None,
         recheck=prefix + tool.recheck if tool.recheck else None,
         timeout=tool.timeout,
@@ -259,6 +260,7 @@ def _without_pytest(
             reason="manage.py is there",
             needs=needs,
             tool="django",
+            language="python",
             timeout=TEST_TIMEOUT,
         )
     elif tests and re.search(r"\bunittest\b", project.text(tests) + project.automation):
@@ -268,6 +270,7 @@ def _without_pytest(
             reason=f"{tests} uses unittest",
             needs=needs,
             tool="unittest",
+            language="python",
             timeout=TEST_TIMEOUT,
             weak=True,
         )

@@ -14,19 +14,10 @@ from atlas_retry.config.init.project import ProjectFiles, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
 NAMES = {
-    Slot.FORMAT: ("format", "fmt", "reformat", "fix"),
-    Slot.LINT: ("lint", "linter", "lints", "check-lint", "style", "flake8", "cs", "analyse"),
-    Slot.TYPES: ("typecheck", "type-check", "types", "typing", "mypy", "pyright", "tsc"),
-    Slot.TEST: (
-        "test",
-        "tests",
-        "unit",
-        "unittest",
-        "unit-test",
-        "unit-tests",
-        "test-unit",
-        "check",
-    ),
+    Slot.FORMAT: "format fmt reformat fix",
+    Slot.LINT: "lint linter lints check-lint style flake8 cs analyse",
+    Slot.TYPES: "typecheck type-check types typing mypy pyright tsc",
+    Slot.TEST: "test tests unit unittest unit-test unit-tests test-unit check",
 }
 TIMEOUTS = {Slot.TEST: "15m"}
 
@@ -36,22 +27,29 @@ Task = tuple[str, str, Need, str] | tuple[str, str, Need]
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """The first target of each runner for each slot."""
-    sources = (
-        ("pyproject.toml", python.scripts(project)),
-        ("composer.json", _composer(project)),
-        ("noxfile.py", _nox(project)),
-        ("the tox configuration", _tox(project)),
-        ("the justfile", _just(project)),
-        ("mise.toml", _mise(project)),
-        ("the Taskfile", _taskfile(project)),
-        ("the Makefile", _make(project)),
-    )
-    for where, told in sources:
-        tasks = {task[0].lower().replace("_", "-"): task for task in told}
+    for where, found in _sources(project):
+        tasks = {task[0].lower().replace("_", "-"): task for task in found}
         for slot, names in NAMES.items():
-            known = next((tasks[name] for name in names if name in tasks), None)
+            known = next((tasks[name] for name in names.split() if name in tasks), None)
             if known:
                 yield _proposed(slot, where, known)
+
+
+def body_of(project: ProjectFiles, run: str) -> str:
+    """What a target starts, by the line that runs it; empty for one that is not there."""
+    tasks = (task for _, found in _sources(project) for task in found if task[1] == run)
+    return "".join(next(tasks, ("", "", Need()))[3:])
+
+
+def _sources(project: ProjectFiles) -> Iterator[tuple[str, Iterator[Task]]]:
+    yield "pyproject.toml", python.scripts(project)
+    yield "composer.json", _composer(project)
+    yield "noxfile.py", _nox(project)
+    yield "the tox configuration", _tox(project)
+    yield "the justfile", _just(project)
+    yield "mise.toml", _mise(project)
+    yield "the Taskfile", _taskfile(project)
+    yield "the Makefile", _make(project)
 
 
 def _proposed(slot: Slot, where: str, task: Task) -> Proposed:

@@ -67,6 +67,13 @@ class Proposed(Struct, frozen=True, kw_only=True):
     """A target of a task runner: only where no tool was found for its slot."""
     body: str = ""
     """What such a target starts, as far as it is told."""
+    language: str = ""
+    """Whose gate it is; empty for a target, which may check several."""
+    in_ci: bool = False
+    """A line of CI's, as it stands there."""
+    required: bool = True
+    note: str = ""
+    """What was seen when it was tried, for the configuration."""
     in_hooks: bool = False
     """Already run by the project's hooks."""
 

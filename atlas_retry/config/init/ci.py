@@ -1,0 +1,201 @@
+"""The lines that CI runs, out of the files of GitHub, GitLab, CircleCI, Azure, Travis and others.
+
+Reads YAML and shell text; what a line is for is `commands`' work.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from posixpath import normpath
+
+from msgspec import Struct
+
+from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
+
+FILES = (
+    ".github/workflows/*.y*ml",
+    ".github/actions/*.y*ml",
+    ".gitlab-ci.y*ml",
+    ".circleci/config.yml",
+    ".travis.yml",
+    "azure-pipelines.yml",
+    ".azure/*.yml",
+    ".azure-pipelines/*.yml",
+    ".cirrus.yml",
+    "appveyor.yml",
+)
+ACTIONS = {
+    "pre-commit/action": "pre-commit run --all-files",
+    "j178/prek-action": "prek run --all-files",
+    "golangci/golangci-lint-action": "golangci-lint run {args}",
+    "astral-sh/ruff-action": "ruff {args:check} {src}",
+    "chartboost/ruff-action": "ruff {args:check} {src:.}",
+    "psf/black": "black {options:--check --diff} {src:.}",
+    "isort/isort-action": "isort --check-only {sort-paths:.}",
+    "codespell-project/actions-codespell": "codespell",
+    "crate-ci/typos": "typos",
+    "rhysd/actionlint": "actionlint",
+    "dominikh/staticcheck-action": "staticcheck ./...",
+    "EmbarkStudios/cargo-deny-action": "cargo deny check",
+    "actions-rs/cargo": "cargo {command} {args}",
+    "securego/gosec": "gosec {args}",
+    "biomejs/setup-biome": "",
+    "DavidAnson/markdownlint-cli2-action": "markdownlint-cli2",
+    "jakebailey/pyright-action": "pyright",
+    "ludeeus/action-shellcheck": "",
+}
+"""What an action runs; `{input:default}`. Source: their action.yml."""
+EVENTS = {"push", "pull_request", "merge_group", "workflow_call"}
+LINES = ("run", "script", "bash", "command", "test_script", "tests_script")
+FOLDERS = ("working-directory", "working_directory", "workingDirectory")
+VARIABLES = ("env", "environment", "variables")
+ASIDE = {"with", "on", True, "strategy", "services", "defaults", "before_script", "outputs"}
+OTHER_JOBS = re.compile(r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.I)
+ELSEWHERE = re.compile(
+    r"==\s*['\"]?[^'\"&|)]*(?:windows|macos|nightly|beta|schedule|release)|refs/tags|failure\(\)", re.I
+)
+NOISE = re.compile(r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG", re.I)
+PIECE = re.compile(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|&(?!&)|['\"\\])+")
+CONTROL = re.compile(r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b")
+EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}|\$\[\[.*?\]\]|<<\s*(?:parameters|matrix)\S+\s*>>")
+VARIABLE = re.compile(r"(?<!\\)\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")
+
+
+class CiLine(Struct, frozen=True, kw_only=True):
+    """One command of a CI file."""
+
+    line: str
+    where: str
+    cwd: str = "."
+    env: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def opaque(self) -> bool:
+        """Whether only CI knows what stands there: a variable or an expression of its own."""
+        return bool(EXPRESSION.search(self.line) or VARIABLE.search(self.line))
+
+
+class _Around(Struct, frozen=True, kw_only=True):
+    """What the steps in a node inherit."""
+
+    where: str
+    cwd: str = "."
+    env: Mapping[str, str] = {}
+    matrix: Mapping[str, str] = {}
+
+
+def lines_of(project: ProjectFiles) -> Iterator[CiLine]:
+    """Every command of the files that run on a push or a pull request, in their order."""
+    for path in project.below(*FILES):
+        document = project.yaml(path)
+        if _on_push(document):
+            yield from _walk(document, _Around(where=path))
+
+
+def _on_push(document: Table) -> bool:
+    events: object = document.get("on", document.get(True))  # type: ignore[call-overload] # YAML 1.1
+    if events is None:
+        return True
+    names = set(events) if isinstance(events, dict) else set(strings(events))
+    push = dig(events, "push")
+    only_tags = isinstance(push, dict) and "tags" in push and "branches" not in push
+    return bool(names & (EVENTS - ({"push"} if only_tags else set())))
+
+
+def _walk(node: object, around: _Around) -> Iterator[CiLine]:
+    if isinstance(node, list):
+        for item in node:
+            yield from _walk(item, around)
+    if not isinstance(node, dict) or _is_elsewhere(node):
+        return
+    inside = _inside(node, around)
+    for key, value in node.items():
+        listed = list(strings(value)) if key in LINES else []
+        if listed:
+            yield from _shell("\n".join(listed), inside)
+        elif key == "uses" and isinstance(value, str):
+            yield from _action(value, table(node, "with"), inside)
+        elif key not in ASIDE and key not in VARIABLES and not OTHER_JOBS.search(str(key)):
+            yield from _walk(value, inside)
+
+
+def _is_elsewhere(node: Table) -> bool:
+    runner = str(node.get("runs-on", ""))
+    other = re.match(r"windows|macos", runner) and "ubuntu" not in runner
+    return bool(other or ELSEWHERE.search(str(node.get("if", ""))))
+
+
+def _inside(node: Table, around: _Around) -> _Around:
+    own = next((node[key] for key in FOLDERS if key in node), None)
+    own = own or dig(node, "defaults", "run", "working-directory")
+    env = dict(around.env)
+    for key in VARIABLES:
+        env |= {str(k): str(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
+    matrix = {**around.matrix, **_matrix(table(node, "strategy", "matrix"))}
+    return _Around(
+        where=around.where,
+        cwd=_below(around.cwd, str(own)) if own else around.cwd,
+        env=env,
+        matrix=matrix,
+    )
+
+
+def _is_plain(name: str, value: object) -> bool:
+    plain = isinstance(value, str | int | float) and not EXPRESSION.search(str(value))
+    return plain and not NOISE.search(name) and "$" not in str(value)
+
+
+def _matrix(told: Table) -> dict[str, str]:
+    """One value of each axis: the last of a list, else what the first row on Linux has."""
+    rows = [row for row in _rows(told) if not re.search(r"windows|macos", str(row))]
+    values = {str(k): v for row in reversed(rows) for k, v in row.items()}
+    lists = {str(k): v[-1] for k, v in told.items() if isinstance(v, list) and v and k != "include"}
+    plain = {**values, **{k: v for k, v in lists.items() if not isinstance(v, dict | list)}}
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in plain.items()}
+
+
+def _rows(told: Table) -> Iterator[Table]:
+    included = told.get("include")
+    yield from (table(row) for row in (included if isinstance(included, list) else []))
+
+
+def _action(name: str, given: Table, around: _Around) -> Iterator[CiLine]:
+    template = ACTIONS.get(name.partition("@")[0])
+    if not template:
+        return
+
+    def value(found: re.Match[str]) -> str:
+        return " ".join(str(given.get(found[1], found[2] or "")).split())
+
+    line = re.sub(r"\{([\w-]+)(?::([^}]*))?\}", value, template).strip()
+    yield from _shell(line, around)
+
+
+def _shell(script: str, around: _Around) -> Iterator[CiLine]:
+    """The commands of a shell script, as far as they stand alone."""
+    cwd = around.cwd
+    filled = EXPRESSION.sub(lambda found: _filled(found, around), script)
+    joined = re.sub(r"\\\n\s*", " ", filled)
+    for piece in PIECE.findall(re.sub(r"(?m)^\s*#.*$", "", joined)):
+        line = re.sub(r"\s+\|\s*tee\s.*$", "", piece.strip())
+        moved = re.fullmatch(r"(?:cd|pushd)\s+([\w./-]+)", line)
+        if moved:
+            cwd = _below(cwd, moved[1])
+        elif line and not CONTROL.match(line):
+            yield CiLine(
+                line=line if re.search(r"['\"]", line) else " ".join(line.split()),
+                where=around.where,
+                cwd=cwd,
+                env=tuple(sorted(around.env.items())),
+            )
+
+
+def _filled(found: re.Match[str], around: _Around) -> str:
+    """The value of one expression; what a matrix does not name is empty there as well."""
+    kind, _, name = (found[1] or "").rpartition(".")
+    if kind == "matrix":
+        return around.matrix.get(name, "")
+    return around.env.get(name, found[0]) if kind == "env" else found[0]
+
+
+def _below(cwd: str, folder: str) -> str:
+    return normpath(f"{cwd}/{folder.strip()}")
