@@ -35,8 +35,15 @@ def init(
     print_only: Annotated[
         bool, typer.Option("--print", help="Show the configuration, write nothing.")
     ] = False,
+    no_try: Annotated[
+        bool, typer.Option("--no-try", help="Do not run each gate once to see how it ends.")
+    ] = False,
+    plain: options.Plain = False,
 ) -> int:
-    """Look at the project and write `.atlas/config.yaml` with the gates it uses."""
-    from atlas_retry.config.init import write_configuration
+    """Look at the project, try its gates once, and write `.atlas/config.yaml`.
 
-    return write_configuration(path.resolve(), os.environ, print_only=print_only)
+    Each gate runs on a copy of the project, at most two minutes; no file of the project changes.
+    """
+    from atlas_retry.cli.proposing import Wish, initialise
+
+    return initialise(path.resolve(), os.environ, Wish(print_only=print_only, tries=not no_try, plain=plain))

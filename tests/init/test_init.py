@@ -5,12 +5,16 @@ from pathlib import Path
 import pytest
 
 from atlas_retry import config
-from atlas_retry.config.init import propose, write_configuration
+from atlas_retry.cli.proposing import Wish, initialise
+from atlas_retry.config.init import propose, text_of
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.text import configuration
 from atlas_retry.config.init.values import Choice, Proposed, Slot
 from atlas_retry.errors import UsageError
 from tests.init.test_detect import PROJECTS, Layout, startable
+
+
+WRITES = Wish(print_only=False, tries=False, plain=True)
 
 
 def laid_out(root: Path, files: dict[str, str]) -> Path:
@@ -66,9 +70,9 @@ def test_what_cannot_start_is_a_comment_with_the_reason(tmp_path: Path) -> None:
         "golangci-lint run": "golangci-lint is not on PATH (install golangci-lint)",
         "npm test": "npm is not on PATH (install npm)",
     }
-    assert '    # - run: "golangci-lint run"' in proposal.text
-    assert "Cannot start here: golangci-lint is not on PATH" in proposal.text
-    assert len(config.load_text(proposal.text.encode(), "config.yaml").gates) == 2
+    assert '    # - run: "golangci-lint run"' in text_of(proposal)
+    assert "Cannot start here: golangci-lint is not on PATH" in text_of(proposal)
+    assert len(config.load_text(text_of(proposal).encode(), "config.yaml").gates) == 2
 
 
 def test_a_package_that_is_not_installed_cannot_start(tmp_path: Path) -> None:
@@ -102,7 +106,7 @@ def test_a_manifest_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     root = laid_out(tmp_path / "project", {"pyproject.toml": "[tool", "Makefile": "test:\n\tx\n"})
     proposal = propose(root, machine(root, "make"))
     assert proposal.notes == ("pyproject.toml cannot be read and was left out.",)
-    assert "# pyproject.toml cannot be read" in proposal.text
+    assert "# pyproject.toml cannot be read" in text_of(proposal)
     assert [gate.run for gate in proposal.gates] == ["make test"]
 
 
@@ -122,12 +126,12 @@ def test_the_configuration_is_written_and_names_the_next_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n"})
-    assert write_configuration(root, machine(root, "make"), print_only=False) == 0
+    assert initialise(root, machine(root, "make"), WRITES) == 0
     text = (root / ".atlas" / "config.yaml").read_text(encoding="utf-8")
     assert config.load_text(text.encode(), "config.yaml").gates[0].run == "make test"
     said = capsys.readouterr()
     assert said.out == ""
-    assert "test       make test" in said.err
+    assert "test: make test" in said.err
     assert said.err.endswith("next: atlas validate\n")
 
 
@@ -135,7 +139,7 @@ def test_the_configuration_is_written_and_names_the_next_command(
 def test_nothing_is_ever_overwritten(tmp_path: Path, there: str) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", there: "mine"})
     with pytest.raises(UsageError, match="never overwritten"):
-        write_configuration(root, machine(root, "make"), print_only=False)
+        initialise(root, machine(root, "make"), WRITES)
     assert (root / there).read_text() == "mine"
 
 
@@ -143,7 +147,7 @@ def test_print_writes_nothing_even_beside_a_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", "atlas.yaml": "mine"})
-    assert write_configuration(root, machine(root, "make"), print_only=True) == 0
+    assert initialise(root, machine(root, "make"), Wish(print_only=True, tries=False, plain=True)) == 0
     assert 'run: "make test"' in capsys.readouterr().out
     assert not (root / ".atlas").exists()
 
@@ -157,5 +161,5 @@ def test_no_configuration_is_better_than_one_without_a_gate(
 ) -> None:
     root = laid_out(tmp_path / "project", files)
     with pytest.raises(UsageError, match=why):
-        write_configuration(root, machine(root), print_only=False)
+        initialise(root, machine(root), WRITES)
     assert not (root / ".atlas").exists()

@@ -89,7 +89,9 @@ def not_understood(files: Files, found: Iterable[Proposed]) -> tuple[str, ...]:
 def _at(project: ProjectFiles) -> Iterator[Proposed]:
     in_hooks = hooks.tools_in_hooks(project)
     own = [*python.propose(project), *javascript.propose(project), *rows.propose(project)]
-    for proposed in (*_with_fixers(ci_gates.propose(project), own), *own):
+    lines = tuple(_with_fixers(ci_gates.propose(project), own))
+    others = (p for p in own if not any(p.tool and p.tool in line.body for line in lines))
+    for proposed in (*lines, *others):
         yield replace(proposed, in_hooks=proposed.tool in in_hooks)
     yield from hooks.propose(project, python.prefix_for(project, "pre-commit"))
     yield from tasks.propose(project)

@@ -49,6 +49,7 @@ def _kind(kind: Kind, choices: tuple[Choice, ...]) -> Iterator[str]:
 
 def _gate(choice: Choice) -> Iterator[str]:
     yield from _comment([f"{choice.proposed.reason}."], "    ")
+    yield from _comment([choice.proposed.note] if choice.proposed.note else [], "    ")
     lines = _mapping(choice.proposed)
     if choice.obstacle is None:
         yield from (f"    {line}" for line in lines)
@@ -63,13 +64,14 @@ def _mapping(proposed: Proposed) -> Sequence[str]:
         ("run", proposed.run),
         ("fix", proposed.fix),
         ("recheck", proposed.recheck),
+        ("required", None if proposed.required else False),
         ("writes", proposed.writes or None),
         ("cwd", proposed.cwd if proposed.cwd != "." else None),
         ("timeout", proposed.timeout),
         ("env", dict(proposed.env) or None),
     )
     # JSON is YAML: whatever a command holds, the parser reads it back as it was.
-    lines = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in told if value]
+    lines = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in told if value not in (None, "")]
     return [("- " if number == 0 else "  ") + line for number, line in enumerate(lines)]
 
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from atlas_retry.model import Kind
 
@@ -88,11 +88,18 @@ class Choice(Struct, frozen=True, kw_only=True):
 class Proposal(Struct, frozen=True, kw_only=True):
     """What `atlas init` would write."""
 
-    text: str
-    """YAML, commented."""
-    gates: tuple[Proposed, ...]
-    """Those that can start here."""
-    idle: tuple[Choice, ...] = ()
-    """Those that cannot; they are written as comments."""
-    notes: tuple[str, ...] = field(default=())
-    """What a person should know: files that cannot be read, tools nobody runs."""
+    choices: tuple[Choice, ...]
+    notes: tuple[str, ...] = ()
+    """What a person should know: files that cannot be read, what was not understood."""
+    paste: str = ""
+    """The smallest configuration for a project of its language, in two lines."""
+
+    @property
+    def gates(self) -> tuple[Proposed, ...]:
+        """Those that can start here."""
+        return tuple(choice.proposed for choice in self.choices if choice.obstacle is None)
+
+    @property
+    def idle(self) -> tuple[Choice, ...]:
+        """Those that cannot; they are written as comments."""
+        return tuple(choice for choice in self.choices if choice.obstacle)

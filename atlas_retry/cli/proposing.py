@@ -1,0 +1,106 @@
+"""`atlas init`: proposes, asks where nothing was found, tries, writes, and shows what it saw."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.config import init
+from atlas_retry.errors import UsageError
+
+if TYPE_CHECKING:
+    from atlas_retry.config.init.values import Proposal
+    from atlas_retry.run.trying import Tried
+
+MARGINS = 4
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What was asked for."""
+
+    print_only: bool
+    tries: bool
+    plain: bool
+
+
+def initialise(root: Path, environ: Mapping[str, str], wish: Wish) -> int:
+    """Write the configuration, or print it; the exit code.
+
+    Raises UsageError if there is a configuration already, or no gate that can start.
+    """
+    if not root.is_dir():
+        raise UsageError(f"{root} is no directory")
+    if not wish.print_only:
+        init.refuse_to_overwrite(root)
+    proposal = init.propose(root, environ)
+    if not proposal.gates and not wish.print_only:
+        proposal = _asked(root, proposal)
+    tried = _tried(root, proposal, environ, wish)
+    proposal = replace(proposal, choices=tuple(one.choice for one in tried))
+    if wish.print_only:
+        sys.stdout.write(init.text_of(proposal))
+        return 0
+    if not proposal.gates:
+        raise init.nothing_found(root, proposal)
+    init.write(root, proposal)
+    sys.stderr.write("".join(f"{line}\n" for line in _summary(tried, proposal)))
+    return 0
+
+
+def _asked(root: Path, proposal: "Proposal") -> "Proposal":
+    """The proposal with a person's own command. Raises UsageError where nobody can answer."""
+    refusal = init.nothing_found(root, proposal)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise refusal
+    import typer
+
+    sys.stderr.write(f"{refusal}\n")
+    command = typer.prompt("which command checks this project?", default="", err=True).strip()
+    if not command:
+        raise refusal
+    return replace(proposal, choices=(*proposal.choices, init.answered(command)))
+
+
+def _tried(
+    root: Path, proposal: "Proposal", environ: Mapping[str, str], wish: Wish
+) -> "tuple[Tried, ...]":
+    from atlas_retry.reports.screen.console import screen
+    from atlas_retry.run.trying import try_all, untried
+
+    if not wish.tries:
+        return untried(proposal.choices)
+    with screen(environ, plain=wish.plain, to_stderr=True) as shown:
+        return try_all(root, proposal.choices, environ, shown)
+
+
+def _summary(tried: "Sequence[Tried]", proposal: "Proposal") -> Iterator[str]:
+    yield f"wrote {init.CONFIGURATION}"
+    yield from _table([_row(one) for one in tried])
+    yield from proposal.notes
+    yield "next: atlas validate"
+
+
+def _row(one: "Tried") -> tuple[str, str, str, str]:
+    took = "" if one.duration_s is None else f"{one.duration_s:.1f} s"
+    proposed = one.choice.proposed
+    return f"{proposed.slot.kind}: {proposed.run}", proposed.reason, one.outcome, took
+
+
+def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
+    """Four columns in the width of the terminal; what is too long ends in `...`."""
+    head = ("gate", "why", "tried", "time")
+    last = [max(len(row[number]) for row in (head, *rows)) for number in (2, 3)]
+    room = min(shutil.get_terminal_size().columns, 120) - sum(last) - 2 * MARGINS
+    first = min(room * 3 // 5, max(len(row[0]) for row in (head, *rows)))
+    widths = [first, room - first, *last]
+    for row in (head, *rows):
+        cells = (_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -1,0 +1,154 @@
+"""Each proposed gate once, aside from the workspace: green, changing files, red, or no start."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import config, state_dir, workspace
+from atlas_retry.config.init.commands import only_checks
+from atlas_retry.config.init.text import configuration
+from atlas_retry.config.init.values import Choice, Proposed, Slot
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.events import Emit, Notice
+from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.validation import run_gates
+from atlas_retry.model import ChangeStatus, Gate, GateResult, Status
+from atlas_retry.text.redaction import secret_values
+
+LIMIT_S = 120.0
+FIRST_LINES = 3
+MOVED = {ChangeStatus.MODIFIED, ChangeStatus.DELETED}
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """A proposal, what came of it, and how long that took."""
+
+    choice: Choice
+    outcome: str
+    """green, red, left out ...; a word or two for the table."""
+    duration_s: float | None = None
+
+
+class _Trial(Struct, frozen=True, kw_only=True):
+    result: GateResult
+    moved: tuple[str, ...]
+    """Files of the project that it changed or deleted."""
+
+
+def try_all(
+    root: Path, choices: Sequence[Choice], environ: Mapping[str, str], emit: Emit
+) -> tuple[Tried, ...]:
+    """Run what can start, one after the other, and write down what was seen.
+
+    Where the workspace is under no git nothing is tried: nothing could be restored.
+    """
+    try:
+        ws = workspace.open_workspace(root, state_dir.locate(environ), environ=environ)
+    except WorkspaceError as error:
+        emit(Notice(text=f"not tried: {error}"))
+        return untried(choices)
+    below = "" if ws.root == root else root.relative_to(ws.root).as_posix()
+    in_ci = any(choice.proposed.in_ci for choice in choices)
+    tried = tuple(_try(ws, choice, environ, emit, below) for choice in choices)
+    return tuple(_optional(one) if in_ci else one for one in tried)
+
+
+def _optional(tried: Tried) -> Tried:
+    """A red gate that CI does not run only warns."""
+    proposed = tried.choice.proposed
+    if proposed.in_ci or not proposed.note.startswith("red"):
+        return tried
+    note = f"{proposed.note}; CI does not run it"
+    choice = Choice(proposed=replace(proposed, required=False, note=note))
+    return replace(tried, choice=choice)
+
+
+def untried(choices: Sequence[Choice]) -> tuple[Tried, ...]:
+    """The same table where nobody wants to wait, or nothing could be restored."""
+    return tuple(Tried(choice=choice, outcome=_untried(choice)) for choice in choices)
+
+
+def _untried(choice: Choice) -> str:
+    return "cannot start" if choice.obstacle else "not tried"
+
+
+def _try(
+    ws: workspace.Workspace, choice: Choice, environ: Mapping[str, str], emit: Emit, below: str = ""
+) -> Tried:
+    if choice.obstacle:
+        return Tried(choice=choice, outcome="cannot start")
+    emit(Notice(text=f"trying {choice.proposed.run}"))
+    gate = _gate_of(choice.proposed, below)
+    with suppress(WorkspaceError):
+        trial = _run(ws, gate, environ)
+        seen = _judged(choice.proposed, trial)
+        if seen is None:
+            checked = replace(choice.proposed, run=only_checks(gate.run), fix=gate.run)
+            again = _run(ws, _gate_of(checked, below), environ)
+            seen = Tried(choice=Choice(proposed=_red(checked, again)), outcome="red today")
+        return replace(seen, duration_s=trial.result.duration_ms / 1000)
+    return Tried(choice=choice, outcome="not tried")
+
+
+def _gate_of(proposed: Proposed, below: str) -> Gate:
+    text = configuration([Choice(proposed=proposed)]).encode()
+    (gate,) = config.load_text(text, "proposal").gates
+    cwd = f"{below}/{gate.cwd}".rstrip("./") if below else gate.cwd
+    return replace(gate, cwd=cwd or ".", timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)
+
+
+def _run(ws: workspace.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Trial:
+    parent = state_dir.folder(ws.state, "trials", state_dir.key_of(ws.root))
+    state_dir.trim(parent, keep=20)
+    logs = state_dir.folder(parent, state_dir.new_run_id())
+    how = Plan(root=ws.root, logs=logs, environ=environ, secrets=secret_values(environ))
+    with workspace.beside(ws, {}, [gate.run]) as there:
+        found = run_gates([gate], replace(how, wrap=there.wrap, locate=there.file))
+        written = there.written()
+    moved = [path for path, status in written.items() if status in MOVED]
+    made = tuple(workspace.ignored(ws.root, environ))
+    kept = sorted(path for path in moved if path not in made and not path.startswith(made))
+    return _Trial(result=found.results[0], moved=tuple(kept))
+
+
+def _judged(proposed: Proposed, trial: _Trial) -> Tried | None:
+    """What to write; None where the form that only checks has to be tried first."""
+    result = trial.result
+    checks = proposed.slot not in (Slot.TEST, Slot.BUILD)
+    if result.status is Status.BROKEN:
+        why = result.error or "cannot start"
+        return Tried(choice=Choice(proposed=proposed, obstacle=why), outcome="cannot start")
+    if checks and trial.moved and proposed.slot is not Slot.HOOKS:
+        if only_checks(proposed.run) != proposed.run:
+            return None
+        why = f"it changes {_files(trial.moved)} of a clean checkout, and has no form that only checks"
+        return Tried(choice=Choice(proposed=proposed, obstacle=why), outcome="left out")
+    if result.status is Status.TIMED_OUT:
+        note = f"did not end within {LIMIT_S:.0f} s when it was tried"
+        return Tried(choice=Choice(proposed=replace(proposed, note=note)), outcome="too slow")
+    if result.success:
+        return Tried(choice=Choice(proposed=proposed), outcome="green")
+    return Tried(choice=Choice(proposed=_red(proposed, trial)), outcome="red today")
+
+
+def _red(proposed: Proposed, trial: _Trial) -> Proposed:
+    """Written required: it is what somebody wants to see green."""
+    lines = " / ".join(_first_lines(trial))
+    return replace(proposed, note=f"red today: {lines}")
+
+
+def _first_lines(trial: _Trial) -> Iterator[str]:
+    result = trial.result
+    if trial.moved:
+        yield f"it changes {_files(trial.moved)}"
+    told = [f"{d.path or ''}: {d.message}".lstrip(": ") for d in result.diagnostics[:FIRST_LINES]]
+    said = [line for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()]
+    lines = told or said[-FIRST_LINES:] or [result.error or "failed"]
+    yield from (" ".join(line.split())[:160] for line in lines)
+
+
+def _files(paths: tuple[str, ...]) -> str:
+    return paths[0] if len(paths) == 1 else f"{len(paths)} files"
