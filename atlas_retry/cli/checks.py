@@ -16,6 +16,7 @@ from atlas_retry.model import Gate, Kind, Validation
 
 if TYPE_CHECKING:
     from atlas_retry.events import Emit
+    from atlas_retry.gates.plan import Plan
     from atlas_retry.run.open import OpenWorkspace
 
 OK, FAILED, BROKEN = 0, 1, 3
@@ -57,13 +58,13 @@ def validate(
 ) -> int:
     """Run the gates of the project."""
     from atlas_retry.cli import output
-    from atlas_retry.gates.validation import run_gates
-    from atlas_retry.run.open import open_configured, plan, remember, select, validation_logs
+    from atlas_retry.events import Notice
+    from atlas_retry.run.open import plan, remember, select, validation_logs
 
     if sign and not receipt:
         raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
     targets = output.targets(report or [])
-    opened = open_configured(path.resolve(), os.environ)
+    opened, proposed = _opened(path.resolve())
     chosen = select(opened.settings.gates, only or [])
     if only and not any(gate.required for gate in chosen):  # asked for by name, they decide
         chosen = tuple(replace(gate, required=True) for gate in chosen)
@@ -76,13 +77,11 @@ def validate(
     )
     level = options.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:
-        with _undoable(opened, chosen, shown, fix=fix) as wrote:
-            if fix:
-                from atlas_retry.gates.fixers import run_fixers
-
-                wrote(run_fixers(chosen, how, shown))
-            validation = run_gates(chosen, how, shown)
-            wrote(path for result in validation.results for path in result.changed)
+        if proposed:
+            shown(Notice(text=proposed))
+            validation = _run_aside(opened, chosen, how, shown)
+        else:
+            validation = _run(opened, chosen, how, shown, fix=fix)
         if opened.settings.triage_baseline:
             from atlas_retry.run.triage import against_baseline
 
@@ -96,6 +95,48 @@ def validate(
         receipts.write_receipt(asked, opened, chosen, validation)
     output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)
+
+
+def _opened(path: Path) -> "tuple[OpenWorkspace, str]":
+    """The workspace, and a line about its gates where no configuration names them."""
+    from atlas_retry import config
+    from atlas_retry.run.open import open_configured, open_proposed
+
+    if not path.is_dir() or config.is_configured(path):
+        return open_configured(path, os.environ), ""
+    from atlas_retry.cli.proposing import checking
+
+    text, line = checking(config.root_of(path), os.environ)
+    return open_proposed(path, os.environ, text), line
+
+
+def _run(
+    opened: "OpenWorkspace", chosen: Sequence[Gate], how: "Plan", shown: "Emit", *, fix: bool
+) -> Validation:
+    from atlas_retry.gates.validation import run_gates
+
+    with _undoable(opened, chosen, shown, fix=fix) as wrote:
+        if fix:
+            from atlas_retry.gates.fixers import run_fixers
+
+            wrote(run_fixers(chosen, how, shown))
+        validation = run_gates(chosen, how, shown)
+        wrote(path for result in validation.results for path in result.changed)
+    return validation
+
+
+def _run_aside(
+    opened: "OpenWorkspace", chosen: Sequence[Gate], how: "Plan", shown: "Emit"
+) -> Validation:
+    """Nobody has agreed to changes yet: where hooks run, they run beside the workspace."""
+    from atlas_retry import workspace
+    from atlas_retry.gates.validation import run_gates
+
+    hooks = [gate.run for gate in chosen if gate.kind is Kind.PRE_COMMIT]
+    if not hooks or not opened.has_git:
+        return run_gates(chosen, how, shown)
+    with workspace.beside(opened.git, {}, [gate.run for gate in chosen]) as there:
+        return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)
 
 
 @contextmanager

@@ -51,6 +51,30 @@ def initialise(root: Path, environ: Mapping[str, str], wish: Wish) -> int:
     return 0
 
 
+def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
+    """The configuration of what init would propose, changing no file, and a line that says so.
+
+    A formatter that cannot only check is left out. Raises UsageError where nothing is found.
+    """
+    from atlas_retry.config.init.commands import only_checks
+    from atlas_retry.config.init.values import Choice, Slot
+
+    proposal = init.propose(root, environ)
+    only = [replace(p, run=only_checks(p.run)) for p in proposal.gates]
+    writers = [
+        p for p, was in zip(only, proposal.gates, strict=True)
+        if p.writes or (p.slot is Slot.FORMAT and p.run == was.run and not was.fix)
+    ]
+    kept = [p for p in only if p not in writers]
+    if not kept:
+        raise init.nothing_found(root, proposal)
+    told = f"no configuration: running {len(kept)} gates that atlas init would write"
+    without = [*(p.run for p in writers), *(choice.proposed.run for choice in proposal.idle)]
+    left = f"; left out: {', '.join(without)}" if without else ""
+    choices = tuple(Choice(proposed=p) for p in kept)
+    return init.text_of(replace(proposal, choices=choices)), told + left
+
+
 def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     """The proposal with a person's own command. Raises UsageError where nobody can answer."""
     refusal = init.nothing_found(root, proposal)

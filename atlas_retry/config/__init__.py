@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from atlas_retry.config.reference import EffectiveKey
     from atlas_retry.config.understanding import Understood
 
-__all__ = ["example", "explain", "is_configured", "load", "load_text", "root_of", "schema"]
+__all__ = ["example", "explain", "is_configured", "load", "load_proposed", "load_text", "root_of", "schema"]
 
 
 def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:
@@ -38,6 +38,12 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
     if file:
         remembered.remember(file, wanted, settings)
     return settings
+
+
+def load_proposed(start: Path, proposed: str, *, environ: Mapping[str, str]) -> Settings:
+    """As `load`, with a configuration that nobody has written down."""
+    found = find(start, environ, proposed.encode())
+    return _understood(found, {}, _processors()).settings
 
 
 def load_text(content: bytes, name: str) -> Settings:

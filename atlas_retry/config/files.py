@@ -48,28 +48,35 @@ class ConfigSources(Struct, frozen=True, kw_only=True):
         return (self.project, self.user) if self.user else (self.project,)
 
 
-def find(start: Path, environ: Mapping[str, str]) -> ConfigSources:
+def find(
+    start: Path, environ: Mapping[str, str], proposed: bytes | None = None
+) -> ConfigSources:
     """The project's file, walking up from `start` to the repository's root, and the user's.
 
-    Raises ConfigError, naming what was searched, if there is no project file, and if a file is
+    `proposed` stands in for a project's file that is not there. Raises ConfigError, naming what was searched, if there is no project file, and if a file is
     none, is not readable, is over 1 MiB, or is a link that leads out of the repository.
     """
     start = Path(os.path.realpath(start))
     root = root_of(start)
     candidates = tuple(_candidates(start, root))
     path = next((path for path in candidates if os.path.lexists(path)), None)
-    if path is None:
+    if path is None and proposed is None:
         raise _nothing_found(candidates)
-    _stay_inside(path, root)
+    if path:
+        _stay_inside(path, root)
     user = _user_path(environ)
-    folder = path.parent.parent if path.name == NAMES[0].name else path.parent
+    folder = _folder(path) if path else root
     return ConfigSources(
-        project=_read(path),
+        project=_read(path) if path else ConfigFile(path="(proposed)", content=proposed or b""),
         user=_read(user) if user and os.path.lexists(user) else None,
         root=root,
         folder=folder.relative_to(root).as_posix(),
         variables=_variables(environ),
     )
+
+
+def _folder(path: Path) -> Path:
+    return path.parent.parent if path.name == NAMES[0].name else path.parent
 
 
 def root_of(start: Path) -> Path:

@@ -82,18 +82,27 @@ def open_configured(
 
     Raises UsageError where there is no such directory, ConfigError, StateError.
     """
+    root, home = _found(path, environ)
+    settings = config.load(path, environ=environ, overrides=overrides or {})
+    return OpenWorkspace(root=root, settings=settings, state=home, environ=environ)
+
+
+def open_proposed(path: Path, environ: Mapping[str, str], proposed: str) -> OpenWorkspace:
+    """The same with a configuration that is written nowhere, `proposed`."""
+    root, home = _found(path, environ)
+    settings = config.load_proposed(root, proposed, environ=environ)
+    return OpenWorkspace(root=root, settings=settings, state=home, environ=environ)
+
+
+def _found(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """Root and state directory of a workspace, as it was before an atlas that was killed."""
     if not path.is_dir():
         raise UsageError(f"{path} is no directory")
     home = state_dir.locate(environ)
     root = config.root_of(path)
     if (home / "workspaces" / state_dir.key_of(root) / "aside.note").exists():
         _put_back(root, home, environ)
-    return OpenWorkspace(
-        root=root,
-        settings=config.load(path, environ=environ, overrides=overrides or {}),
-        state=home,
-        environ=environ,
-    )
+    return root, home
 
 
 def _put_back(root: Path, home: Path, environ: Mapping[str, str]) -> None:

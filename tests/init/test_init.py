@@ -71,7 +71,7 @@ def test_what_cannot_start_is_a_comment_with_the_reason(tmp_path: Path) -> None:
         "npm test": "npm is not on PATH (install npm)",
     }
     assert '    # - run: "golangci-lint run"' in text_of(proposal)
-    assert "Cannot start here: golangci-lint is not on PATH" in text_of(proposal)
+    assert "Left out here: golangci-lint is not on PATH" in text_of(proposal)
     assert len(config.load_text(text_of(proposal).encode(), "config.yaml").gates) == 2
 
 

@@ -69,7 +69,10 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     why = f"no gate of {root} can start here: {reasons}"
     message = why if reasons else f"nothing in {root} says how it is checked"
     notes = "".join(f"\n{note}" for note in proposal.notes)
-    return UsageError(message + notes, remedy=f"write {CONFIGURATION}:\n{proposal.paste}")
+    return UsageError(
+        message + notes,
+        remedy=f"atlas init at a terminal asks for it; or write {CONFIGURATION}:\n{proposal.paste}",
+    )
 
 
 def write(root: Path, proposal: Proposal) -> None:

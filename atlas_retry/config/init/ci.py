@@ -54,7 +54,7 @@ ELSEWHERE = re.compile(
     r"==\s*['\"]?[^'\"&|)]*(?:windows|macos|nightly|beta|schedule|release)|refs/tags|failure\(\)", re.I
 )
 NOISE = re.compile(r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG", re.I)
-PIECE = re.compile(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|&(?!&)|['\"\\])+")
+PIECE = re.compile(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
 CONTROL = re.compile(r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b")
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}|\$\[\[.*?\]\]|<<\s*(?:parameters|matrix)\S+\s*>>")
 VARIABLE = re.compile(r"(?<!\\)\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")

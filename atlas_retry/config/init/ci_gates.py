@@ -58,8 +58,12 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
 def not_understood(project: ProjectFiles) -> Iterator[str]:
     """Checks of CI's that only CI can run: a variable of its own stands in them."""
     found = (line for line in map(_settled, lines_of(project)) if _is_opaque(line.line))
-    shown = {f"`{line.line}` of {line.where}": None for line in found if _gate(project, line)}
+    shown = {f"`{line.line}` of {_file(line)}": None for line in found if _gate(project, line)}
     yield from shown
+
+
+def _file(line: CiLine) -> str:
+    return line.where.rpartition("/")[2]
 
 
 def _is_opaque(line: str) -> bool:
@@ -84,13 +88,13 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     if not found:
         return None
     js = found.language == "js" or _unset(line.line).split()[0] in NODE
-    fix = fixer_of(line.line)
+    fix = fixer_of(line.line) or (javascript.fix_of(here, line.line) if js else None)
     return Proposed(
         slot=found.slot,
         run=line.line,
         fix=fix,
         recheck=f"{line.line} --lf" if _is_plain_pytest(line.line, found) else None,
-        reason=f"{line.where.rpartition('/')[2]} runs this line",
+        reason=f"{_file(line)} runs this line",
         needs=javascript.needs_of(here) if js and here.has("package.json") else needs_of(line.line),
         tool=found.tool,
         language=found.language,

@@ -24,7 +24,7 @@ COMMANDS: tuple[tuple[Slot, str, str], ...] = (
     (Slot.HOOKS, "any", r"pre-commit run|prek|lefthook run"),
     (Slot.FORMAT, "python", r"ruff format|black|yapf|autopep8|isort|docformatter"),
     (Slot.FORMAT, "rust", r"cargo(?: \+\S+)? fmt|rustfmt|taplo (?:fmt|format)"),
-    (Slot.FORMAT, "go", r"gofmt|go fmt|gofumpt|goimports|test -z .*gofmt"),
+    (Slot.FORMAT, "go", r"gofmt|go fmt|gofumpt|goimports|test -z .*gofmt.*"),
     (Slot.FORMAT, "js", r"prettier|biome format|dprint (?:check|fmt)|deno fmt"),
     (Slot.FORMAT, "", r"mix format|dotnet format|terraform fmt|tofu fmt|swift[ -]?format"),
     (Slot.FORMAT, "", r"clang-format|shfmt|stylua|zig fmt|nixfmt|alejandra|buf format|scalafmt"),
@@ -58,6 +58,12 @@ COMMANDS: tuple[tuple[Slot, str, str], ...] = (
     (Slot.BUILD, "", r"mkdocs build|sphinx-build|vite build|python\S* -m build|uv build|hatch build"),
 )  # fmt: skip
 """Slot, language (empty: of the tool's own), and how the line begins."""
+LANGUAGES = {
+    "mix": "elixir", "deno": "deno", "tofu": "terraform", "ctest": "cpp", "rspec": "ruby",
+    "rails": "ruby", "srb": "ruby", "phpunit": "php", "pest": "php", "phpstan": "php",
+    "psalm": "php", "cargo": "rust", "sbt": "jvm",
+}  # fmt: skip
+"""By the first word, where the table names none and the word is not the language's own name."""
 _KNOWN = tuple((slot, lang, re.compile(rf"({words})(?![\w.-])")) for slot, lang, words in COMMANDS)
 
 JVM = re.compile(r"(?:\./)?(mvnw?|gradlew?)\b(.*)")
@@ -86,8 +92,8 @@ CHECKS: tuple[tuple[str, str, str], ...] = (
     (r"ruff check|eslint|xo|standard|standardrb|golangci-lint run|ecs check|stylelint", "--fix", ""),
     (r"rubocop", "-a", ""),
     (r"codespell", "-w", ""),
-    (r".*spotless", "Apply", "Check"),
     (r".*spotless:", "apply", "check"),
+    (r".*spotless", "Apply", "Check"),
     (r".*ktlint", "Format", "Check"),
 )  # fmt: skip
 """How a line begins, the word that makes it change files, and the word that makes it only check."""
@@ -141,9 +147,9 @@ def understand(line: str) -> Understood | None:
     for slot, language, start in _KNOWN:
         match = start.match(rest)
         if match and "--version" not in rest:
-            return Understood(
-                slot=slot, tool=tool_name(match[1]), language=language or match[1].split()[0]
-            )
+            word = match[1].split()[0]
+            named = "deno" if word == "deno" else language or LANGUAGES.get(word, word)
+            return Understood(slot=slot, tool=tool_name(match[1]), language=named)
     return None
 
 

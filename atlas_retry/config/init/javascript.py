@@ -90,6 +90,13 @@ def needs_of(project: ProjectFiles) -> tuple[Need, ...]:
     return Node(project=project, manager=manager_of(project)).needs()
 
 
+def fix_of(project: ProjectFiles, line: str) -> str | None:
+    """What fixes what a script's line checks."""
+    node = Node(project=project, manager=manager_of(project))
+    found = node.script_for(Slot.LINT)
+    return found.fix if found and found.run.split()[-1] == line.split()[-1] else None
+
+
 class Node(Struct, frozen=True, kw_only=True):
     """One package.json and what runs it."""
 

@@ -111,7 +111,7 @@ ROWS = (
     Row("elixir", "mix.exs", Slot.LINT, "mix credo", ":credo", ".credo.exs"),
     Row("elixir", "mix.exs", Slot.TYPES, "mix dialyzer", ":dialyxir"),
     Row("elixir", "mix.exs", Slot.TEST, "mix test"),
-    Row("dotnet", NET, Slot.FORMAT, "dotnet format", config=".editorconfig", weak=True),
+    Row("dotnet", NET, Slot.FORMAT, "dotnet format", config=".editorconfig"),
     Row("dotnet", NET, Slot.TEST, "dotnet test"),
     Row("swift", "Package.swift", Slot.FORMAT, "swift format -i -r .", config=".swift-format"),
     Row("swift", "Package.swift", Slot.LINT, "swiftlint", config=".swiftlint.yml",
@@ -147,7 +147,7 @@ def _why(project: ProjectFiles, row: Row) -> str | None:
     if found := _configured(project, row.config.split()):
         return f"{found} is there"
     if not row.when:
-        return None if row.config and not row.weak else f"{mark} is there"
+        return None if row.config else f"{mark} is there"
     words = re.compile(row.when)
     files = {mark, *project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")}
     told = next((path for path in sorted(files) if words.search(project.text(path))), None)

@@ -54,7 +54,7 @@ def _gate(choice: Choice) -> Iterator[str]:
     if choice.obstacle is None:
         yield from (f"    {line}" for line in lines)
         return
-    yield from _comment([f"Cannot start here: {choice.obstacle}."], "    ")
+    yield from _comment([f"Left out here: {choice.obstacle}."], "    ")
     yield from (f"    # {line}" for line in lines)
 
 

@@ -1,0 +1,162 @@
+"""What CI runs is what is proposed: the literal lines of every kind of CI file."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from atlas_retry.config.init.ci_gates import not_understood
+from atlas_retry.config.init.commands import fixer_of, only_checks
+from atlas_retry.config.init.project import ProjectFiles
+from atlas_retry.config.init.detect import choose, detect
+from tests.init.test_detect import Layout, chosen, package, startable, told
+
+GITHUB = ".github/workflows/ci.yml"
+STEPS = "on: [push]\njobs:\n  a:\n    steps:\n"
+
+FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
+    "GitHub, flags and scopes as they stand": (
+        {
+            "setup.py": "",
+            GITHUB: STEPS + "    - run: flake8 --exclude=build --ignore=E501\n"
+            "    - run: |\n        pip install -r x.txt && pip install .\n"
+            "        pytest tests \\\n          -x --cov shop\n"
+            "    - run: ruff format --check shop tests\n",
+        },
+        [
+            "format: ruff format --check shop tests | fix ruff format shop tests",
+            "lint: flake8 --exclude=build --ignore=E501",
+            "test: pytest tests -x --cov shop | recheck pytest tests -x --cov shop --lf",
+        ],
+    ),
+    "GitHub, actions and folders": (
+        {
+            "web/package.json": package({"lint": "eslint ."}),
+            GITHUB: STEPS + "    - {uses: golangci/golangci-lint-action@v3, with: {args: -v}}\n"
+            "    - {run: npm run lint, working-directory: web}\n"
+            "    - {run: cd web && npx vitest run}\n",
+        },
+        [
+            "lint: golangci-lint run -v | fix golangci-lint run -v --fix",
+            "lint: npm run lint | fix npm run lint -- --fix | in web",
+            "test: npx vitest run | in web",
+        ],
+    ),
+    "GitHub, a matrix and variables": (
+        {
+            "Cargo.toml": "[package]\n",
+            GITHUB: "on: push\nenv: {RUSTFLAGS: -Dwarnings, CARGO_TERM_COLOR: always}\njobs:\n"
+            "  a:\n    strategy: {matrix: {flags: ['', --all-features]}}\n"
+            "    steps: [{run: 'cargo test ${{ matrix.flags }}'}]\n"
+            "  b: {runs-on: windows-latest, steps: [{run: cargo test --release}]}\n"
+            "  publish: {steps: [{run: cargo build --release}]}\n",
+        },
+        [
+            "lint: cargo check --all-targets",
+            "test: cargo test --all-features | RUSTFLAGS=-Dwarnings",
+        ],
+    ),
+    "GitHub, what runs on a schedule is nobody's gate": (
+        {GITHUB: "on: {schedule: [{cron: x}]}\njobs: {a: {steps: [{run: pytest}]}}\n"},
+        [],
+    ),
+    "GitLab": (
+        {
+            "mix.exs": "",
+            ".gitlab-ci.yml": "check:\n  before_script: [mix deps.get]\n"
+            "  script: [mix format --check-formatted, mix test --cover]\n",
+        },
+        ["format: mix format --check-formatted | fix mix format", "test: mix test --cover"],
+    ),
+    "CircleCI": (
+        {
+            "go.mod": "",
+            ".circleci/config.yml": "jobs:\n  a:\n    steps:\n    - checkout\n"
+            "    - run: go vet -composites=false ./...\n"
+            "    - run: {name: tests, command: go test -race ./..., working_directory: .}\n",
+        },
+        [
+            "format: go fmt ./...",
+            "lint: go vet -composites=false ./...",
+            "test: go test -race ./...",
+        ],
+    ),
+    "Azure": (
+        {
+            "a.sln": "",
+            "azure-pipelines.yml": "stages:\n- jobs:\n  - steps:\n"
+            "    - script: dotnet test -c Release\n      workingDirectory: .\n",
+        },
+        ["test: dotnet test -c Release"],
+    ),
+    "Maven's own goals": (
+        {"pom.xml": "", GITHUB: STEPS + "    - run: mvn --batch-mode verify\n"},
+        ["test: mvn --batch-mode verify"],
+    ),
+    "targets and sessions": (
+        {
+            "setup.py": "",
+            "Makefile": "lint:\n\truff check src\n",
+            "tox.ini": "[testenv]\ncommands = pytest\n",
+            GITHUB: STEPS + "    - run: make lint\n    - run: tox -e py${{ matrix.python }}\n",
+        },
+        ["lint: make lint", "test: tox -e py"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "expected"), FILES.values(), ids=FILES.keys())
+def test_the_lines_of_ci_are_the_gates(files: Mapping[str, str], expected: list[str]) -> None:
+    assert [told(proposed) for proposed in chosen(files)] == expected
+
+
+def test_a_line_that_only_ci_can_run_is_named() -> None:
+    files = {GITHUB: STEPS + "    - run: pytest $SELECTED\n    - run: echo $HOME\n"}
+    assert list(not_understood(ProjectFiles(Layout(files)))) == ["`pytest $SELECTED` of ci.yml"]
+
+
+def test_of_two_formatters_for_a_language_one_is_left() -> None:
+    files = {
+        "pyproject.toml": "[dependency-groups]\ndev = ['black', 'ruff']\n"
+        "[tool.black]\n[tool.ruff.format]\n"
+    }
+    formats = [c for c in choose(detect(Layout(files)), startable) if c.proposed.slot == "format"]
+    assert [c.proposed.run for c in formats if not c.obstacle] == ["black ."]
+    assert [c.obstacle for c in formats if c.obstacle] == [
+        "black formats the same files; two formatters never agree"
+    ]
+
+
+CHECKED = {
+    "ruff format .": "ruff format --check .",
+    "uv run black src": "uv run black --check src",
+    "cargo fmt --all": "cargo fmt --check --all",
+    "npx prettier --write .": "npx prettier --check .",
+    "ruff check --fix src": "ruff check src",
+    "go fmt ./...": 'test -z "$(gofmt -l .)"',
+    "terraform fmt -recursive": "terraform fmt -check -recursive",
+    "./gradlew --no-daemon spotlessApply": "./gradlew --no-daemon spotlessCheck",
+    "mvn -B -ntp spotless:apply": "mvn -B -ntp spotless:check",
+    "black --check .": "black --check .",
+    "pytest -q": "pytest -q",
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), CHECKED.items())
+def test_a_writer_has_a_form_that_only_checks(line: str, expected: str) -> None:
+    assert only_checks(line) == expected
+
+
+FIXED = {
+    "black --check --diff .": "black .",
+    "cargo fmt --all -- --check": "cargo fmt --all",
+    "cargo clippy -- -D warnings": "cargo clippy --fix --allow-dirty --allow-staged",
+    "prettier -c src": "prettier --write src",
+    "mix format --check-formatted": "mix format",
+    "ruff check src": "ruff check src --fix",
+    "pytest": None,
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), FIXED.items())
+def test_a_check_has_its_fixer(line: str, expected: str | None) -> None:
+    assert fixer_of(line) == expected

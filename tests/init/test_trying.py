@@ -1,0 +1,112 @@
+"""Each proposal runs once before it is written, aside: no file of the project changes."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.cli.proposing import Wish, checking, initialise
+from atlas_retry.config.init import propose
+from atlas_retry.events import unseen
+from atlas_retry.run.trying import try_all
+from tests.repositories import commit, entries, git, write
+
+UGLY = "x = {  'a':1 }\n"
+CI = "on: push\njobs: {{a: {{steps: [{{run: {line}}}]}}}}\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    at = tmp_path / "project"
+    at.mkdir()
+    git(at, "init", "-q")
+    return at
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """The tools of this environment, with their own state."""
+    tools = str(Path(sys.executable).parent)
+    path = f"{tools}:{os.environ['PATH']}"
+    return {"PATH": path, "HOME": str(tmp_path), "ATLAS_HOME": str(tmp_path / "state")}
+
+
+def outcomes(root: Path, environ: dict[str, str]) -> dict[str, str]:
+    commit(root)
+    tried = try_all(root, propose(root, environ).choices, environ, unseen)
+    return {one.choice.proposed.run: one.outcome for one in tried}
+
+
+def written(root: Path, environ: dict[str, str]) -> str:
+    commit(root)
+    initialise(root, environ, Wish(print_only=False, tries=True, plain=True))
+    return (root / ".atlas/config.yaml").read_text()
+
+
+def test_what_is_green_is_kept(root: Path, environ: dict[str, str]) -> None:
+    write(root, "Makefile", "test:\n\ttrue\n")
+    assert outcomes(root, environ) == {"make test": "green"}
+
+
+def test_what_is_red_is_written_required_with_its_first_lines(
+    root: Path, environ: dict[str, str]
+) -> None:
+    write(root, "Makefile", "test:\n\t@echo two of three failed; exit 1\n")
+    text = written(root, environ)
+    assert "# red today: two of three failed" in text
+    assert 'run: "make test"' in text
+    assert "required" not in text
+
+
+def test_what_is_red_and_not_run_by_ci_only_warns(root: Path, environ: dict[str, str]) -> None:
+    write(root, "Makefile", "lint:\n\tfalse\ntest:\n\ttrue\n")
+    write(root, ".github/workflows/ci.yml", CI.format(line="make test"))
+    text = written(root, environ)
+    assert "required: false" in text
+    assert "CI does not run it" in text
+
+
+def test_a_formatter_that_changes_files_is_written_as_its_check(
+    root: Path, environ: dict[str, str]
+) -> None:
+    write(root, "a.py", UGLY)
+    write(root, "pyproject.toml", "[tool.ruff.format]\n")
+    text = written(root, environ)
+    assert 'run: "ruff format --check ."' in text
+    assert 'fix: "ruff format ."' in text
+    assert "red today: it changes" not in text
+    assert "red today" in text
+    assert (root / "a.py").read_text() == UGLY
+
+
+def test_a_target_that_changes_files_is_left_out_with_the_reason(
+    root: Path, environ: dict[str, str]
+) -> None:
+    write(root, "a.py", UGLY)
+    write(root, "Makefile", "fmt:\n\truff format .\ntest:\n\ttrue\n")
+    before = entries(root)
+    assert outcomes(root, environ) == {"make fmt": "left out", "make test": "green"}
+    assert entries(root) == before
+
+
+def test_what_turns_out_unable_to_start_is_a_comment(root: Path, environ: dict[str, str]) -> None:
+    write(root, "Makefile", "test:\n\ttrue\nlint:\n\tno-such-linter\n")
+    write(root, ".github/workflows/ci.yml", CI.format(line="no-such-linter"))
+    assert outcomes(root, environ)["make test"] == "green"
+
+
+def test_without_git_nothing_is_tried(tmp_path: Path, environ: dict[str, str]) -> None:
+    root = tmp_path / "plain"
+    write(root, "Makefile", "test:\n\ttouch ran\n")
+    tried = try_all(root, propose(root, environ).choices, environ, unseen)
+    assert [one.outcome for one in tried] == ["not tried"]
+    assert not (root / "ran").exists()
+
+
+def test_a_run_without_a_configuration_only_checks(root: Path, environ: dict[str, str]) -> None:
+    write(root, "a.py", UGLY)
+    write(root, "pyproject.toml", "[tool.ruff.format]\n")
+    text, line = checking(root, environ)
+    assert 'run: "ruff format --check ."' in text
+    assert line == "no configuration: running 2 gates that atlas init would write"
