@@ -62,7 +62,8 @@ def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     proposal = init.propose(root, environ)
     only = [replace(p, run=only_checks(p.run)) for p in proposal.gates]
     writers = [
-        p for p, was in zip(only, proposal.gates, strict=True)
+        p
+        for p, was in zip(only, proposal.gates, strict=True)
         if p.writes or (p.slot is Slot.FORMAT and p.run == was.run and not was.fix)
     ]
     kept = [p for p in only if p not in writers]

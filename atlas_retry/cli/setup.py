@@ -46,4 +46,6 @@ def init(
     """
     from atlas_retry.cli.proposing import Wish, initialise
 
-    return initialise(path.resolve(), os.environ, Wish(print_only=print_only, tries=not no_try, plain=plain))
+    return initialise(
+        path.resolve(), os.environ, Wish(print_only=print_only, tries=not no_try, plain=plain)
+    )

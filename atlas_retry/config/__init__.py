@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from atlas_retry.config.reference import EffectiveKey
     from atlas_retry.config.understanding import Understood
 
-__all__ = ["example", "explain", "is_configured", "load", "load_proposed", "load_text", "root_of", "schema"]
+__all__ = [
+    "example",
+    "explain",
+    "is_configured",
+    "load",
+    "load_proposed",
+    "load_text",
+    "root_of",
+    "schema",
+]
 
 
 def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, object]) -> Settings:

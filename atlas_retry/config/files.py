@@ -48,13 +48,12 @@ class ConfigSources(Struct, frozen=True, kw_only=True):
         return (self.project, self.user) if self.user else (self.project,)
 
 
-def find(
-    start: Path, environ: Mapping[str, str], proposed: bytes | None = None
-) -> ConfigSources:
+def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None) -> ConfigSources:
     """The project's file, walking up from `start` to the repository's root, and the user's.
 
-    `proposed` stands in for a project's file that is not there. Raises ConfigError, naming what was searched, if there is no project file, and if a file is
-    none, is not readable, is over 1 MiB, or is a link that leads out of the repository.
+    `proposed` stands in for a project's file that is not there. Raises ConfigError, naming what
+    was searched, if there is no project file, and if a file is none, is not readable, is over
+    1 MiB, or is a link that leads out of the repository.
     """
     start = Path(os.path.realpath(start))
     root = root_of(start)

@@ -124,7 +124,7 @@ def _judged(proposed: Proposed, trial: _Trial) -> Tried | None:
     if checks and trial.moved and proposed.slot is not Slot.HOOKS:
         if only_checks(proposed.run) != proposed.run:
             return None
-        why = f"it changes {_files(trial.moved)} of a clean checkout, and has no form that only checks"
+        why = f"it changes {_files(trial.moved)}, and has no form that only checks"
         return Tried(choice=Choice(proposed=proposed, obstacle=why), outcome="left out")
     if result.status is Status.TIMED_OUT:
         note = f"did not end within {LIMIT_S:.0f} s when it was tried"

@@ -6,8 +6,8 @@ import pytest
 
 from atlas_retry.config.init.ci_gates import not_understood
 from atlas_retry.config.init.commands import fixer_of, only_checks
-from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.detect import choose, detect
+from atlas_retry.config.init.project import ProjectFiles
 from tests.init.test_detect import Layout, chosen, package, startable, told
 
 GITHUB = ".github/workflows/ci.yml"

@@ -189,7 +189,67 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
     ),
     "unittest": (
         {"setup.py": "", "tests/test_a.py": "import unittest\n"},
-        ["test: python -m unittest discover"],
+        ["test: python -m unittest discover -s tests"],
+    ),
+    "plain tests and no word of how they run": (
+        {"shop.py": "", "tests/test_a.py": "def test_a(): ...\n"},
+        ["test: pytest"],
+    ),
+    "notebooks": (
+        {"requirements.txt": "nbmake\n", "a.ipynb": "{}"},
+        ["test: pytest --nbmake"],
+    ),
+    "Elixir": (
+        {"mix.exs": "{:credo}", ".formatter.exs": ""},
+        ["format: mix format", "lint: mix credo", "test: mix test"],
+    ),
+    ".NET": ({"a.sln": ""}, ["test: dotnet test"]),
+    "Swift": (
+        {"Package.swift": "", ".swiftlint.yml": ""},
+        ["lint: swiftlint | fix swiftlint --fix", "test: swift test"],
+    ),
+    "Deno": (
+        {"deno.json": "{}", "a_test.ts": ""},
+        ["format: deno fmt", "lint: deno lint | fix deno lint --fix", "test: deno test"],
+    ),
+    "CMake": (
+        {"CMakeLists.txt": "enable_testing()\n"},
+        [
+            (
+                "test: cmake -S . -B build && cmake --build build"
+                " && ctest --test-dir build --output-on-failure"
+            ),
+        ],
+    ),
+    "Terraform": (
+        {"main.tf": ""},
+        [
+            "format: terraform fmt -recursive",
+            "lint: terraform init -backend=false -input=false && terraform validate",
+        ],
+    ),
+    "Helm": ({"Chart.yaml": ""}, ["lint: helm lint ."]),
+    "members of a Go workspace": (
+        {"go.work": "", "a/go.mod": "", "b/go.mod": ""},
+        [
+            "format: go fmt ./... | in a",
+            "format: go fmt ./... | in b",
+            "lint: go vet ./... | in a",
+            "lint: go vet ./... | in b",
+            "test: go test ./... | in a",
+            "test: go test ./... | in b",
+        ],
+    ),
+    "members of an npm workspace": (
+        {
+            "package.json": json.dumps({"workspaces": ["packages/*"]}),
+            "packages/a/package.json": package({"test": "x"}),
+            "packages/b/package.json": package({"lint": "x"}),
+        },
+        [
+            "lint: npm run lint --workspaces --if-present",
+            "test: npm run test --workspaces --if-present",
+        ],
     ),
     "Django": ({"requirements.txt": "django\n", "manage.py": ""}, ["test: python manage.py test"]),
     "tox alone": (

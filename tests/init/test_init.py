@@ -13,7 +13,6 @@ from atlas_retry.config.init.values import Choice, Proposed, Slot
 from atlas_retry.errors import UsageError
 from tests.init.test_detect import PROJECTS, Layout, startable
 
-
 WRITES = Wish(print_only=False, tries=False, plain=True)
 
 
@@ -147,7 +146,9 @@ def test_print_writes_nothing_even_beside_a_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = laid_out(tmp_path / "project", {"Makefile": "test:\n\tx\n", "atlas.yaml": "mine"})
-    assert initialise(root, machine(root, "make"), Wish(print_only=True, tries=False, plain=True)) == 0
+    assert (
+        initialise(root, machine(root, "make"), Wish(print_only=True, tries=False, plain=True)) == 0
+    )
     assert 'run: "make test"' in capsys.readouterr().out
     assert not (root / ".atlas").exists()
 

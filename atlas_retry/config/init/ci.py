@@ -49,13 +49,21 @@ LINES = ("run", "script", "bash", "command", "test_script", "tests_script")
 FOLDERS = ("working-directory", "working_directory", "workingDirectory")
 VARIABLES = ("env", "environment", "variables")
 ASIDE = {"with", "on", True, "strategy", "services", "defaults", "before_script", "outputs"}
-OTHER_JOBS = re.compile(r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.I)
-ELSEWHERE = re.compile(
-    r"==\s*['\"]?[^'\"&|)]*(?:windows|macos|nightly|beta|schedule|release)|refs/tags|failure\(\)", re.I
+OTHER_JOBS = re.compile(
+    r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
 )
-NOISE = re.compile(r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG", re.I)
+ELSEWHERE = re.compile(
+    r"==\s*['\"]?[^'\"&|)]*(?:windows|macos|nightly|beta|schedule|release)|refs/tags|failure\(\)",
+    re.IGNORECASE,
+)
+NOISE = re.compile(
+    r"COLOR|TERM|TOKEN|SECRET|PASSWORD|CACHE|VERBOSE|^CI$|VERSION|KEY|INCREMENTAL|BACKTRACE|DEBUG",
+    re.IGNORECASE,
+)
 PIECE = re.compile(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
-CONTROL = re.compile(r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b")
+CONTROL = re.compile(
+    r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b"
+)
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}|\$\[\[.*?\]\]|<<\s*(?:parameters|matrix)\S+\s*>>")
 VARIABLE = re.compile(r"(?<!\\)\$(?:\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)")
 

@@ -20,18 +20,17 @@ from atlas_retry.config.init.values import Proposed, Slot
 
 TARGETS = (
     r"(?P<start>g?make) (?:-\S+ )*(?P<name>[\w./-]+)",
-    r"(?P<start>just|task|mise run|rake|composer(?: run-script| run)?|poe|pdm run|hatch run)"
-    r" (?:\S+:)?(?P<name>[\w:-]+)",
+    r"(?P<start>just|task|mise run|rake|composer(?: run-script| run)?) (?P<name>[\w:-]+)",
+    r"(?P<start>poe|pdm run|hatch run) (?:\S+:)?(?P<name>[\w:-]+)",
     r"(?P<start>tox)(?: run| r)?(?:.* -e ?(?P<name>[\w.-]+)|$)?",
     r"(?P<start>nox)(?:.*(?: -s| -e| --sessions?)[ =](?P<name>[\w.-]+)|$)?",
-    r"(?P<start>npm|pnpm|yarn|bun)(?: run-script| run| --silent| -s| -r| -w| --workspaces|"
-    r" --if-present| workspaces foreach| -A| -p| -t)* (?P<name>[\w:.-]+)",
+    r"(?P<start>npm|pnpm|yarn|bun)(?: run(?:-script)?| workspaces foreach| -\S+)* (?P<name>[\w:.-]+)",
     r"(?P<start>(?:(?:ba)?sh )?\.?/?(?:[\w.-]+/)*)(?P<name>[\w-]+)(?:\.(?:sh|bash|py))?(?= |$)",
 )
 """How a line calls what the project itself names."""
 NODE = ("npm", "pnpm", "yarn", "bun")
 NEVER = re.compile(
-    r"(?:npm|pnpm|yarn|bun) (?:install|i|ci|add|publish|pack|dlx|config|cache|audit|version|login)\b|"
+    r"(?:npm|pnpm|yarn|bun) (?:install|i|ci|add|publish|pack|dlx|config|cache|audit|version)\b|"
     r"make (?:install|deps|setup|clean)|(?:pdm|composer|poetry|uv) (?:install|sync|update|require)"
 )
 TIMEOUTS = {Slot.FORMAT: None, Slot.LINT: None, Slot.TYPES: None}
@@ -72,7 +71,9 @@ def _is_opaque(line: str) -> bool:
 
 def _settled(line: CiLine) -> CiLine:
     """One interpreter of a matrix: the one at hand."""
-    plain = re.sub(r"(\btox\b.* -e ?)[\"']?(?:py\d[\w.-]*|\$\{?\w+\}?|py)[\"']?", r"\1py", line.line)
+    plain = re.sub(
+        r"(\btox\b.* -e ?)[\"']?(?:py\d[\w.-]*|\$\{?\w+\}?|py)[\"']?", r"\1py", line.line
+    )
     plain = re.sub(r"(\bnox\b.* (?:-s|--session)[ =])[\"']?([\w-]+)-\d[\d.]*[\"']?", r"\1\2", plain)
     return CiLine(line=plain, where=line.where, cwd=line.cwd, env=line.env)
 
@@ -117,7 +118,11 @@ def _writes(line: str, body: str) -> bool:
 
 def _target(project: ProjectFiles, line: str) -> tuple[Understood | None, str]:
     """What a target, script or session does: by its body's hooks, its name, its body."""
-    calls = ((re.match(pattern, rest), rest) for rest in (_unset(line), bare(line)) for pattern in TARGETS)
+    calls = (
+        (re.match(pattern, rest), rest)
+        for rest in (_unset(line), bare(line))
+        for pattern in TARGETS
+    )
     for found, rest in calls:
         if not found:
             continue
@@ -130,7 +135,7 @@ def _target(project: ProjectFiles, line: str) -> tuple[Understood | None, str]:
         slot = (hooks and hooks.slot) or slot_of_name(name) or (inner[0].slot if inner else None)
         own = next((u for u in inner if u.slot is slot), None)
         tool = own.tool if own else tool_name(f"{start} {name}")
-        return slot and Understood(slot=slot, tool=tool, language=""), body
+        return Understood(slot=slot, tool=tool, language="") if slot else None, body
     return None, ""
 
 
@@ -145,5 +150,9 @@ def _body(project: ProjectFiles, start: str, name: str, line: str) -> str | None
         return str(body) if body else None
     if start.endswith("/") or start in ("", "sh", "bash"):
         path = line.split()[1 if start in ("sh", "bash") else 0].removeprefix("./")
-        return project.text(path) if "/" in line.split()[0] + path and project.has(path) else None
+        return (
+            project.text(path)
+            if "/" in line.split(maxsplit=1)[0] + path and project.has(path)
+            else None
+        )
     return tasks.body_of(project, f"{start} {name}") or ""

@@ -13,8 +13,9 @@ ASSIGNED = r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)\s+)*"
 _VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|filter|C|p"
 _OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
 LAUNCHER = re.compile(
-    rf"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx|(?:pnpm|npm|yarn|bundle)"
-    rf" exec|(?:pnpm|yarn) dlx|yarn|pnpm|python[\d.]* -m|coverage run -m|xvfb-run|cross-env|time"
+    r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
+    r"|(?:pnpm|npm|yarn|bundle) exec|(?:pnpm|yarn) dlx|yarn|pnpm|python[\d.]* -m"
+    r"|coverage run -m|xvfb-run|cross-env|time"
     rf"|bun run|sudo|mise exec --|rtx exec --)\s+{_OPTIONS}(?:--\s+)?"
 )
 """What starts another program: taken off before the program is looked up."""
@@ -31,31 +32,36 @@ COMMANDS: tuple[tuple[Slot, str, str], ...] = (
     (Slot.FORMAT, "php", r"php-cs-fixer|pint|ecs"),
     (Slot.LINT, "python", r"ruff(?! format)|flake8|pylint|pyflakes|pycodestyle|pydocstyle|bandit"),
     (Slot.LINT, "python", r"vulture|interrogate|check-manifest|validate-pyproject|twine check"),
-    (Slot.LINT, "rust", r"cargo(?: \+\S+)? (?:clippy|deny|machete|udeps|semver-checks|hack clippy)"),
+    (Slot.LINT, "rust", r"cargo(?: \+\S+)? (?:clippy|deny|machete|udeps|hack clippy)"),
     (Slot.LINT, "go", r"golangci-lint|go vet|staticcheck|revive|gosec|go mod tidy -diff"),
     (Slot.LINT, "js", r"eslint|biome (?:check|lint|ci)|xo|standard|oxlint|stylelint|knip|publint"),
     (Slot.LINT, "js", r"deno lint"),
-    (Slot.LINT, "elixir", r"mix (?:credo|deps\.unlock --check-unused|compile .*warnings-as-errors)"),
+    (Slot.LINT, "elixir", r"mix (?:credo|deps\.unlock --check-unused|compile .*as-errors)"),
     (Slot.LINT, "terraform", r"(?:terraform|tofu) validate|tflint"),
     (Slot.LINT, "helm", r"helm lint|ct lint"),
     (Slot.LINT, "swift", r"swiftlint"),
     (Slot.LINT, "ruby", r"rubocop|standardrb"),
     (Slot.LINT, "php", r"phpcs"),
-    (Slot.LINT, "any", r"codespell|typos|shellcheck|actionlint|markdownlint|yamllint|hadolint|reuse"),
+    (Slot.LINT, "any", r"codespell|typos|shellcheck|actionlint"),
+    (Slot.LINT, "any", r"markdownlint|yamllint|hadolint|reuse"),
     (Slot.LINT, "any", r"cspell|vale|buf lint|zizmor|ls-lint"),
     (Slot.TYPES, "python", r"mypy|pyright|basedpyright|ty check|pyrefly"),
     (Slot.TYPES, "js", r"tsc|vue-tsc|svelte-check|tsgo|tsd|attw|deno check"),
     (Slot.TYPES, "", r"phpstan|psalm|srb tc|mix dialyzer|cargo check"),
-    (Slot.TEST, "python", r"pytest|py\.test|unittest|coverage run|(?:python\S* )?(?:\./)?manage\.py test"),
+    (Slot.TEST, "python", r"pytest|py\.test|unittest|coverage run"),
+    (Slot.TEST, "python", r"(?:python\S* )?(?:\./)?manage\.py test"),
     (Slot.TEST, "go", r"go test|gotestsum|ginkgo"),
     (Slot.TEST, "rust", r"cargo(?: \+\S+)? (?:test|nextest run|llvm-cov|tarpaulin|hack test)"),
     (Slot.TEST, "js", r"vitest|jest|mocha|ava|tap|c8|nyc|node (?:\S+ )*--test|playwright test"),
     (Slot.TEST, "js", r"deno test|bun test|cypress run"),
     (Slot.TEST, "", r"mix test|dotnet test|swift test|ctest|rspec|rails test|phpunit|pest|bats"),
     (Slot.TEST, "", r"zig build test|busted|helm unittest|lein test|stack test|cabal (?:v2-)?test"),
-    (Slot.TEST, "", r"meson test|bazel(?:isk)? test|sbt .*test|terraform test|dart test|flutter test"),
-    (Slot.BUILD, "", r"cargo(?: \+\S+)? (?:build|doc)|go build|dotnet build|swift build|mix compile"),
-    (Slot.BUILD, "", r"mkdocs build|sphinx-build|vite build|python\S* -m build|uv build|hatch build"),
+    (Slot.TEST, "", r"meson test|bazel(?:isk)? test|sbt .*test"),
+    (Slot.TEST, "", r"terraform test|dart test|flutter test"),
+    (Slot.BUILD, "", r"cargo(?: \+\S+)? (?:build|doc)|go build"),
+    (Slot.BUILD, "", r"dotnet build|swift build|mix compile"),
+    (Slot.BUILD, "", r"mkdocs build|sphinx-build|vite build"),
+    (Slot.BUILD, "", r"python\S* -m build|uv build|hatch build"),
 )  # fmt: skip
 """Slot, language (empty: of the tool's own), and how the line begins."""
 LANGUAGES = {
@@ -68,7 +74,8 @@ _KNOWN = tuple((slot, lang, re.compile(rf"({words})(?![\w.-])")) for slot, lang,
 
 JVM = re.compile(r"(?:\./)?(mvnw?|gradlew?)\b(.*)")
 GOALS = (
-    (Slot.FORMAT, r"(?:spotless|fmt|formatter):(?:check|apply|format|validate)|spotless(?:Check|Apply)|ktlint\w+"),
+    (Slot.FORMAT, r"(?:spotless|fmt|formatter):(?:check|apply|format|validate)"),
+    (Slot.FORMAT, r"spotless(?:Check|Apply)|ktlint\w+"),
     (Slot.TEST, r"\b(?:test|verify|check|build|install|package|allTests)\b"),
     (Slot.LINT, r"checkstyle|pmd|spotbugs|detekt|lint"),
     (Slot.BUILD, r"\b(?:compile|assemble|javadoc)\b"),
@@ -89,7 +96,8 @@ CHECKS: tuple[tuple[str, str, str], ...] = (
     (r"clang-format", "-i", "--dry-run -Werror"),
     (r"shfmt", "-w", "-d"),
     (r"biome \w+", "--write", ""),
-    (r"ruff check|eslint|xo|standard|standardrb|golangci-lint run|ecs check|stylelint", "--fix", ""),
+    (r"ruff check|eslint|xo|standard|standardrb|ecs check|stylelint", "--fix", ""),
+    (r"golangci-lint run", "--fix", ""),
     (r"rubocop", "-a", ""),
     (r"codespell", "-w", ""),
     (r".*spotless:", "apply", "check"),
@@ -107,10 +115,14 @@ CHECK_WORDS = {
 FIX_WORDS = {"--write": r"--write|-w(?= )", "--fix": r"--fix", "-i": r"--in-place|-i|-ir"}
 NAMED: tuple[tuple[Slot, str], ...] = (
     (Slot.HOOKS, r"pre-?commit|prek|hooks"),
-    (Slot.TYPES, r"(?:check-?)?(?:typ(?:es?|ing|echeck)|type-?check(?:ing)?|mypy|pyright|ty|tsc|test:types)"),
-    (Slot.FORMAT, r"(?:check-?)?(?:fmt|format(?:ting)?|prettier|black|reformat)(?:[:-](?:check|all|js))*"),
-    (Slot.LINT, r".*lint.*|flake8|ruff|clippy|vet|style|static(?:-?analysis)?|quality|cs|analyse|golangci-lint|verify|codespell|eslint"),
-    (Slot.TEST, r"(?:.*[:_-])?(?:tests?|unit|unittests?|specs?|coverage|cov|py3?|race|ci)(?:[:_-].*)?|py\d.*"),
+    (Slot.TYPES, r"(?:check-?)?(?:typ(?:es?|ing|echeck)|type-?check(?:ing)?|test:types)"),
+    (Slot.TYPES, r"mypy|pyright|ty|tsc"),
+    (Slot.FORMAT, r"(?:check-?)?(?:fmt|format(?:ting)?|reformat)(?:[:-](?:check|all|js))*"),
+    (Slot.FORMAT, r"(?:check-?)?(?:prettier|black)(?:[:-]check)?"),
+    (Slot.LINT, r".*lint.*|flake8|ruff|clippy|vet|style|static(?:-?analysis)?"),
+    (Slot.LINT, r"quality|cs|analyse|golangci-lint|verify|codespell|eslint"),
+    (Slot.TEST, r"(?:.*[:_-])?(?:tests?|unit(?:tests?)?|specs?|cov(?:erage)?|py3?|race|ci)(?:[:_-].*)?"),
+    (Slot.TEST, r"py\d.*"),
     (Slot.BUILD, r"build(?:[:_-].*)?|compile|bundle|docs?"),
 )  # fmt: skip
 """What the name of a target, script or session says of its work."""
@@ -143,7 +155,7 @@ def understand(line: str) -> Understood | None:
     if jvm:
         found = (slot for slot, words in GOALS if re.search(words, jvm[2]))
         slot = next(found, None)
-        return slot and Understood(slot=slot, tool=jvm[1].rstrip("w"), language="jvm")
+        return Understood(slot=slot, tool=jvm[1].rstrip("w"), language="jvm") if slot else None
     for slot, language, start in _KNOWN:
         match = start.match(rest)
         if match and "--version" not in rest:

@@ -13,20 +13,22 @@ Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
 
 MARKS = (
-    "pyproject.toml setup.py package.json go.mod Cargo.toml pom.xml build.gradle build.gradle.kts"
-    " composer.json Gemfile mix.exs Package.swift deno.json deno.jsonc Chart.yaml CMakeLists.txt"
-).split()
+    "pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml",
+    "build.gradle", "build.gradle.kts", "composer.json", "Gemfile", "mix.exs", "Package.swift",
+    "deno.json", "deno.jsonc", "Chart.yaml", "CMakeLists.txt",
+)  # fmt: skip
 UNKNOWN = (
-    "mix.exs deno.json* Package.swift CMakeLists.txt *.sln build.sbt stack.yaml *.cabal dune-project"
-    " rebar.config project.clj deps.edn pubspec.yaml build.zig meson.build WORKSPACE MODULE.bazel"
-    " BUILD.bazel pants.toml shard.yml gleam.toml *.nimble Project.toml DESCRIPTION flake.nix"
-    " Jenkinsfile Earthfile"
-).split()
+    "mix.exs", "deno.json*", "Package.swift", "CMakeLists.txt", "*.sln", "build.sbt", "stack.yaml",
+    "*.cabal", "dune-project", "rebar.config", "project.clj", "deps.edn", "pubspec.yaml",
+    "build.zig", "meson.build", "WORKSPACE", "MODULE.bazel", "BUILD.bazel", "pants.toml",
+    "shard.yml", "gleam.toml", "*.nimble", "Project.toml", "DESCRIPTION", "flake.nix",
+    "Jenkinsfile", "Earthfile",
+)  # fmt: skip
 """Says how a project is built; named where no gate came of it."""
-NOT_OURS = set(
-    "node_modules vendor examples example docs doc fixtures testdata templates template tutorials"
-    " bench benchmarks benches fuzz samples".split()
-)
+NOT_OURS = {
+    "node_modules", "vendor", "examples", "example", "docs", "doc", "fixtures", "testdata",
+    "templates", "template", "tutorials", "bench", "benchmarks", "benches", "fuzz", "samples",
+}  # fmt: skip
 MAX_PARTS = 6
 
 
@@ -100,8 +102,14 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
 def _with_fixers(lines: Iterable[Proposed], own: list[Proposed]) -> Iterator[Proposed]:
     """CI's lines with what we know of the same tool: its fixer, and its language for a target."""
     for line in lines:
-        same = next((p for p in own if (p.cwd, p.tool, p.slot) == (line.cwd, line.tool, line.slot)), None)
-        fix = same.fix or (same.run if same.slot is Slot.FORMAT and same.run != line.run else None) if same else None
+        same = next(
+            (p for p in own if (p.cwd, p.tool, p.slot) == (line.cwd, line.tool, line.slot)), None
+        )
+        fix = (
+            same.fix or (same.run if same.slot is Slot.FORMAT and same.run != line.run else None)
+            if same
+            else None
+        )
         yield replace(line, fix=line.fix or fix)
 
 

@@ -53,7 +53,7 @@ def _pre_commit(project: ProjectFiles, path: str, prefix: str) -> Proposed:
         slot=Slot.HOOKS,
         run=f"{prefix}{tool} run --all-files",
         reason=f"{path} has the hooks {shown}"[:300],
-        needs=(Need(program=prefix.split()[0]),)
+        needs=(Need(program=prefix.split(maxsplit=1)[0]),)
         if prefix
         else (Need(program=tool, remedy=f"pip install {tool}"),),
         tool=tool,

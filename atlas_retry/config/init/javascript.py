@@ -44,15 +44,40 @@ class Manager(Struct, frozen=True, kw_only=True):
     dash: str = ""
     """Between a script and options for it."""
     install: str
+    members: str
+    """Runs a script in all members of a workspace."""
 
 
 MANAGERS = {
     "npm": Manager(
-        name="npm", script="npm run ", program="npx ", dash="-- ", install="npm install"
+        name="npm",
+        script="npm run ",
+        program="npx ",
+        dash="-- ",
+        install="npm install",
+        members="npm run {} --workspaces --if-present",
     ),
-    "pnpm": Manager(name="pnpm", script="pnpm run ", program="pnpm exec ", install="pnpm install"),
-    "yarn": Manager(name="yarn", script="yarn run ", program="yarn run ", install="yarn install"),
-    "bun": Manager(name="bun", script="bun run ", program="bunx ", install="bun install"),
+    "pnpm": Manager(
+        name="pnpm",
+        script="pnpm run ",
+        program="pnpm exec ",
+        install="pnpm install",
+        members="pnpm -r --if-present run {}",
+    ),
+    "yarn": Manager(
+        name="yarn",
+        script="yarn run ",
+        program="yarn run ",
+        install="yarn install",
+        members="yarn workspaces foreach -A run {}",
+    ),
+    "bun": Manager(
+        name="bun",
+        script="bun run ",
+        program="bunx ",
+        install="bun install",
+        members="bun run --filter '*' {}",
+    ),
 }
 LOCKS = (
     ("pnpm-lock.yaml", "pnpm"),
@@ -77,7 +102,8 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
     if not project.has("package.json"):
         return
     node = Node(project=project, manager=manager_of(project))
-    found = tuple(filter(None, (node.script_for(slot) for slot in NAMES)))
+    scripts = [node.script_for(slot) or node.over_members(slot) for slot in NAMES]
+    found = tuple(filter(None, scripts))
     yield from found
     slots = {proposed.slot for proposed in found}
     tools = [tool for tool in node.tools() if tool.slot not in slots]
@@ -94,7 +120,7 @@ def fix_of(project: ProjectFiles, line: str) -> str | None:
     """What fixes what a script's line checks."""
     node = Node(project=project, manager=manager_of(project))
     found = node.script_for(Slot.LINT)
-    return found.fix if found and found.run.split()[-1] == line.split()[-1] else None
+    return found.fix if found and found.run.split()[-1] == line.rsplit(maxsplit=1)[-1] else None
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -125,7 +151,7 @@ class Node(Struct, frozen=True, kw_only=True):
     def script_for(self, slot: Slot) -> Proposed | None:
         """The project's own script for a slot."""
         scripts = self.scripts
-        names = [name for name in NAMES[slot] if self._fits(name)]
+        names = [name for name in NAMES[slot] if self.fits(name)]
         names.sort(key=lambda name: slot is Slot.FORMAT and bool(CHECK_WORDS.search(scripts[name])))
         if not names:
             return None
@@ -144,13 +170,41 @@ class Node(Struct, frozen=True, kw_only=True):
             writes=writes,
         )
 
+    def over_members(self, slot: Slot) -> Proposed | None:
+        """One gate over all members of a workspace, where the root has no script of its own."""
+        project = self.project
+        if "workspaces" not in project.package and not project.has("pnpm-workspace.yaml"):
+            return None
+        members = {
+            path: Node(
+                project=ProjectFiles(project.files, path[: -len("package.json")]),
+                manager=self.manager,
+            )
+            for path in project.below("*/package.json")
+        }
+        named = (
+            (name, path) for name in NAMES[slot] for path, m in members.items() if m.fits(name)
+        )
+        name, path = next(named, (None, ""))
+        if slot is Slot.FORMAT or name is None:
+            return None
+        return Proposed(
+            slot=slot,
+            run=self.manager.members.format(name),
+            reason=f"{path} has the script `{name}`, one of {len(members)} members",
+            needs=self.needs(),
+            language="js",
+            timeout=TIMEOUTS.get(slot),
+        )
+
     def _narrowest(self, names: list[str]) -> str:
         """Of a test script that lints first, the script that it calls for the tests alone."""
         body = self.scripts[names[0]]
         called = [name for name in names[1:] if re.search(rf"[ :]{name}(?: |$)", body)]
         return called[0] if called and "lint" in body else names[0]
 
-    def _fits(self, name: str) -> bool:
+    def fits(self, name: str) -> bool:
+        """Whether there is such a script, and it does what its name says."""
         body = self.scripts.get(name)
         if body is None or NO_TEST in body:
             return False

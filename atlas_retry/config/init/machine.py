@@ -80,8 +80,10 @@ class Machine(Struct, frozen=True, dict=True):
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
 
     def settled(self, proposed: Proposed) -> Proposed:
-        """The proposal as it starts here: by the project's own virtual environment, and without a
-        runner that is missing, where what it runs is there."""
+        """The proposal as it starts here, by the project's own virtual environment.
+
+        Without a runner that is missing, where what it starts is there.
+        """
         for need in proposed.needs:
             for environment in ENVIRONMENTS:
                 path = f"{environment}/bin/{need.program}"
@@ -97,10 +99,17 @@ class Machine(Struct, frozen=True, dict=True):
             program = line[started.end() :].partition(" ")[0]
             path = self._installed(program, self.root / proposed.cwd)
             if path and self._which("python3"):
-                return _instead(proposed, started[0], path[: -len(program)], runner, Need(program=path) if "/" not in path else Need(path=path))
-        if runner in NODE_RUNNERS and not self._which(runner) and self._which("npm"):
-            if (self.root / proposed.cwd / "node_modules").exists():
-                return _by_npm(proposed, runner)
+                return _instead(
+                    proposed,
+                    started[0],
+                    path[: -len(program)],
+                    runner,
+                    Need(program=path) if "/" not in path else Need(path=path),
+                )
+        modules = self.root / proposed.cwd / "node_modules"
+        lacking = runner in NODE_RUNNERS and not self._which(runner)
+        if lacking and self._which("npm") and modules.exists():
+            return _by_npm(proposed, runner)
         if runner == "python" and not self._which("python") and self._which("python3"):
             return _instead(proposed, "python ", "python3 ", runner, Need(program="python3"))
         return proposed

@@ -6,107 +6,53 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.config.init.commands import bare
 from atlas_retry.config.init.dependencies import EXTRA, GROUP, Where, dependencies
 from atlas_retry.config.init.project import ProjectFiles, dig, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", "requirements*.txt", "Pipfile", "tox.ini")
 TEST_TIMEOUT = "10m"
+DEEPEST = 2
 TEST_FILES = ("tests/*.py", "test/*.py", "*/test_*.py", "test_*.py", "*/tests/*.py", "*_test.py")
 
 
-class PythonTool(Struct, frozen=True, kw_only=True):
+class PythonTool(Struct, frozen=True):
     """One tool: where it is configured and how it is called."""
 
     name: str
     slot: Slot
     run: str
-    tables: tuple[str, ...] = ()
-    """Keys under `tool` of pyproject.toml."""
-    files: tuple[str, ...] = ()
-    sections: tuple[str, ...] = ()
+    tables: str = ""
+    """Key under `tool` of pyproject.toml."""
+    files: str = ""
+    sections: str = ""
     """`file:section` of INI files."""
     fix: str | None = None
     recheck: str | None = None
-    package: str | None = None
-    """On PyPI, where it is not the name."""
     timeout: str | None = None
 
 
 TOOLS = (
-    PythonTool(
-        name="isort", slot=Slot.FORMAT, run="isort .", tables=("isort",), files=(".isort.cfg",)
-    ),
-    PythonTool(name="black", slot=Slot.FORMAT, run="black .", tables=("black",)),
-    PythonTool(
-        name="yapf", slot=Slot.FORMAT, run="yapf -ir .", tables=("yapf",), files=(".style.yapf",)
-    ),
-    PythonTool(
-        name="ruff",
-        slot=Slot.LINT,
-        run="ruff check .",
-        fix="ruff check --fix .",
-        tables=("ruff",),
-        files=("ruff.toml", ".ruff.toml"),
-    ),
-    PythonTool(
-        name="flake8",
-        slot=Slot.LINT,
-        run="flake8",
-        files=(".flake8",),
-        sections=("setup.cfg:flake8", "tox.ini:flake8"),
-    ),
-    PythonTool(
-        name="pylint",
-        slot=Slot.LINT,
-        run="pylint",
-        tables=("pylint",),
-        files=(".pylintrc", "pylintrc"),
-    ),
-    PythonTool(
-        name="codespell",
-        slot=Slot.LINT,
-        run="codespell",
-        fix="codespell -w",
-        tables=("codespell",),
-        files=(".codespellrc",),
-        sections=("setup.cfg:codespell",),
-    ),
-    PythonTool(
-        name="mypy",
-        slot=Slot.TYPES,
-        run="mypy",
-        tables=("mypy",),
-        files=("mypy.ini", ".mypy.ini"),
-        sections=("setup.cfg:mypy",),
-    ),
-    PythonTool(
-        name="pyright",
-        slot=Slot.TYPES,
-        run="pyright",
-        tables=("pyright",),
-        files=("pyrightconfig.json",),
-    ),
-    PythonTool(name="basedpyright", slot=Slot.TYPES, run="basedpyright", tables=("basedpyright",)),
-    PythonTool(name="ty", slot=Slot.TYPES, run="ty check", tables=("ty",), files=("ty.toml",)),
-    PythonTool(
-        name="pyrefly",
-        slot=Slot.TYPES,
-        run="pyrefly check",
-        tables=("pyrefly",),
-        files=("pyrefly.toml",),
-    ),
-    PythonTool(
-        name="pytest",
-        slot=Slot.TEST,
-        run="pytest",
-        recheck="pytest --lf",
-        tables=("pytest",),
-        files=("pytest.ini", ".pytest.ini", "pytest.toml", "conftest.py"),
-        sections=("setup.cfg:tool:pytest", "tox.ini:pytest"),
-        timeout=TEST_TIMEOUT,
-    ),
-)
+    PythonTool("isort", Slot.FORMAT, "isort .", "isort", ".isort.cfg"),
+    PythonTool("black", Slot.FORMAT, "black .", "black"),
+    PythonTool("yapf", Slot.FORMAT, "yapf -ir .", "yapf", ".style.yapf"),
+    PythonTool("ruff", Slot.LINT, "ruff check .", "ruff", "ruff.toml .ruff.toml",
+        fix="ruff check --fix ."),
+    PythonTool("flake8", Slot.LINT, "flake8", "", ".flake8", "setup.cfg:flake8 tox.ini:flake8"),
+    PythonTool("pylint", Slot.LINT, "pylint", "pylint", ".pylintrc pylintrc"),
+    PythonTool("codespell", Slot.LINT, "codespell", "codespell", ".codespellrc",
+        "setup.cfg:codespell", fix="codespell -w"),
+    PythonTool("mypy", Slot.TYPES, "mypy", "mypy", "mypy.ini .mypy.ini", "setup.cfg:mypy"),
+    PythonTool("pyright", Slot.TYPES, "pyright", "pyright", "pyrightconfig.json"),
+    PythonTool("basedpyright", Slot.TYPES, "basedpyright", "basedpyright"),
+    PythonTool("ty", Slot.TYPES, "ty check", "ty", "ty.toml"),
+    PythonTool("pyrefly", Slot.TYPES, "pyrefly check", "pyrefly", "pyrefly.toml"),
+    PythonTool("pytest", Slot.TEST, "pytest", "pytest",
+        "pytest.ini .pytest.ini pytest.toml conftest.py", "setup.cfg:tool:pytest tox.ini:pytest",
+        recheck="pytest --lf", timeout=TEST_TIMEOUT),
+    PythonTool("nbmake", Slot.TEST, "pytest --nbmake", timeout=TEST_TIMEOUT),
+)  # fmt: skip
 
 
 class PythonRunner(Struct, frozen=True, kw_only=True):
@@ -118,8 +64,13 @@ class PythonRunner(Struct, frozen=True, kw_only=True):
 
 
 def is_python(project: ProjectFiles) -> bool:
-    """Whether anything at the top says so."""
-    return project.first(*MARKS) is not None
+    """Whether anything at the top says so, or tests lie there."""
+    return bool(project.first(*MARKS) or _tests(project))
+
+
+def _tests(project: ProjectFiles) -> str | None:
+    ours = (path for path in project.below(*TEST_FILES) if path.count("/") <= DEEPEST)
+    return next((path for path in ours if not path.endswith("__init__.py")), None)
 
 
 def runner_of(project: ProjectFiles) -> PythonRunner:
@@ -147,7 +98,7 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
     for tool in TOOLS:
         why = _evidence(project, tool, asked)
         if why:
-            where = asked.get(tool.package or tool.name)
+            where = asked.get(tool.name)
             yield _proposed(project, runner, tool, where, why)
     yield from _ruff_format(project, runner, asked)
     yield from _without_pytest(project, runner, asked)
@@ -162,8 +113,8 @@ def prefix_for(project: ProjectFiles, package: str) -> str:
 def _evidence(project: ProjectFiles, tool: PythonTool, asked: dict[str, Where]) -> str | None:
     """Why we believe that the tool is used. A configuration that nobody runs is no reason."""
     configured = _configured(project, tool)
-    if (tool.package or tool.name) in asked:
-        where, group = asked[tool.package or tool.name]
+    if (tool.name) in asked:
+        where, group = asked[tool.name]
         return configured or f"{tool.name} is asked for in {group or 'the dependencies'} ({where})"
     if configured and (not asked or project.runs(tool.name) or tool.slot is Slot.TEST):
         return configured
@@ -171,14 +122,13 @@ def _evidence(project: ProjectFiles, tool: PythonTool, asked: dict[str, Where]) 
 
 
 def _configured(project: ProjectFiles, tool: PythonTool) -> str | None:
-    for key in tool.tables:
-        if key in table(project.pyproject, "tool"):
-            return f"pyproject.toml has [tool.{key}]"
-    for place in tool.sections:
+    if tool.tables in table(project.pyproject, "tool"):
+        return f"pyproject.toml has [tool.{tool.tables}]"
+    for place in tool.sections.split():
         path, _, section = place.partition(":")
         if section in project.ini(path):
             return f"{path} has [{section}]"
-    found = project.first(*tool.files) if tool.files else None
+    found = project.first(*tool.files.split())
     return f"{found} is there" if found else None
 
 
@@ -190,7 +140,7 @@ def _proposed(
         prefix = "uvx "
     run = _with_target(project, tool)
     program = tool.run.partition(" ")[0]
-    own = Need(program=program, remedy=f"pip install {tool.package or tool.name}")
+    own = Need(program=program, remedy=f"pip install {tool.name}")
     return Proposed(
         slot=tool.slot,
         run=prefix + run,
@@ -248,32 +198,39 @@ def _ruff_format(
 def _without_pytest(
     project: ProjectFiles, runner: PythonRunner, asked: dict[str, Where]
 ) -> Iterator[Proposed]:
-    """Django's own test command; unittest where there are tests and nobody speaks of pytest."""
-    if "pytest" in asked or project.runs("pytest"):
+    """Django's own test command; plain tests of which nothing says how they are run."""
+    if "pytest" in asked or project.runs("pytest") or _configured(project, TOOLS[-2]):
         return
-    needs = (runner.need or Need(program="python", remedy="activate the environment"),)
-    tests = next(iter(project.below(*TEST_FILES)), None)
+    python = Need(program="python", remedy="activate the environment")
+    tests = _tests(project)
+    text = project.text(tests) if tests else ""
     if project.has("manage.py"):
-        yield Proposed(
-            slot=Slot.TEST,
-            run=f"{runner.prefix}python manage.py test",
-            reason="manage.py is there",
-            needs=needs,
-            tool="django",
-            language="python",
-            timeout=TEST_TIMEOUT,
-        )
-    elif tests and re.search(r"\bunittest\b", project.text(tests) + project.automation):
-        yield Proposed(
-            slot=Slot.TEST,
-            run=f"{runner.prefix}python -m unittest discover",
-            reason=f"{tests} uses unittest",
-            needs=needs,
-            tool="unittest",
-            language="python",
-            timeout=TEST_TIMEOUT,
-            weak=True,
-        )
+        yield _default(runner, "python manage.py test", "manage.py is there", python)
+    elif re.search(r"\bunittest\b", text + project.automation) and tests:
+        run = f"python -m unittest discover{_start(project, tests)}"
+        yield _default(runner, run, f"{tests} uses unittest", python)
+    elif tests and re.search(r"^(?:async )?def test|^class Test", text, re.MULTILINE):
+        pytest = Need(program="pytest", remedy="pip install pytest")
+        yield _default(runner, "pytest", f"{tests} is there", pytest)
+
+
+def _start(project: ProjectFiles, tests: str) -> str:
+    """Unittest looks into packages only: into another folder it has to be sent."""
+    folder = tests.rpartition("/")[0]
+    return f" -s {folder}" if folder and not project.has(f"{folder}/__init__.py") else ""
+
+
+def _default(runner: PythonRunner, run: str, why: str, need: Need) -> Proposed:
+    return Proposed(
+        slot=Slot.TEST,
+        run=runner.prefix + run,
+        reason=why,
+        needs=(runner.need or need,),
+        tool=bare(run).split()[0],
+        language="python",
+        timeout=TEST_TIMEOUT,
+        weak="manage.py" not in run,
+    )
 
 
 def scripts(project: ProjectFiles) -> Iterator[tuple[str, str, Need]]:

@@ -71,7 +71,11 @@ def _mapping(proposed: Proposed) -> Sequence[str]:
         ("env", dict(proposed.env) or None),
     )
     # JSON is YAML: whatever a command holds, the parser reads it back as it was.
-    lines = [f"{key}: {msgspec.json.encode(value).decode()}" for key, value in told if value not in (None, "")]
+    lines = [
+        f"{key}: {msgspec.json.encode(value).decode()}"
+        for key, value in told
+        if value not in (None, "")
+    ]
     return [("- " if number == 0 else "  ") + line for number, line in enumerate(lines)]
 
 
