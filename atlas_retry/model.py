@@ -107,6 +107,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     keep_daemons: bool = False
     parser: str | None = None
     report: ReportFile | None = None
+    accepts_baseline: bool = False
+    """Green where it shows no problem that the revision `triage.baseline` lacks."""
     agent: str | None = None
     """Backend of a review gate; None = the configured agent."""
     paths: tuple[str, ...] = ()

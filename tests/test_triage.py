@@ -1,7 +1,7 @@
 """What fails is told apart from what failed before the change; real git, real gates."""
 
 from atlas_retry.events import Event, Notice
-from atlas_retry.model import Diagnostic
+from atlas_retry.model import Diagnostic, Outcome, Verdict
 from tests.projects import CALC, UNITTEST, WORSE, Project, git
 
 COMPLAIN = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
@@ -41,3 +41,43 @@ def test_the_workspace_is_as_it_was(project: Project) -> None:
     complaints(project, [])
     assert git(project.root, "status", "--porcelain", environ=project.environ) == before
     assert (project.root / "calc.py").read_text() == CALC
+
+
+TWO = "def add(a, b):\n    return a - b\n\n\ndef twice(a, b):\n    return a * b\n"
+
+
+def since_head(project: Project, **gate: object) -> Outcome:
+    """The outcome of a run in which one complaint is old, and a second one of the change."""
+    project.configure(
+        validation={"lint": [{"run": COMPLAIN, "parser": "calc", **gate}]},
+        triage={"baseline": "HEAD"},
+        parsers={"calc": r"^(?P<path>\S+?):(?P<line>\d+):(?P<message>.+)$"},
+    )
+    return project.retry([], ai_fix=False)
+
+
+def test_a_gate_that_accepts_the_baseline_passes_with_old_problems_alone(project: Project) -> None:
+    outcome = since_head(project, accept="baseline")
+    assert outcome.verdict is Verdict.CLEAN
+    (result,) = outcome.baseline.results
+    assert result.notes == ("1 of 1 problems are there at the base as well: accepted",)
+
+
+def test_a_gate_that_accepts_the_baseline_fails_with_what_is_new_only(project: Project) -> None:
+    (project.root / "calc.py").write_text(TWO)
+    outcome = since_head(project, accept="baseline")
+    assert outcome.verdict is Verdict.FAILED
+    (result,) = outcome.baseline.failures
+    assert [d.region and d.region.start_line for d in result.diagnostics] == [6]
+
+
+def test_without_it_old_problems_fail(project: Project) -> None:
+    assert since_head(project).verdict is Verdict.FAILED
+
+
+def test_a_gate_that_says_nothing_readable_is_never_accepted(project: Project) -> None:
+    project.configure(
+        validation={"lint": [{"run": "exit 1", "accept": "baseline"}]},
+        triage={"baseline": "HEAD"},
+    )
+    assert project.retry([], ai_fix=False).verdict is Verdict.FAILED

@@ -33,6 +33,11 @@ Record = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Even while git is in the middle of a merge.")]
 
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="REV", help="Fix only problems that this revision lacks."),
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Add this module's commands."""
@@ -55,6 +60,7 @@ def retry(
     dry_run: DryRun = False,
     record: Record = None,
     force: Force = False,
+    since: Since = None,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -82,6 +88,8 @@ def retry(
                 "retry.max_minutes": max_minutes,
                 "agent.backend": agent,
                 "agent.models": [model] if model else None,
+                "triage.baseline": since,
+                "triage.accept": "baseline" if since else None,
             }
         ),
         attempts_flag=max_attempts,

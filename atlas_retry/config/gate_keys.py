@@ -1,6 +1,6 @@
 """The keys of a gate, in each of its spellings. Reads nothing; `sections` has all other keys."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -15,6 +15,10 @@ from atlas_retry.config.fields import (
     Text,
     Variable,
 )
+
+
+Accept = Literal["none", "baseline"]
+"""Which problems a gate lets pass."""
 
 
 class StrictSection(BaseModel):
@@ -65,6 +69,9 @@ class CommandKeys(Check):
     """Variables set for it."""
     pass_env: list[Variable] = Field(default=[])
     """Names of secrets that it may see; other secrets are taken out of its environment."""
+    accept: Accept | None = None
+    """baseline: green where it shows no problem that `triage.baseline` lacks; by default what
+    `triage.accept` says."""
     writes: bool | None = None
     """It changes files, so it runs alone; by default true for format and pre_commit."""
     keep_daemons: bool = False

@@ -25,7 +25,14 @@ from atlas_retry.config.fields import (
     amount,
     whole,
 )
-from atlas_retry.config.gate_keys import Command, Custom, QualityGate, ReviewGate, StrictSection
+from atlas_retry.config.gate_keys import (
+    Accept,
+    Command,
+    Custom,
+    QualityGate,
+    ReviewGate,
+    StrictSection,
+)
 from atlas_retry.model import Kind, Session
 from atlas_retry.settings import Ask, GuardMode, HookMode, OnCascade, OnExhausted, ReviewMode
 
@@ -197,6 +204,8 @@ class Triage(StrictSection):
 
     baseline: Text | None = None
     """A git revision: failures that are there as well are marked as not of this change."""
+    accept: Accept = "none"
+    """baseline: gates without an `accept` of their own let pass what is there at `baseline`."""
 
 
 class Configuration(StrictSection):

@@ -153,14 +153,13 @@ def _gates(said: Configuration, folder: str) -> tuple[Gate, ...]:
     names = told_apart(
         (each.gate.name or short_name(each.run), each.gate.name is None) for each in written
     )
-    timeout_s = said.validation.timeout
     return tuple(
-        _gate(each, name, timeout_s=timeout_s, folder=folder)
+        _gate(each, name, said, folder)
         for each, name in zip(written, names, strict=True)
     )
 
 
-def _gate(said: _WrittenGate, name: str, *, timeout_s: float, folder: str) -> Gate:
+def _gate(said: _WrittenGate, name: str, whole: Configuration, folder: str) -> Gate:
     gate = said.gate
     review = gate if isinstance(gate, ReviewGate) else None
     keys = gate if isinstance(gate, CommandKeys) else CommandKeys()
@@ -174,11 +173,12 @@ def _gate(said: _WrittenGate, name: str, *, timeout_s: float, folder: str) -> Ga
         recheck=keys.recheck,
         required=gate.required,
         max_retries=gate.max_retries,
-        timeout_s=gate.timeout or timeout_s,
+        timeout_s=gate.timeout or whole.validation.timeout,
         cwd=_joined(folder, keys.cwd),
         env=tuple(keys.env.items()),
         pass_env=tuple(keys.pass_env),
         writes=said.kind in WRITERS if keys.writes is None else keys.writes,
+        accepts_baseline=(keys.accept or whole.triage.accept) == "baseline",
         keep_daemons=keys.keep_daemons,
         parser=keys.parser,
         report=ReportFile(format=report.format, path=report.path) if report else None,
@@ -224,6 +224,8 @@ def _impossible(
     cwd = _joined(around.folder, each.gate.cwd)
     if not around.is_folder(cwd):
         yield refused((*each.path, "cwd"), f"{cwd} is no folder of the repository", layer)
+    if each.gate.accept == "baseline" and said.triage.baseline is None:
+        yield refused((*each.path, "accept"), "needs triage.baseline, a revision", layer)
     if each.gate.parser or each.gate.report:
         yield from _unknown_readers(each.path, each.gate, said, layer)
 

@@ -4,6 +4,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from atlas_retry.diagnostics.fingerprints import normalised
 from atlas_retry.diagnostics.unread import UNREAD, telling
 from atlas_retry.model import (
@@ -94,6 +96,31 @@ def _unseen(before: Validation, after: Validation) -> Iterator[str]:
     for result in before.failures:
         if result.name in blind and not is_cut_short(result, after):
             yield from (fingerprint for _, fingerprint in _problems_of(result, after))
+
+
+def only_new(result: GateResult, base: GateResult) -> GateResult | None:
+    """The result without the problems that the same gate has at the base; passed if none is left.
+
+    None: one of the two did not count all its problems, so nothing can be taken off.
+    """
+    uncounted = result.beyond or result.at_least or is_cut_short(result)
+    if uncounted or (not base.success and (base.beyond or is_cut_short(base))):
+        return None
+    known = Counter(_key(d) for d in base.diagnostics for _ in range(d.count))
+    left: list[Diagnostic] = []
+    for diagnostic in sorted(result.diagnostics, key=lambda d: not d.preexisting):
+        taken = min(known[_key(diagnostic)], diagnostic.count)
+        known[_key(diagnostic)] -= taken
+        if taken < diagnostic.count:
+            left.append(replace(diagnostic, count=diagnostic.count - taken))
+    accepted = result.problems - sum(d.count for d in left)
+    note = f"{accepted} of {result.problems} problems are there at the base as well: accepted"
+    order = {d.fingerprint: number for number, d in enumerate(result.diagnostics)}
+    remaining = tuple(sorted(left, key=lambda d: order[d.fingerprint]))
+    kept = replace(result, diagnostics=remaining, notes=(*result.notes, note))
+    if remaining:
+        return kept
+    return replace(kept, status=Status.PASSED, success=True, error=None, triage=None)
 
 
 def total(validation: Validation) -> int:

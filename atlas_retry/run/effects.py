@@ -199,12 +199,16 @@ class Effects(Struct, kw_only=True):
             previous=previous,
         )
         validation = run_gates(settings.gates, chosen, self.emit)
-        if previous is None:
+        if previous is None or self._accepts(settings.gates):
             validation = against_baseline(
                 self.opened, settings.gates, validation, chosen, self.emit
             )
         remember(self.opened, validation)
         return validation
+
+    @staticmethod
+    def _accepts(gates: Sequence[Gate]) -> bool:
+        return any(gate.accepts_baseline for gate in gates)
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """How the n-th validation's reviews are made, and paid."""
@@ -270,7 +274,10 @@ class Effects(Struct, kw_only=True):
             if there.reason and not in_place:
                 self.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
             wrapped = replace(how, wrap=there.wrap, locate=there.file)
-            return run_gates(chosen, wrapped, gates_only), there.way
+            seen = run_gates(chosen, wrapped, gates_only)
+        if self._accepts(chosen):
+            seen = against_baseline(self.opened, chosen, seen, how, gates_only)
+        return seen, there.way
 
     # --- the agent
 

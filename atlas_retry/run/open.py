@@ -13,7 +13,7 @@ from msgspec import Struct
 from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.gates.plan import Plan, Watched
-from atlas_retry.model import Gate, Validation, WorkspaceFacts
+from atlas_retry.model import Gate, GateResult, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 
@@ -64,6 +64,11 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     def suspects(self) -> set[Gate]:
         """As `Plan.suspects`, for as long as the workspace is open."""
         return set()
+
+    @cached_property
+    def base_results(self) -> dict[Gate, GateResult]:
+        """What gates show at `triage.baseline`, each run there once."""
+        return {}
 
     @property
     def facts(self) -> WorkspaceFacts:

@@ -1,11 +1,12 @@
 """Which failures are there without the change: what fails now, run on a revision before it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from atlas_retry import workspace
+from atlas_retry.diagnostics.counting import only_new
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
@@ -19,7 +20,7 @@ def against_baseline(
 ) -> Validation:
     """The validation with each complaint marked that the revision `triage.baseline` has as well.
 
-    Without that key, or when nothing fails, the validation as it is. Raises GitError for a
+    Of a gate that accepts the baseline only what is new is left. Without that key, or when nothing fails, the validation as it is. Raises GitError for a
     revision that is none, Interrupted.
     """
     revision = opened.settings.triage_baseline
@@ -27,18 +28,36 @@ def against_baseline(
     failing = [gate for gate, result in pairs if not result.success]
     if revision is None or not failing:
         return validation
-    tree = workspace.revision_tree(opened.root, revision, environ=opened.environ)
-    tree.preload(tuple(tree.paths()))
-    with laid_out(tree.paths(), lambda _: tree, opened.root) as scratch:
-        before = run_gates(failing, _moved(how, scratch))
-    known = before.fingerprints
-    results = tuple(_marked(result, known) for result in validation.results)
-    told = [d for result in results if not result.success for d in result.diagnostics]
+    before = _at_base(opened, revision, failing, how)
+    known = Validation(results=tuple(before.values())).fingerprints
+    marked = [_marked(result, known) for result in validation.results]
+    told = [d for result in marked if not result.success for d in result.diagnostics]
     there = sum(diagnostic.preexisting for diagnostic in told)
     if told:
         text = f"{there} of {len(told)} complaints are there at {revision} too, without the change"
         emit(Notice(text=text))
-    return replace(validation, results=results)
+    results = (_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True))
+    return replace(validation, results=tuple(results))
+
+
+def _at_base(
+    opened: OpenWorkspace, revision: str, gates: Sequence[Gate], how: Plan
+) -> dict[Gate, GateResult]:
+    known = opened.base_results
+    missing = [gate for gate in gates if gate not in known]
+    if missing:
+        tree = workspace.revision_tree(opened.root, revision, environ=opened.environ)
+        tree.preload(tuple(tree.paths()))
+        with laid_out(tree.paths(), lambda _: tree, opened.root) as scratch:
+            ran = run_gates(missing, _moved(how, scratch)).results
+        known.update(zip(missing, ran, strict=True))
+    return {gate: known[gate] for gate in gates}
+
+
+def _accepted(gate: Gate, result: GateResult, before: Mapping[Gate, GateResult]) -> GateResult:
+    base = before.get(gate)
+    accepts = gate.accepts_baseline and base and not result.success
+    return (only_new(result, base) if accepts and base else None) or result
 
 
 def _moved(how: Plan, scratch: Path) -> Plan:
@@ -55,6 +74,9 @@ def _moved(how: Plan, scratch: Path) -> Plan:
         check=False,
         previous=None,
         after_attempt=True,
+        flake_reruns=0,
+        wrap=None,
+        locate=None,
     )
 
 
