@@ -9,7 +9,7 @@ AtlasError                  something a person has to change; `remedy` is the ne
 Interrupted                 ended by a signal; not an error of anybody
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from msgspec import Struct
@@ -93,3 +93,11 @@ class Interrupted(BaseException):
     @property
     def exit_code(self) -> int:
         return 128 + self.signum
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """`; did you mean X?`, or nothing where no known word is like it."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""

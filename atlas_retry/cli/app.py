@@ -43,7 +43,8 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callb
 def _top(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which atlas.")
+        bool,
+        typer.Option("--version", "-V", callback=_version, is_eager=True, help="Say which atlas."),
     ] = False,
 ) -> None:
     """Make a project's checks pass."""

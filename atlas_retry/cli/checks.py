@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,8 +56,11 @@ def validate(
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
+    list_only: Annotated[
+        bool, typer.Option("--list", help="Name the gates and their commands; run none.")
+    ] = False,
 ) -> int:
-    """Run the gates of the project."""
+    """Run the gates of the project; without a configuration those that init would write."""
     from atlas_retry.cli import output
     from atlas_retry.events import Notice
     from atlas_retry.run.open import plan, remember, select, validation_logs
@@ -66,6 +70,8 @@ def validate(
     targets = output.targets(report or [])
     opened, proposed = _opened(path.resolve())
     chosen = select(opened.settings.gates, only or [])
+    if list_only:
+        return _listed(chosen, as_json=json)
     if only and not any(gate.required for gate in chosen):  # asked for by name, they decide
         chosen = tuple(replace(gate, required=True) for gate in chosen)
     how = replace(
@@ -95,6 +101,18 @@ def validate(
         receipts.write_receipt(asked, opened, chosen, validation)
     output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)
+
+
+def _listed(gates: Sequence[Gate], *, as_json: bool) -> int:
+    if as_json:
+        from atlas_retry.text.json_text import encode
+
+        sys.stdout.write(encode(gates).decode() + "\n")
+        return OK
+    width = max((len(gate.name) for gate in gates), default=0)
+    for gate in gates:
+        print(f"{gate.kind:<10}  {gate.name:<{width}}  {gate.run or gate.prompt}")
+    return OK
 
 
 def _opened(path: Path) -> "tuple[OpenWorkspace, str]":

@@ -20,22 +20,30 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(group, name="config", rich_help_panel=None)
 
 
-def show(path: options.PathArgument = Path()) -> int:
+def show(path: options.PathArgument = Path(), *, as_json: options.Json = False) -> int:
     """Print every effective value and where it comes from."""
     from atlas_retry import config
 
     rows = config.explain(path.resolve(), environ=os.environ, overrides={})
+    if as_json:
+        told = [{"key": r.key, "value": r.value, "origin": r.origin} for r in rows]
+        print(json.dumps(told, indent=2))
+        return 0
     width = max(len(row.key) for row in rows)
     for row in rows:
         print(f"{row.key:<{width}}  {row.value}  ({row.origin})")
     return 0
 
 
-def check(path: options.PathArgument = Path()) -> int:
+def check(path: options.PathArgument = Path(), *, as_json: options.Json = False) -> int:
     """Say whether the configuration can be used, and what in it is unwise."""
     from atlas_retry import config
 
     settings = config.load(path.resolve(), environ=os.environ, overrides={})
+    if as_json:
+        told = {"gates": len(settings.gates), "sources": settings.sources}
+        print(json.dumps({**told, "warnings": settings.warnings}, indent=2))
+        return 0
     for warning in settings.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     print(f"{len(settings.gates)} gates, read from {', '.join(settings.sources)}")

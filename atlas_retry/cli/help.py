@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
+    from typer._click import Command, Context, HelpFormatter
 
 GROUPS = {
     "Begin": ("demo", "init", "config"),
@@ -18,35 +18,37 @@ GROUPS = {
 
 EXAMPLES = {
     "demo": "atlas demo",
-    "init": "atlas init --print",
+    "init": "atlas init\natlas init --print --no-try",
     "config show": "atlas config show",
     "config check": "atlas config check",
     "config schema": "atlas config schema --report > report.schema.json",
-    "validate": "atlas validate --only test --report junit=junit.xml",
+    "validate": "atlas validate\natlas validate --only lint --fix\n"
+    "atlas validate --only test --report junit=junit.xml",
     "format": "atlas format",
-    "lint": "atlas lint --fix",
+    "lint": "atlas lint\natlas lint --fix",
     "test": "atlas test --json",
     "verify": "atlas verify receipt.json --signers allowed_signers",
-    "guard": "atlas guard . --base origin/main",
-    "prompt": "atlas prompt --from report.json",
-    "retry": "atlas retry . --ai-fix --max-cost-usd 1",
-    "resume": "atlas resume --ai-fix",
+    "guard": "atlas guard . --base origin/main\natlas guard --base HEAD~1 --json",
+    "prompt": "atlas prompt\natlas prompt --from report.json",
+    "retry": "atlas retry .\natlas retry . --ai-fix --max-cost-usd 1\n"
+    "atlas retry . --ai-fix --since origin/main",
+    "resume": "atlas resume\natlas resume --ai-fix",
     "hook stop": "atlas hook stop < turn.json",
     "hook install": "atlas hook install --for codex",
     "hook start": "atlas hook start < turn.json",
     "hook uninstall": "atlas hook uninstall",
     "hook allow": "atlas hook allow tests/test_api.py",
-    "log": "atlas log --json",
-    "diff": "atlas diff 20260131 2",
-    "pick": "atlas pick 20260131 2",
-    "undo": "atlas undo",
     "deliver": "atlas deliver --patch fix.patch",
+    "log": "atlas log\natlas log 20260131 --json",
+    "diff": "atlas diff\natlas diff 20260131 2",
+    "pick": "atlas pick 20260131 2\natlas pick 20260131 2 --held",
+    "undo": "atlas undo\natlas undo 20260131",
     "stats": "atlas stats --since 7d",
     "learnings list": "atlas learnings list",
     "learnings show": "atlas learnings show lr-2026-01-31-001",
     "learnings note": "atlas learnings note lr-2026-01-31-001 'The clock is faked.'",
     "learnings forget": "atlas learnings forget lr-2026-01-31-001",
-    "prune": "atlas prune --days 7",
+    "prune": "atlas prune --days 7 --dry-run\natlas prune --keep 10",
     "workspace add": "atlas workspace add api --from main",
     "workspace list": "atlas workspace list",
     "workspace remove": "atlas workspace remove api",
@@ -56,6 +58,13 @@ EXAMPLES = {
 
 class GroupedCommands(TyperGroup):
     """Lists every command under the heading that it belongs to, in whole sentences."""
+
+    def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
+        """The command, its numbers shown as N."""
+        command = super().get_command(ctx, cmd_name)
+        if command:
+            _name_numbers(command)
+        return command
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the lists; a command that no group names comes last."""
@@ -73,11 +82,21 @@ class GroupedCommands(TyperGroup):
                     formatter.write_dl(rows)
 
 
+def _name_numbers(command: "Command") -> None:
+    for option in command.params:
+        if option.metavar is None and option.type.name.startswith(("int", "float")):
+            option.metavar = "N"
+    for inner in getattr(command, "commands", {}).values():
+        _name_numbers(inner)
+
+
 def add_examples(app: typer.Typer, above: str = "") -> None:
     """Give every command its example, below the options."""
     for command in app.registered_commands:
         if example := EXAMPLES.get(f"{above}{command.name}"):
-            command.epilog = f"Example:  {example}"
+            listed = example.replace("\n", "\n  ")
+            word = "Examples" if "\n" in example else "Example"
+            command.epilog = f"\b\n{word}:\n  {listed}"
     for group in app.registered_groups:
         if group.typer_instance:
             add_examples(group.typer_instance, f"{group.name} ")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atlas_retry.cli import options
+from atlas_retry.cli import completing, options
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 
 if TYPE_CHECKING:
@@ -19,10 +19,17 @@ if TYPE_CHECKING:
     from atlas_retry.workspace import Workspace
 
 Run = Annotated[
-    str | None, typer.Argument(metavar="RUN", help="An id or its start; else the newest here.")
+    str | None,
+    typer.Argument(
+        metavar="RUN",
+        help="An id or its start; by default the newest here.",
+        autocompletion=completing.runs,
+    ),
 ]
 MAX_DAYS = 36_500
-GivenRun = Annotated[str, typer.Argument(metavar="RUN", help="An id or its start.")]
+GivenRun = Annotated[
+    str, typer.Argument(metavar="RUN", help="An id or its start.", autocompletion=completing.runs)
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -54,10 +61,10 @@ def log(run: Run = None, *, json: options.Json = False) -> int:
 
 
 def diff(
-    run: GivenRun,
+    run: Run = None,
     attempt: Annotated[str | None, typer.Argument(metavar="[N]", help="An attempt.")] = None,
 ) -> int:
-    """Print what attempt N changed, or the whole run."""
+    """Print what attempt N changed, or the whole run; without RUN of the newest one here."""
     from atlas_retry import workspace
     from atlas_retry.history import rescue
 
@@ -223,14 +230,24 @@ def prune(
     *,
     keep: Annotated[int, typer.Option("--keep", min=1, help="So many runs a workspace.")] = 50,
     days: Annotated[float, typer.Option("--days", min=0, help="Older ones go.")] = 30.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Name the runs that would go; drop none.")
+    ] = False,
+    json: options.Json = False,
 ) -> int:
     """Drop old runs with their snapshots, never the newest of a workspace."""
     if not days <= MAX_DAYS:
         raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
     from atlas_retry.history import pruning
 
-    count = pruning.prune(os.environ, keep=keep, days=days)
-    print(f"{count} runs dropped; what they cost and how they ended stays in atlas stats")
+    rows = pruning.prune(os.environ, keep=keep, days=days, dry_run=dry_run)
+    if json or dry_run:
+        from atlas_retry.history import telling
+
+        _show(telling.as_json(rows) if json else telling.list_of(rows))
+    what = "would be dropped" if dry_run else "dropped"
+    last = f"{len(rows)} runs {what}; what they cost and how they ended stays in atlas stats"
+    print(last, file=sys.stderr if json else sys.stdout)
     return 0
 
 

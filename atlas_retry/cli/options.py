@@ -5,13 +5,23 @@ from typing import Annotated
 
 import typer
 
+from atlas_retry.cli import completing
+
 PathArgument = Annotated[Path, typer.Argument(help="A directory in the workspace.")]
 WorkspaceArgument = Annotated[
-    str, typer.Argument(metavar="WORKSPACE", help="A name or a directory.")
+    str,
+    typer.Argument(
+        metavar="WORKSPACE", help="A name or a directory.", autocompletion=completing.workspaces
+    ),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="KIND_OR_NAME", help="Run these gates alone; repeatable."),
+    typer.Option(
+        "--only",
+        metavar="KIND_OR_NAME",
+        help="Run only these gates; repeatable.",
+        autocompletion=completing.gates,
+    ),
 ]
 Fix = Annotated[bool, typer.Option("--fix", help="Run the gates' own fixers first.")]
 Check = Annotated[
@@ -22,11 +32,21 @@ FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first f
 FlakeReruns = Annotated[
     int, typer.Option("--flake-reruns", min=0, help="Run a failed test gate again so often.")
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Gates side by side.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, help="Gates side by side; by default as many as processors."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Reports = Annotated[
     list[str] | None,
-    typer.Option("--report", metavar="FORMAT=PATH", help="Write a report; repeatable."),
+    typer.Option(
+        "--report",
+        metavar="FORMAT=PATH",
+        help="Write a report; repeatable.",
+        autocompletion=completing.formats,
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone.")]
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More; repeatable.")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.errors import AtlasError, UsageError, near
 from atlas_retry.model import OWN_JUNIT
 from atlas_retry.reports.formats import REPORTS, Subject
 
@@ -24,7 +24,10 @@ def destination(option: str) -> Destination:
     name, _, path = option.partition("=")
     formats = ", ".join(REPORTS)
     if name not in REPORTS:
-        raise UsageError(f"--report {option}: unknown format; use one of {formats}")
+        raise UsageError(
+            f"--report {option}: unknown format{near(name, REPORTS)}",
+            remedy=f"one of: {formats}",
+        )
     if not path:
         raise UsageError(f"--report {option}: no path; write --report {name}=PATH")
     if why := _why_no_file(Path(path).absolute()):

@@ -6,22 +6,38 @@ from typing import Annotated
 
 import typer
 
-from atlas_retry.cli import options
+from atlas_retry.cli import completing, options
 from atlas_retry.errors import UsageError
 
 Workspaces = Annotated[
-    list[str] | None, typer.Argument(metavar="WORKSPACE...", help="Names or directories.")
+    list[str] | None,
+    typer.Argument(
+        metavar="WORKSPACE...",
+        help="Names or directories; by default this one.",
+        autocompletion=completing.workspaces,
+    ),
 ]
 MaxAttempts = Annotated[
-    int | None, typer.Option("--max-attempts", min=0, help="Attempts that a run may take.")
+    int | None,
+    typer.Option("--max-attempts", min=0, help="Attempts that a run may take; by default 3."),
 ]
 MaxCost = Annotated[
-    float | None, typer.Option("--max-cost-usd", min=0, help="US dollars that it may cost.")
+    float | None,
+    typer.Option("--max-cost-usd", min=0, help="US dollars that it may cost; by default 5."),
 ]
 MaxMinutes = Annotated[
-    float | None, typer.Option("--max-minutes", min=0, help="Minutes that it may take.")
+    float | None,
+    typer.Option("--max-minutes", min=0, help="Minutes that it may take; by default 60."),
 ]
-Backend = Annotated[str | None, typer.Option("--agent", metavar="BACKEND", help="Who mends.")]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        "--agent",
+        metavar="BACKEND",
+        help="Who fixes; by default agent.backend.",
+        autocompletion=completing.agents,
+    ),
+]
 Model = Annotated[str | None, typer.Option("--model", help="For every attempt.")]
 Every = Annotated[bool, typer.Option("--all", help="Every named workspace.")]
 SideBySide = Annotated[

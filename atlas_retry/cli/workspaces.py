@@ -1,11 +1,14 @@
 """`atlas workspace`: named workspaces beside the repository. Runs nothing in them."""
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from atlas_retry.cli import options
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
 
@@ -36,13 +39,19 @@ def add(
     return 0
 
 
-def list_() -> int:
+def list_(*, as_json: options.Json = False) -> int:
     """List the named workspaces of this repository."""
     from atlas_retry import state_dir, workspace
     from atlas_retry.reports.screen.wording import printable
 
     here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
     found = workspace.list_worktrees(here)
+    if as_json:
+        rows = ((one.name, one.branch, str(one.root), one.is_there) for one in found)
+        names = ("name", "branch", "root", "is_there")
+        told = [dict(zip(names, row, strict=True)) for row in rows]
+        print(json.dumps(told, indent=2))
+        return 0
     width = max((len(one.name) for one in found), default=0)
     for one in found:
         gone = "" if one.is_there else "  (its folder is gone)"

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
+from atlas_retry.errors import near
+
 MAX_COMMAND_CHARS = 100_000
 """One argument of a process may have 128 KiB on Linux (MAX_ARG_STRLEN)."""
 DAY_S = 86_400
@@ -69,7 +71,9 @@ def _glob(value: str) -> str:
 def _backend(value: str) -> str:
     if value in BACKENDS or DOTTED_BACKEND.fullmatch(value):
         return value
-    raise ValueError(f"expected {', '.join(BACKENDS)} or package.module:factory")
+    raise ValueError(
+        f"expected {', '.join(BACKENDS)} or package.module:factory{near(value, BACKENDS)}"
+    )
 
 
 def _model(value: str) -> str:

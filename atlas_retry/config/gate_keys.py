@@ -16,7 +16,6 @@ from atlas_retry.config.fields import (
     Variable,
 )
 
-
 Accept = Literal["none", "baseline"]
 """Which problems a gate lets pass."""
 

@@ -153,10 +153,7 @@ def _gates(said: Configuration, folder: str) -> tuple[Gate, ...]:
     names = told_apart(
         (each.gate.name or short_name(each.run), each.gate.name is None) for each in written
     )
-    return tuple(
-        _gate(each, name, said, folder)
-        for each, name in zip(written, names, strict=True)
-    )
+    return tuple(_gate(each, name, said, folder) for each, name in zip(written, names, strict=True))
 
 
 def _gate(said: _WrittenGate, name: str, whole: Configuration, folder: str) -> Gate:

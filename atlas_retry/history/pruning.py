@@ -13,16 +13,20 @@ from atlas_retry.history.database import opened
 from atlas_retry.history.values import RunRow
 
 
-def prune(environ: Mapping[str, str], *, keep: int, days: float) -> int:
-    """How many runs were dropped. Raises StateError."""
+def prune(
+    environ: Mapping[str, str], *, keep: int, days: float, dry_run: bool = False
+) -> list[RunRow]:
+    """The runs that were dropped, or would be. Raises StateError."""
     home = state_dir.locate(environ)
     before = datetime.now(UTC) - timedelta(days=days)
     with opened(home) as connection:
         rows = keeping.prunable(archive.runs(connection), keep=keep, before=before)
+        if dry_run:
+            return [*rows]
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
             _drop(home, Path(root), [*some], environ)
         keeping.pruned(connection, rows)
-    return len(rows)
+    return [*rows]
 
 
 def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry import config, state_dir
-from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.plan import Plan, Watched
 from atlas_retry.model import Gate, GateResult, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
@@ -192,8 +192,10 @@ def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
     """The gates of these kinds or names, all of them for none. Raises UsageError."""
     for word in only:
         if not any(word in (gate.kind, gate.name) for gate in gates):
-            known = ", ".join(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
-            raise UsageError(f"no gate is of kind or name {word!r}", remedy=f"one of: {known}")
+            known = list(dict.fromkeys([*(g.kind for g in gates), *(g.name for g in gates)]))
+            meant = near(word, known)
+            message = f"no gate is of kind or name {word!r}{meant}"
+            raise UsageError(message, remedy=f"one of: {', '.join(known)}")
     return tuple(g for g in gates if not only or g.kind in only or g.name in only)
 
 

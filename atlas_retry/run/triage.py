@@ -20,7 +20,8 @@ def against_baseline(
 ) -> Validation:
     """The validation with each complaint marked that the revision `triage.baseline` has as well.
 
-    Of a gate that accepts the baseline only what is new is left. Without that key, or when nothing fails, the validation as it is. Raises GitError for a
+    Of a gate that accepts the baseline only what is new is left.
+    Without that key, or when nothing fails, the validation as it is. Raises GitError for a
     revision that is none, Interrupted.
     """
     revision = opened.settings.triage_baseline

@@ -24,7 +24,7 @@ TARGETS = (
     r"(?P<start>poe|pdm run|hatch run) (?:\S+:)?(?P<name>[\w:-]+)",
     r"(?P<start>tox)(?: run| r)?(?:.* -e ?(?P<name>[\w.-]+)|$)?",
     r"(?P<start>nox)(?:.*(?: -s| -e| --sessions?)[ =](?P<name>[\w.-]+)|$)?",
-    r"(?P<start>npm|pnpm|yarn|bun)(?: run(?:-script)?| workspaces foreach| -\S+)* (?P<name>[\w:.-]+)",
+    r"(?P<start>p?npm|yarn|bun)(?: run(?:-script)?| workspaces \w+| -\S+)* (?P<name>[\w:.-]+)",
     r"(?P<start>(?:(?:ba)?sh )?\.?/?(?:[\w.-]+/)*)(?P<name>[\w-]+)(?:\.(?:sh|bash|py))?(?= |$)",
 )
 """How a line calls what the project itself names."""

@@ -121,8 +121,8 @@ NAMED: tuple[tuple[Slot, str], ...] = (
     (Slot.FORMAT, r"(?:check-?)?(?:prettier|black)(?:[:-]check)?"),
     (Slot.LINT, r".*lint.*|flake8|ruff|clippy|vet|style|static(?:-?analysis)?"),
     (Slot.LINT, r"quality|cs|analyse|golangci-lint|verify|codespell|eslint"),
-    (Slot.TEST, r"(?:.*[:_-])?(?:tests?|unit(?:tests?)?|specs?|cov(?:erage)?|py3?|race|ci)(?:[:_-].*)?"),
-    (Slot.TEST, r"py\d.*"),
+    (Slot.TEST, r"(?:.*[:_-])?(?:tests?|unit(?:tests?)?|specs?|cov(?:erage)?|race|ci)(?:[:_-].*)?"),
+    (Slot.TEST, r"py3?|py\d.*"),
     (Slot.BUILD, r"build(?:[:_-].*)?|compile|bundle|docs?"),
 )  # fmt: skip
 """What the name of a target, script or session says of its work."""

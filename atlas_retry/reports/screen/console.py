@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 SPINNER, ASCII_SPINNER = "dots", "line"
 """Names of Rich's spinners."""
+COLOURS = {
+    "good": "\x1b[32m", "bad": "\x1b[1;31m", "gate": "\x1b[1;31m", "warn": "\x1b[33m",
+    "dim": "\x1b[2m", "head": "\x1b[1m", "code": "\x1b[36m",
+}  # fmt: skip
+"""The styles of lines where no view is live. Source: ECMA-48 §8.3.117, SGR."""
 BELL_AFTER_S = 30.0
 """What took longer ends with the terminal's bell: its owner is looking elsewhere by then."""
 
@@ -45,19 +50,31 @@ class Screen(AbstractContextManager["Screen"], Protocol):
         """Show lines as they are."""
 
 
+def wants_colour(environ: Mapping[str, str]) -> bool | None:
+    """What the environment says of colour: always, never, or None: where a terminal is.
+
+    Source: no-color.org, force-color.org, bixense.com/clicolors.
+    """
+    if environ.get("NO_COLOR") or environ.get("CLICOLOR") == "0":
+        return False
+    forced = (environ.get(name, "") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
+    return True if any(value not in ("", "0") for value in forced) else None
+
+
 def is_live(stream: TextIO, environ: Mapping[str, str], *, plain: bool = False) -> bool:
-    """Whether control codes may go to a stream (no-color.org; `CI` and `TERM=dumb` likewise)."""
-    refused = plain or environ.get("TERM") == "dumb"
-    return stream.isatty() and not refused and not any(environ.get(n) for n in ("CI", "NO_COLOR"))
+    """Whether control codes may go to a stream; `CI` and `TERM=dumb` refuse them as well."""
+    refused = plain or environ.get("TERM") == "dumb" or environ.get("CI")
+    return stream.isatty() and not refused and wants_colour(environ) is not False
 
 
 class Printer(Struct, frozen=True, kw_only=True):
-    """Append-only lines without control codes."""
+    """Append-only lines without control codes, but for the colour that was asked for."""
 
     stream: TextIO
     verbosity: int = 0
     named: bool = False
     """Whether each line of an event says which workspace it is about."""
+    coloured: bool = False
 
     def __enter__(self) -> Self:
         return self
@@ -70,8 +87,10 @@ class Printer(Struct, frozen=True, kw_only=True):
             self.write(_lines(event, self.verbosity, named=self.named))
 
     def write(self, lines: Iterable[Line]) -> None:
-        for text, _ in lines:
-            print(harmless(text), file=self.stream, flush=True)
+        for text, style in lines:
+            colour = COLOURS.get(style, "") if self.coloured else ""
+            shown = f"{colour}{harmless(text)}\x1b[0m" if colour and text else harmless(text)
+            print(shown, file=self.stream, flush=True)
 
 
 class JobLog(Struct, kw_only=True):
@@ -275,4 +294,5 @@ def screen(
         return LiveScreen(stream=stream, verbosity=verbosity, named=named)
     if environ.get("GITHUB_ACTIONS") == "true":
         return JobLog(stream=stream, verbosity=verbosity, named=named)
-    return Printer(stream=stream, verbosity=verbosity, named=named)
+    coloured = not plain and wants_colour(environ) is True
+    return Printer(stream=stream, verbosity=verbosity, named=named, coloured=coloured)
