@@ -168,15 +168,39 @@ GATE_LISTS = [
 ]
 STEP = {f"retry.strategy.{key}" for key in ("ask", "room", "session", "model", "models")}
 """All in the one row of VALUES."""
-ELSEWHERE = {*STEP, "version", "validation.timeout", "validation.parallel", "quality_gates.command"}
+ELSEWHERE = {
+    *STEP,
+    "version",
+    "triage.accept",
+    "validation.timeout",
+    "validation.parallel",
+    "quality_gates.command",
+}
 
 
 def test_no_key_is_without_a_test_of_its_effect() -> None:
-    gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in GATE}
+    gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in {*GATE, "accept"}}
     reviews = {f"validation.review.{key}" for key in REVIEW}
     sections = {".".join(path[:-1]) for path, _ in keys()}
     tested = {*VALUES, *gates, *reviews, *sections, *ELSEWHERE}
     assert {".".join(path) for path, _ in keys()} - tested == set()
+
+
+@pytest.mark.parametrize(
+    ("every", "own", "accepts"),
+    [("none", "baseline", True), ("baseline", "none", False), ("none", "none", False)],
+)
+def test_a_gate_accepts_the_baseline_as_it_says_else_as_all_do(
+    every: str, own: str, *, accepts: bool
+) -> None:
+    text = (
+        f"triage: {{baseline: main, accept: {every}}}\n"
+        f"validation: {{lint: [a], test: [{{run: b, accept: {own}}}]}}"
+    )
+    assert [gate.accepts_baseline for gate in load_text(text).gates] == [
+        every == "baseline",
+        accepts,
+    ]
 
 
 def test_the_timeout_of_the_validation_is_that_of_every_gate_without_its_own() -> None:

@@ -92,7 +92,7 @@ def validate(
             from atlas_retry.run.triage import against_baseline
 
             validation = against_baseline(opened, chosen, validation, how, shown)
-        shown.write(output.told(validation, path, verbosity=level))
+        shown.write(output.told(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
         from atlas_retry.cli import receipts

@@ -44,11 +44,17 @@ def recorded(path: Path | None) -> "Recorded | None":
     return read_report(content, source=str(path))
 
 
-def told(validation: Validation, path: Path, *, verbosity: int) -> Iterator[Line]:
-    """What failed, and the last lines; quiet leaves the last lines alone."""
+def told(
+    validation: Validation, path: Path, *, verbosity: int, proposed: bool = False
+) -> Iterator[Line]:
+    """What failed, and the last lines; quiet leaves the last lines alone.
+
+    `proposed`: no configuration names the gates, so that is written first.
+    """
     if verbosity >= 0:
         yield from failure_lines(validation, verbosity=verbosity)
-    yield from validation_summary(validation, _next_command(validation, path))
+    following = f"atlas init {shlex.quote(str(path))}" if proposed else None
+    yield from validation_summary(validation, following or _next_command(validation, path))
 
 
 def _next_command(validation: Validation, path: Path) -> str:

@@ -69,7 +69,7 @@ def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     kept = [p for p in only if p not in writers]
     if not kept:
         raise init.nothing_found(root, proposal)
-    told = f"no configuration: running {len(kept)} gates that atlas init would write"
+    told = f"no configuration: these are the {len(kept)} gates that atlas init would write"
     without = [*(p.run for p in writers), *(choice.proposed.run for choice in proposal.idle)]
     left = f"; left out: {', '.join(without)}" if without else ""
     choices = tuple(Choice(proposed=p) for p in kept)
@@ -84,7 +84,9 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     import typer
 
     sys.stderr.write(f"{refusal}\n")
-    command = typer.prompt("which command checks this project?", default="", err=True).strip()
+    command = typer.prompt(
+        "which command checks this project?", default="", show_default=False, err=True
+    ).strip()
     if not command:
         raise refusal
     return replace(proposal, choices=(*proposal.choices, init.answered(command)))

@@ -103,8 +103,7 @@ def only_new(result: GateResult, base: GateResult) -> GateResult | None:
 
     None: one of the two did not count all its problems, so nothing can be taken off.
     """
-    uncounted = result.beyond or result.at_least or is_cut_short(result)
-    if uncounted or (not base.success and (base.beyond or is_cut_short(base))):
+    if _is_uncounted(result) or (not base.success and _is_uncounted(base)):
         return None
     known = Counter(_key(d) for d in base.diagnostics for _ in range(d.count))
     left: list[Diagnostic] = []
@@ -121,6 +120,12 @@ def only_new(result: GateResult, base: GateResult) -> GateResult | None:
     if remaining:
         return kept
     return replace(kept, status=Status.PASSED, success=True, error=None, triage=None)
+
+
+def _is_uncounted(result: GateResult) -> bool:
+    unread = any(d.tool == UNREAD for d in result.diagnostics)
+    cut = is_cut_short(result, Validation())
+    return bool(result.beyond or result.at_least or unread or cut)
 
 
 def total(validation: Validation) -> int:

@@ -1,0 +1,131 @@
+"""What somebody meets who has no configuration yet, or a project that is red already."""
+
+import json
+import os
+
+import pytest
+
+from atlas_retry.reports.screen.console import wants_colour
+from tests.projects import UNITTEST, Project, atlas, git
+
+
+def without_configuration(project: Project) -> None:
+    (project.root / ".atlas" / "config.yaml").unlink()
+    (project.root / "Makefile").write_text(f"test:\n\t@{UNITTEST}\n")
+
+
+def test_without_a_configuration_the_proposed_gates_run_and_nothing_is_written(
+    project: Project,
+) -> None:
+    without_configuration(project)
+    before = git(project.root, "status", "--porcelain", environ=project.environ)
+    ended = atlas(project, "validate")
+    assert ended.code == 1
+    assert "no configuration: these are the 1 gates that atlas init would write" in ended.out
+    assert "next: atlas init" in ended.out
+    after = git(project.root, "status", "--porcelain", environ=project.environ)
+    assert after.replace("?? __pycache__/\n", "") == before.replace("?? __pycache__/\n", "")
+
+
+def test_where_nothing_is_found_two_lines_for_the_language_are_printed(project: Project) -> None:
+    for path in project.root.rglob("*.py"):
+        path.unlink()
+    (project.root / ".atlas" / "config.yaml").unlink()
+    (project.root / "main.swift").write_text("")
+    ended = atlas(project, "init")
+    assert ended.code == 2
+    assert ended.err.endswith('version: 1\nvalidation: {test: ["swift test"]}\n')
+
+
+def test_since_a_revision_only_what_is_new_counts(project: Project) -> None:
+    complain = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
+    project.configure(
+        validation={"lint": [{"run": complain, "parser": "calc"}]},
+        parsers={"calc": r"^(?P<path>\S+?):(?P<line>\d+):(?P<message>.+)$"},
+    )
+    assert atlas(project, "retry", ".").code == 1
+    assert atlas(project, "retry", ".", "--since", "HEAD").code == 0
+
+
+def test_the_gates_are_listed_and_none_runs(project: Project) -> None:
+    project.configure(validation={"lint": ["touch ran"]})
+    ended = atlas(project, "validate", "--list")
+    assert (ended.code, ended.out) == (0, "lint        touch ran  touch ran\n")
+    (listed,) = json.loads(atlas(project, "validate", "--list", "--json").out)
+    assert listed["run"] == "touch ran"
+    assert not (project.root / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("validate", "--only", "tets"), "did you mean test?"),
+        (("validate", "--report", "jnit=x"), "did you mean junit?"),
+        (("retry", ".", "--agent", "claud-code"), "did you mean claude-code?"),
+    ],
+)
+def test_a_value_that_is_nearly_right_is_recognised(
+    arguments: tuple[str, ...], meant: str, project: Project
+) -> None:
+    ended = atlas(project, *arguments)
+    assert ended.code == 2
+    assert meant in ended.err
+
+
+@pytest.mark.parametrize(
+    ("variables", "wanted"),
+    [
+        ({}, None),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ({"CLICOLOR": "0"}, False),
+        ({"CLICOLOR": "1"}, None),
+        ({"FORCE_COLOR": "0"}, None),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"CLICOLOR_FORCE": "1"}, True),
+    ],
+)
+def test_colour_is_what_the_environment_says(
+    variables: dict[str, str], wanted: bool | None
+) -> None:
+    assert wants_colour(variables) is wanted
+
+
+def test_colour_that_is_forced_reaches_a_pipe(project: Project) -> None:
+    project.configure(validation={"lint": ["true"]})
+    assert "\x1b[32m" in atlas(project, "validate", FORCE_COLOR="1").out
+    assert "\x1b" not in atlas(project, "validate").out
+
+
+def test_the_newest_run_is_the_one_whose_changes_are_shown(project: Project) -> None:
+    project.configure(
+        validation={"lint": [{"run": "grep -q x calc.py", "fix": "echo x >> calc.py"}]}
+    )
+    assert atlas(project, "retry", ".").code == 0
+    assert "+x" in atlas(project, "diff").out
+
+
+def test_what_prune_would_drop_is_named_and_kept(project: Project) -> None:
+    project.configure(validation={"lint": ["true"]})
+    for _ in range(2):
+        atlas(project, "retry", ".")
+    dropped = atlas(project, "prune", "--dry-run", "--json", "--keep", "1", "--days", "0")
+    assert len(json.loads(dropped.out)) == len(json.loads(atlas(project, "log", "--json").out)) - 1
+
+
+def test_the_shell_completes_the_gates_that_are_configured(project: Project) -> None:
+    project.configure(validation={"lint": ["ruff check ."], "test": ["pytest"]})
+    offered = atlas(
+        project,
+        _ATLAS_COMPLETE="complete_bash",
+        COMP_WORDS="atlas validate --only r",
+        COMP_CWORD="3",
+        PATH=os.environ["PATH"],
+    )
+    assert offered.out.split("\n") == ["ruff check", ""]
+
+
+def test_help_names_a_number_n_and_shows_examples(project: Project) -> None:
+    shown = atlas(project, "retry", "--help").out
+    assert "--max-attempts N" in shown
+    assert "range" not in shown
+    assert "atlas retry . --ai-fix --since origin/main" in shown
