@@ -38,10 +38,9 @@ ACTIONS = {
     "EmbarkStudios/cargo-deny-action": "cargo deny check",
     "actions-rs/cargo": "cargo {command} {args}",
     "securego/gosec": "gosec {args}",
-    "biomejs/setup-biome": "",
+    "zizmorcore/zizmor-action": "zizmor .",
     "DavidAnson/markdownlint-cli2-action": "markdownlint-cli2",
     "jakebailey/pyright-action": "pyright",
-    "ludeeus/action-shellcheck": "",
 }
 """What an action runs; `{input:default}`. Source: their action.yml."""
 EVENTS = {"push", "pull_request", "merge_group", "workflow_call"}
@@ -193,7 +192,7 @@ def _shell(script: str, around: _Around) -> Iterator[CiLine]:
                 line=line if re.search(r"['\"]", line) else " ".join(line.split()),
                 where=around.where,
                 cwd=cwd,
-                env=tuple(sorted(around.env.items())),
+                env=tuple(sorted((name, value) for name, value in around.env.items() if value)),
             )
 
 

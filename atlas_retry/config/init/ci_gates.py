@@ -22,7 +22,7 @@ TARGETS = (
     r"(?P<start>g?make) (?:-\S+ )*(?P<name>[\w./-]+)",
     r"(?P<start>just|task|mise run|rake|composer(?: run-script| run)?) (?P<name>[\w:-]+)",
     r"(?P<start>poe|pdm run|hatch run) (?:\S+:)?(?P<name>[\w:-]+)",
-    r"(?P<start>tox)(?: run| r)?(?:.* -e ?(?P<name>[\w.-]+)|$)?",
+    r"(?P<start>tox)(?: run| r)?(?:.* -[ef] ?(?P<name>[\w.-]+)|$)?",
     r"(?P<start>nox)(?:.*(?: -s| -e| --sessions?)[ =](?P<name>[\w.-]+)|$)?",
     r"(?P<start>p?npm|yarn|bun)(?: run(?:-script)?| workspaces \w+| -\S+)* (?P<name>[\w:.-]+)",
     r"(?P<start>(?:(?:ba)?sh )?\.?/?(?:[\w.-]+/)*)(?P<name>[\w-]+)(?:\.(?:sh|bash|py))?(?= |$)",
@@ -36,6 +36,8 @@ NEVER = re.compile(
 TIMEOUTS = {Slot.FORMAT: None, Slot.LINT: None, Slot.TYPES: None}
 SAME_TOOL = 3
 """How many lines of one tool and slot: a matrix of features, not a whole history."""
+CHECKING = re.compile(r"(?:check|verify|validate)(?![a-z])")
+"""The name of a target that checks something, whatever that is."""
 OPTIONAL = re.compile(r"\|\| *(?:true|:)\s*$")
 
 
@@ -132,11 +134,19 @@ def _target(project: ProjectFiles, line: str) -> tuple[Understood | None, str]:
             continue
         inner = [u for u in map(understand, re.split(r"&&|;|\n|@", body)) if u]
         hooks = next((u for u in inner if u.slot is Slot.HOOKS), None)
-        slot = (hooks and hooks.slot) or slot_of_name(name) or (inner[0].slot if inner else None)
+        slot = (hooks and hooks.slot) or slot_of_name(name) or _slot_of_body(start, name, inner)
         own = next((u for u in inner if u.slot is slot), None)
         tool = own.tool if own else tool_name(f"{start} {name}")
         return Understood(slot=slot, tool=tool, language="") if slot else None, body
     return None, ""
+
+
+def _slot_of_body(start: str, name: str, inner: list[Understood]) -> Slot | None:
+    if inner:
+        return inner[0].slot
+    if CHECKING.match(name):
+        return Slot.LINT
+    return Slot.TEST if start in ("tox", "nox") else None
 
 
 def _unset(line: str) -> str:

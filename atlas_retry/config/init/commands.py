@@ -121,9 +121,10 @@ NAMED: tuple[tuple[Slot, str], ...] = (
     (Slot.FORMAT, r"(?:check-?)?(?:prettier|black)(?:[:-]check)?"),
     (Slot.LINT, r".*lint.*|flake8|ruff|clippy|vet|style|static(?:-?analysis)?"),
     (Slot.LINT, r"quality|cs|analyse|golangci-lint|verify|codespell|eslint"),
-    (Slot.TEST, r"(?:.*[:_-])?(?:tests?|unit(?:tests?)?|specs?|cov(?:erage)?|race|ci)(?:[:_-].*)?"),
+    (Slot.TEST, r"(?:.*[:_-])?(?:(?:doc)?tests?|unit(?:tests?)?|specs?)(?:[:_-].*)?"),
+    (Slot.TEST, r"(?:.*[:_-])?(?:cov(?:erage)?|ci)(?:[:_-].*)?"),
     (Slot.TEST, r"py3?|py\d.*"),
-    (Slot.BUILD, r"build(?:[:_-].*)?|compile|bundle|docs?"),
+    (Slot.BUILD, r"build(?:[:_-].*)?|compile|bundle|docs?(?:[:_-].*)?"),
 )  # fmt: skip
 """What the name of a target, script or session says of its work."""
 

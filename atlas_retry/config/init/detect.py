@@ -92,11 +92,20 @@ def _at(project: ProjectFiles) -> Iterator[Proposed]:
     in_hooks = hooks.tools_in_hooks(project)
     own = [*python.propose(project), *javascript.propose(project), *rows.propose(project)]
     lines = tuple(_with_fixers(ci_gates.propose(project), own))
-    others = (p for p in own if not any(p.tool and p.tool in line.body for line in lines))
+    others = (p for p in own if not _is_within(p, lines))
     for proposed in (*lines, *others):
         yield replace(proposed, in_hooks=proposed.tool in in_hooks)
     yield from hooks.propose(project, python.prefix_for(project, "pre-commit"))
     yield from tasks.propose(project)
+
+
+def _is_within(proposed: Proposed, lines: Iterable[Proposed]) -> bool:
+    """Whether a target that CI runs starts the tool already."""
+    layout = LAYOUTS.get(proposed.tool)
+    mates = {tool for tool, language in LAYOUTS.items() if layout and language == layout}
+    names = {proposed.tool, *mates} - {""}
+    words = {*names, *(name.replace("-", " ") for name in names)}
+    return any(word in line.body for line in lines for word in words)
 
 
 def _with_fixers(lines: Iterable[Proposed], own: list[Proposed]) -> Iterator[Proposed]:

@@ -151,6 +151,10 @@ def _proposed(
         fix=prefix + tool.fix if tool.fix else None,
         recheck=prefix + tool.recheck if tool.recheck else None,
         timeout=tool.timeout,
+        # a formatter that is only installed may be there for something else: documentation
+        weak=tool.slot is Slot.FORMAT
+        and " is asked for in " in why
+        and not project.runs(tool.name),
     )
 
 

@@ -144,8 +144,8 @@ def _why(project: ProjectFiles, row: Row) -> str | None:
     mark = project.first(*row.marks.split())
     if not mark:
         return None
-    if found := _configured(project, row.config.split()):
-        return f"{found} is there"
+    if config := _configured(project, row.config.split()):
+        return f"{config} is there"
     if not row.when:
         return None if row.config else f"{mark} is there"
     words = re.compile(row.when)
@@ -153,7 +153,8 @@ def _why(project: ProjectFiles, row: Row) -> str | None:
     told = next((path for path in sorted(files) if words.search(project.text(path))), None)
     if told:
         return f"{told} has {words.search(project.text(told))[0]}"  # type: ignore[index]
-    return f"CI or a task runs {row.when}" if words.search(project.automation) else None
+    found = words.search(project.automation)
+    return f"CI or a task runs {found[0]}" if found else None
 
 
 def _configured(project: ProjectFiles, patterns: list[str]) -> str | None:
