@@ -25,8 +25,7 @@ def destination(option: str) -> Destination:
     formats = ", ".join(REPORTS)
     if name not in REPORTS:
         raise UsageError(
-            f"--report {option}: unknown format{near(name, REPORTS)}",
-            remedy=f"one of: {formats}",
+            f"--report {option}: unknown format{near(name, REPORTS)}; use one of {formats}"
         )
     if not path:
         raise UsageError(f"--report {option}: no path; write --report {name}=PATH")
