@@ -189,6 +189,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     when it passed."""
     cost_usd: float | None = None
     """Of a review; None: nothing, or nobody tells."""
+    reused: str | None = None
+    """When it was found, in UTC; it has not run now, for nothing has moved since. None: it ran."""
 
     @property
     def problems(self) -> int:

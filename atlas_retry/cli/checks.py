@@ -49,6 +49,7 @@ def validate(
     receipt: Receipt = None,
     sign: Sign = None,
     base: Base = "HEAD",
+    reuse: options.Reused = False,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -57,6 +58,7 @@ def validate(
 ) -> int:
     """Run the gates of the project."""
     from atlas_retry.cli import output
+    from atlas_retry.gates.plan import Reuse
     from atlas_retry.gates.validation import run_gates
     from atlas_retry.run.open import open_configured, plan, remember, select, validation_logs
 
@@ -73,6 +75,7 @@ def validate(
         fail_fast=fail_fast,
         flake_reruns=flake_reruns,
         jobs=jobs or opened.settings.jobs,
+        reuse=Reuse.PASSED if reuse and not receipt else Reuse.NONE,
     )
     level = options.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:

@@ -23,6 +23,9 @@ FlakeReruns = Annotated[
     int, typer.Option("--flake-reruns", min=0, help="Run a failed test gate again so often.")
 ]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Gates side by side.")]
+Reused = Annotated[
+    bool, typer.Option("--reuse", help="Do not run again what passed on the same files.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Reports = Annotated[
     list[str] | None,

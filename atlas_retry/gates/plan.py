@@ -1,6 +1,7 @@
 """How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
 
 if TYPE_CHECKING:
+    from atlas_retry.gates.memory import Memory
     from atlas_retry.workspace import Look
 
 AGENT_SECRETS = (
@@ -39,6 +41,16 @@ GIT_LOCAL = frozenset(
 """Set while git runs a hook; a test that makes a repository of its own would write into ours."""
 
 
+class Reuse(StrEnum):
+    """Which results are taken from a validation of the same tree instead of running a gate."""
+
+    NONE = "none"
+    PASSED = "passed"
+    """A failure runs again."""
+    BESIDE_FAILURES = "beside_failures"
+    """Only where a gate failed; that one runs again, by its `recheck` where it has one."""
+
+
 class Watched(Struct, frozen=True, kw_only=True):
     """How a validation sees that files changed, and puts some back; None where nobody looks."""
 
@@ -46,6 +58,10 @@ class Watched(Struct, frozen=True, kw_only=True):
     """The work tree as it is now."""
     between: Callable[["Look", "Look"], tuple[str, ...]]
     """The paths whose content or mode differ between two looks."""
+    glance: Callable[[], Mapping[str, tuple[int, ...]]] | None = None
+    """Stat data of all files; the next `take` goes by it."""
+    memory: "Memory | None" = None
+    """What gates found before; None: nothing is remembered."""
     hold: Callable[[], str] | None = None
     """Hold the content of all files; the id of a snapshot. None: nothing can be held."""
     put_back: Callable[[str], object] | None = None
@@ -64,6 +80,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """A gate that changes files fails."""
     fail_fast: bool = False
     flake_reruns: int = 0
+    reuse: Reuse = Reuse.NONE
     after_attempt: bool = False
     """A missing tool is then the attempt's doing: failed, not broken."""
     previous: Validation | None = None

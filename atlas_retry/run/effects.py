@@ -24,7 +24,7 @@ from atlas_retry.events import (
     within,
 )
 from atlas_retry.gates.fixers import run_fixers
-from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judgement import Content, Judgement
@@ -198,13 +198,24 @@ class Effects(Struct, kw_only=True):
             after_attempt=previous is not None,
             previous=previous,
         )
-        validation = run_gates(settings.gates, chosen, self.emit)
+        validation = self._remembered_or_run(chosen)
         if previous is None:
             validation = against_baseline(
                 self.opened, settings.gates, validation, chosen, self.emit
             )
         remember(self.opened, validation)
         return validation
+
+    def _remembered_or_run(self, how: Plan) -> Validation:
+        """The gates' results; before an attempt, what passed beside a failure need not run again.
+
+        A green is never made of what has not run now.
+        """
+        reuse = Reuse.NONE if how.after_attempt else Reuse.BESIDE_FAILURES
+        validation = run_gates(self.opened.settings.gates, replace(how, reuse=reuse), self.emit)
+        if validation.failures or not any(result.reused for result in validation.results):
+            return validation
+        return run_gates(self.opened.settings.gates, how, self.emit)
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """How the n-th validation's reviews are made, and paid."""

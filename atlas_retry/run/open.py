@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Plan, Watched
 from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
@@ -153,6 +154,11 @@ def _durations(opened: OpenWorkspace) -> Path:
     return state_dir.folder(opened.state, "durations") / f"{state_dir.key_of(opened.root)}.json"
 
 
+def answers(home: Path, root: Path) -> Path:
+    """The file in which the last validation of a workspace is remembered."""
+    return state_dir.folder(home, "answers") / f"{state_dir.key_of(root)}.msgpack"
+
+
 def _watched(opened: OpenWorkspace) -> Watched:
     def hold() -> str:
         from atlas_retry.workspace import snapshot
@@ -168,6 +174,8 @@ def _watched(opened: OpenWorkspace) -> Watched:
 
     return Watched(
         take=lambda: opened.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
+        glance=lambda: opened.lookout.glance(),  # noqa: PLW0108
+        memory=Memory(answers(opened.state, opened.root), opened.root, opened.environ),
         between=lambda before, after: opened.lookout.between(before, after),  # noqa: PLW0108
         hold=hold if opened.has_git else None,
         put_back=put_back if opened.has_git else None,

@@ -1,0 +1,183 @@
+"""What gates found in a tree, kept by all that their results depend on. Runs nothing.
+
+A result is the answer again only where everything known is as it was then: every file outside
+dependency and cache folders, the gate, its environment, and the programs that it names. What
+cannot be known (a program that is not found) has no answer.
+"""
+
+import hashlib
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import __version__
+from atlas_retry.gates.programs import programs
+from atlas_retry.model import Gate, GateResult, Kind, Status
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Look
+
+ANSWERS = frozenset({Status.PASSED, Status.FAILED})
+MAX_IGNORED_FILES = 50_000
+"""Beyond this nothing is remembered: to look at them all would cost more than it saves."""
+_MARGIN_S = 2.0
+"""Clocks of file systems are coarse."""
+
+_OF_SESSION = frozenset(
+    {
+        *("_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "TERM", "COLORTERM", "WINDOWID"),
+        *("TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "TTY", "GPG_TTY", "TMUX"),
+        *("SSH_AUTH_SOCK", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "XDG_SESSION_ID"),
+        *("CLAUDECODE", "CLAUDE_PROJECT_DIR", "ATLAS_HOME", "NO_COLOR", "CI_JOB_ID"),
+    }
+)
+"""Variables that differ between two terminals; they count where a gate names them."""
+
+Files = Mapping[str, tuple[int, ...]]
+"""Stat data by path, see `workspace.store.Stat`."""
+
+
+class _Entry(Struct, frozen=True, array_like=True):
+    tree: str
+    """Digest of the stat data of all files."""
+    unsettled: dict[str, str]
+    """Contents of files that were written so late that their stat data may hide a later move."""
+    results: dict[str, GateResult]
+
+
+class Memory:
+    """Of one workspace: one small file, replaced as a whole."""
+
+    def __init__(self, file: Path, root: Path, environ: Mapping[str, str]) -> None:
+        """`environ` is what the gates see."""
+        self._file, self._root, self._environ = file, root, environ
+
+    def recall(self, gates: Collection[Gate], files: Files) -> dict[Gate, GateResult]:
+        """What these gates found in a tree with these files; nothing where that is not known."""
+        entry = self._read()
+        there = self._all(files) if entry else None
+        if entry is None or there is None or entry.tree != _digest(there):
+            return {}
+        if any(_content(self._root, path) != oid for path, oid in entry.unsettled.items()):
+            return {}
+        found = ((gate, entry.results.get(self._key(gate) or "")) for gate in gates)
+        return {
+            gate: replace(result, required=gate.required, reused=result.completed_at)
+            for gate, result in found
+            if result and (result.success or Path(result.log_path or "/").exists())
+        }
+
+    def learn(self, results: Mapping[Gate, GateResult], look: "Look", began_s: float) -> None:
+        """Keep what gates found that began at `began_s` and ended on a tree that looks so.
+
+        Nothing is kept where an ignored file moved meanwhile that no tool makes: who saw it as it
+        was is unknown.
+        """
+        keys = {gate: key for gate in results if (key := self._key(gate))}
+        known = {key: results[gate] for gate, key in keys.items() if _is_answer(results[gate])}
+        there = self._all(look.files) if known else None
+        if there is None or any(_moved_meanwhile(there, look.files, began_s)):
+            return
+        unsettled = self._unsettled(there, look.taken_ns)
+        if unsettled is None:
+            return
+        entry, before = _Entry(_digest(there), unsettled, known), self._read()
+        if before and (before.tree, before.unsettled) == (entry.tree, entry.unsettled):
+            ran = {key for gate, key in keys.items() if results[gate].reused is None}
+            stays = {key: result for key, result in before.results.items() if key not in ran}
+            entry = replace(entry, results=stays | known)
+        self._write(entry)
+
+    def _all(self, files: Files) -> Files | None:
+        """With what git ignores; None for too many."""
+        found = dict(files)
+        for path, seen in _ignored(self._root, files):
+            found[path] = seen
+            if len(found) - len(files) > MAX_IGNORED_FILES:
+                return None
+        return found
+
+    def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
+        from atlas_retry.workspace.look import MAX_READ_BYTES
+        from atlas_retry.workspace.store import is_settled
+
+        late = {p: seen for p, seen in files.items() if not is_settled(seen, taken_ns)}  # type: ignore[arg-type]
+        if sum(seen[1] for seen in late.values()) > MAX_READ_BYTES:
+            return None
+        contents = {path: _content(self._root, path) for path in late}
+        return None if None in contents.values() else contents  # type: ignore[return-value]
+
+    def _key(self, gate: Gate) -> str | None:
+        """Of all that the gate's result depends on beside the files; None: not known."""
+        tools = programs(gate.run, self._root, self._root / gate.cwd, self._environ)
+        if tools is None or gate.kind is Kind.REVIEW:
+            return None
+        named = {*gate.pass_env, *dict(gate.env)}
+        environ = sorted(
+            item for item in self._environ.items() if item[0] in named or item[0] not in _OF_SESSION
+        )
+        spelled = replace(gate, required=True, max_retries=None, fix=None, recheck=None)
+        parts = (__version__, spelled, [(k, os.fsencode(v)) for k, v in environ], tools)
+        return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()
+
+    def _read(self) -> _Entry | None:
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.msgpack.decode(self._file.read_bytes(), type=_Entry)
+        return None
+
+    def _write(self, entry: _Entry) -> None:
+        """A state directory that is full or read-only costs this knowledge and nothing else."""
+        fresh = self._file.with_suffix(f".{os.getpid()}")
+        with suppress(OSError, UnicodeEncodeError):
+            fresh.write_bytes(msgspec.msgpack.encode(entry))
+            fresh.replace(self._file)
+
+
+def _is_answer(result: GateResult) -> bool:
+    return result.status in ANSWERS and not result.changed and result.reused is None
+
+
+def _digest(files: Files) -> str:
+    items = [(os.fsencode(path), seen) for path, seen in sorted(files.items())]
+    return hashlib.sha256(msgspec.msgpack.encode(items)).hexdigest()
+
+
+def _ignored(root: Path, files: Files) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What is not among `files`, outside dependency and cache folders."""
+    from atlas_retry.workspace.scan import CACHES
+    from atlas_retry.workspace.store import stat_of
+
+    base, waiting = f"{root}/", [""]
+    while waiting:
+        prefix = waiting.pop()
+        with suppress(OSError), os.scandir(base + prefix) as entries:
+            for entry in entries:
+                path = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name != ".git" and entry.name not in CACHES:
+                        waiting.append(f"{path}/")
+                elif path not in files:
+                    yield path, stat_of(entry.stat(follow_symlinks=False))
+
+
+def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> Iterator[str]:
+    from atlas_retry.guard.places import CACHES, is_made
+
+    limit_ns = (began_s - _MARGIN_S) * 1e9
+    for path in there.keys() - seen.keys():
+        if there[path][3] > limit_ns and not is_made(path) and not CACHES.match(path):
+            yield path
+
+
+def _content(root: Path, path: str) -> str | None:
+    """Digest of a file or a link's target; None where it cannot be read."""
+    from atlas_retry.workspace.place import read
+
+    content = read(root, path)
+    return None if content is None else hashlib.sha256(content).hexdigest()
