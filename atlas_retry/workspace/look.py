@@ -18,14 +18,12 @@ from msgspec import Struct
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.index import ids_when
-from atlas_retry.workspace.scan import CACHES
+from atlas_retry.workspace.scan import CACHES, Stat, stat_of
 from atlas_retry.workspace.store import (
     SURELY_SETTLED_NS,
     Known,
-    Stat,
     git_mode,
     is_settled,
-    stat_of,
 )
 
 MAX_READ_BYTES = 32 << 20
@@ -35,6 +33,10 @@ _CHUNK_BYTES = 1 << 20
 
 Remembered = Callable[[], Mapping[bytes, Known]]
 """The files of the latest snapshot."""
+
+
+Tracked = Callable[[], tuple[int, dict[str, Stat]]]
+"""When the work tree was walked, and the stat data of what git does not ignore."""
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -52,10 +54,13 @@ def suspects(before: Look, after: Look) -> list[str]:
     """The paths that may differ: stat data moved, or may hide a move. Pure."""
     old, new = before.files, after.files
     recent_ns = before.taken_ns - SURELY_SETTLED_NS
-    recent = [path for path, seen in new.items() if seen[3] > recent_ns or seen[2] > recent_ns]
-    fresh = [path for path in recent if not is_settled(new[path], before.taken_ns)]
-    moved = [path for path, seen in new.items() if old.get(path) != seen]
-    return sorted({*fresh, *moved, *(old.keys() - new.keys())})
+    odd = [
+        path
+        for path, seen in new.items()
+        if seen[3] > recent_ns or seen[2] > recent_ns or old.get(path) != seen
+    ]
+    found = [p for p in odd if old.get(p) != new[p] or not is_settled(new[p], before.taken_ns)]
+    return sorted({*found, *(old.keys() - new.keys())})
 
 
 def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...]:
@@ -92,11 +97,19 @@ class Lookout:
         self._last: Look | None = None
         self._glanced: Look | None = None
         self._is_readable = False
+        self._tracked: Tracked | None = None
+
+    def follow(self, tracked: Tracked) -> None:
+        """Share the walks of who tracks this work tree."""
+        self._tracked = tracked
 
     def glance(self) -> Mapping[str, Stat]:
         """The stat data of all files; the next `take` goes by them, and reads what it has to."""
-        taken_ns = time.time_ns()
-        files, self._is_readable = self._found()
+        if self._tracked:
+            (taken_ns, files), self._is_readable = self._tracked(), True
+        else:
+            taken_ns = time.time_ns()
+            files, self._is_readable = self._found()
         if self._avoid:
             files = {path: seen for path, seen in files.items() if not path.startswith(self._avoid)}
         self._glanced = Look(files=files, taken_ns=taken_ns, read={})
