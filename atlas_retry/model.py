@@ -102,6 +102,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     env: tuple[tuple[str, str], ...] = ()
     pass_env: tuple[str, ...] = ()
     """Names of secrets the gate may see."""
+    inputs: tuple[str, ...] = ()
+    """Globs of the files that its result depends on; empty = all."""
     writes: bool = False
     """Runs alone, because it changes files."""
     keep_daemons: bool = False

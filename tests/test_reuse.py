@@ -174,7 +174,7 @@ def test_a_remembered_failure_that_passes_now_costs_no_attempt(gates: Gates) -> 
     gates.ran()
     told = atlas(project, "retry", "--ai-fix")
     assert (told.code, "attempt" in told.out) == (0, False)
-    assert gates.ran() == ["lint", "whole", "whole"]
+    assert gates.ran() == ["lint", "whole"]
 
 
 def test_a_green_run_is_never_remembered_but_run(gates: Gates) -> None:
@@ -197,3 +197,44 @@ def test_one_file_a_workspace_remembers(gates: Gates) -> None:
     for _ in range(3):
         atlas(gates.project, "validate")
     assert len([*Path(gates.project.environ["ATLAS_HOME"], "answers").iterdir()]) == 1
+
+
+def _inputs(gates: Gates, *lint: str) -> None:
+    """A linter of some files, and a test of `calc.py`."""
+    test = {"name": "tests", "run": gates.line("whole", "grep -q ' + ' calc.py")}
+    run = {"name": "style", "run": gates.line("lint"), "inputs": [*lint]}
+    gates.project.configure(validation={"lint": [run], "test": [test]}, retry={"flake_reruns": 0})
+
+
+@pytest.mark.parametrize(
+    ("inputs", "between"),
+    [(("*.md",), ["whole"]), (("*.py",), ["lint", "whole"]), ((), ["lint", "whole"])],
+)
+def test_a_passed_gate_runs_between_attempts_only_where_its_inputs_moved(
+    gates: Gates, inputs: Sequence[str], between: Sequence[str]
+) -> None:
+    _inputs(gates, *inputs)
+    gates.project.attempt(1, {"calc.py": "x = 1\n"})
+    assert atlas(gates.project, "retry", "--ai-fix", "--max-attempts", "1").code == 1
+    assert gates.ran() == sorted(["lint", "whole", *between])
+
+
+def test_the_green_that_ends_a_run_is_of_all_gates(gates: Gates) -> None:
+    _inputs(gates, "*.md")
+    gates.project.attempt(1, {"calc.py": FIXED})
+    told = atlas(gates.project, "retry", "--ai-fix", "--json")
+    assert (told.code, gates.ran()) == (0, ["lint", "lint", "whole", "whole"])
+    final = json.loads(told.out)["final"]
+    assert final["lint_results"][0]["reused"] is None
+
+
+def test_a_gate_with_inputs_is_reused_though_other_files_moved(gates: Gates) -> None:
+    _inputs(gates, "*.py")
+    atlas(gates.project, "validate")
+    gates.ran()
+    (gates.project.root / "notes.md").write_text("moved\n")
+    atlas(gates.project, "validate", "--reuse")
+    assert gates.ran() == ["whole"]
+    (gates.project.root / "new.py").write_text("")
+    atlas(gates.project, "validate", "--reuse")
+    assert gates.ran() == ["lint", "whole"]

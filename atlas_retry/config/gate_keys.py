@@ -65,6 +65,10 @@ class CommandKeys(Check):
     """Variables set for it."""
     pass_env: list[Variable] = Field(default=[])
     """Names of secrets that it may see; other secrets are taken out of its environment."""
+    inputs: list[Glob] = Field(default=[])
+    """Files that its result depends on, as in .gitignore, from the repository's root; empty = all.
+    Between attempts a gate that passed runs again only where one of them moved; the last green of a
+    run is always of all gates."""
     writes: bool | None = None
     """It changes files, so it runs alone; by default true for format and pre_commit."""
     keep_daemons: bool = False

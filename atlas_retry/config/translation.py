@@ -178,6 +178,7 @@ def _gate(said: _WrittenGate, name: str, *, timeout_s: float, folder: str) -> Ga
         cwd=_joined(folder, keys.cwd),
         env=tuple(keys.env.items()),
         pass_env=tuple(keys.pass_env),
+        inputs=tuple(keys.inputs),
         writes=said.kind in WRITERS if keys.writes is None else keys.writes,
         keep_daemons=keys.keep_daemons,
         parser=keys.parser,

@@ -54,6 +54,8 @@ class Course(Struct, kw_only=True):
     """The tree after the last gate."""
     failed_before: dict[int, GateResult] = field(default_factory=dict)
     """What is remembered of gates that failed on this very tree: one more failure is enough."""
+    taken: set[int] = field(default_factory=set)
+    """Gates that have not run: what they found on the same inputs is taken for now."""
     steady: set[int] = field(default_factory=set)
     """Gates since whose start no file has moved: their results are about the present tree."""
     is_quiet: bool = True

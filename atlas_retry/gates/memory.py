@@ -1,14 +1,15 @@
 """What gates found in a tree, kept by all that their results depend on. Runs nothing.
 
 A result is the answer again only where everything known is as it was then: every file outside
-dependency and cache folders, the gate, its environment, and the programs that it names. What
-cannot be known (a program that is not found) has no answer.
+dependency and cache folders (or those that the gate's `inputs` name), the gate, its environment,
+and the programs that it names. What cannot be known (a program that is not found) has no answer.
 """
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,13 @@ from atlas_retry.model import Gate, GateResult, Kind, Status
 
 if TYPE_CHECKING:
     from atlas_retry.workspace import Look
+    from atlas_retry.workspace.scan import Stat
 
 ANSWERS = frozenset({Status.PASSED, Status.FAILED})
+MAX_ANSWERS = 100
+"""So many gates are remembered, the latest."""
 MAX_IGNORED_FILES = 50_000
 """Beyond this nothing is remembered: to look at them all would cost more than it saves."""
-_MARGIN_S = 2.0
-"""Clocks of file systems are coarse."""
 
 _OF_SESSION = frozenset(
     {
@@ -39,16 +41,16 @@ _OF_SESSION = frozenset(
 )
 """Variables that differ between two terminals; they count where a gate names them."""
 
-Files = Mapping[str, tuple[int, ...]]
-"""Stat data by path, see `workspace.store.Stat`."""
+Files = Mapping[str, "Stat"]
+"""Stat data by path."""
 
 
-class _Entry(Struct, frozen=True, array_like=True):
+class _Answer(Struct, frozen=True, array_like=True):
     tree: str
-    """Digest of the stat data of all files."""
+    """Digest of the stat data of the gate's inputs."""
     unsettled: dict[str, str]
-    """Contents of files that were written so late that their stat data may hide a later move."""
-    results: dict[str, GateResult]
+    """Contents of inputs that were written so late that their stat data may hide a later move."""
+    result: GateResult
 
 
 class Memory:
@@ -58,20 +60,35 @@ class Memory:
         """`environ` is what the gates see."""
         self._file, self._root, self._environ = file, root, environ
 
-    def recall(self, gates: Collection[Gate], files: Files) -> dict[Gate, GateResult]:
-        """What these gates found in a tree with these files; nothing where that is not known."""
+    def recall(
+        self, gates: Collection[Gate], look: Callable[[], Files], *, only_red: bool
+    ) -> dict[Gate, GateResult]:
+        """What these gates found on the same files; nothing of those of which it is not known.
+
+        `look` gives the files; with `only_red`, nothing where no required gate failed.
+        """
         entry = self._read()
-        there = self._all(files) if entry else None
-        if entry is None or there is None or entry.tree != _digest(there):
-            return {}
-        if any(_content(self._root, path) != oid for path, oid in entry.unsettled.items()):
-            return {}
-        found = ((gate, entry.results.get(self._key(gate) or "")) for gate in gates)
-        return {
-            gate: replace(result, required=gate.required, reused=result.completed_at)
-            for gate, result in found
-            if result and (result.success or Path(result.log_path or "/").exists())
+        said = ((gate, entry.get(self._key(gate) or "")) for gate in gates) if entry else ()
+        there = {
+            gate: replace(answer, result=replace(answer.result, required=gate.required))
+            for gate, answer in said
+            if answer and (answer.result.success or Path(answer.result.log_path or "/").exists())
         }
+        is_wanted = any(answer.result.blocks for answer in there.values()) or not only_red
+        files = self._all(look()) if there and is_wanted else None
+        if files is None:
+            return {}
+        digest = lru_cache(lambda inputs: _digest(_inputs(files, inputs)))
+        known = {
+            gate: replace(answer.result, reused=answer.result.completed_at)
+            for gate, answer in there.items()
+            if digest(gate.inputs) == answer.tree and self._has(answer.unsettled)
+        }
+        is_wanted = any(result.blocks for result in known.values()) or not only_red
+        return known if is_wanted else {}
+
+    def _has(self, contents: Mapping[str, str]) -> bool:
+        return all(_content(self._root, path) == digest for path, digest in contents.items())
 
     def learn(self, results: Mapping[Gate, GateResult], look: "Look", began_s: float) -> None:
         """Keep what gates found that began at `began_s` and ended on a tree that looks so.
@@ -79,20 +96,25 @@ class Memory:
         Nothing is kept where an ignored file moved meanwhile that no tool makes: who saw it as it
         was is unknown.
         """
-        keys = {gate: key for gate in results if (key := self._key(gate))}
-        known = {key: results[gate] for gate, key in keys.items() if _is_answer(results[gate])}
-        there = self._all(look.files) if known else None
-        if there is None or any(_moved_meanwhile(there, look.files, began_s)):
+        ran = {
+            gate: key
+            for gate, result in results.items()
+            if result.reused is None and (key := self._key(gate))
+        }
+        there = self._all(look.files) if ran else None
+        if there is None or _moved_meanwhile(there, look.files, began_s):
             return
         unsettled = self._unsettled(there, look.taken_ns)
         if unsettled is None:
             return
-        entry, before = _Entry(_digest(there), unsettled, known), self._read()
-        if before and (before.tree, before.unsettled) == (entry.tree, entry.unsettled):
-            ran = {key for gate, key in keys.items() if results[gate].reused is None}
-            stays = {key: result for key, result in before.results.items() if key not in ran}
-            entry = replace(entry, results=stays | known)
-        self._write(entry)
+        answers = {}
+        for gate, key in ran.items():
+            if _is_answer(results[gate]):
+                files = _inputs(there, gate.inputs)
+                late = {path: digest for path, digest in unsettled.items() if path in files}
+                answers[key] = _Answer(_digest(files), late, results[gate])
+        others = {key: one for key, one in self._read().items() if key not in ran.values()}
+        self._write(dict([*others.items(), *answers.items()][-MAX_ANSWERS:]))
 
     def _all(self, files: Files) -> Files | None:
         """With what git ignores; None for too many."""
@@ -107,7 +129,7 @@ class Memory:
         from atlas_retry.workspace.look import MAX_READ_BYTES
         from atlas_retry.workspace.store import is_settled
 
-        late = {p: seen for p, seen in files.items() if not is_settled(seen, taken_ns)}  # type: ignore[arg-type]
+        late = {p: seen for p, seen in files.items() if not is_settled(seen, taken_ns)}
         if sum(seen[1] for seen in late.values()) > MAX_READ_BYTES:
             return None
         contents = {path: _content(self._root, path) for path in late}
@@ -126,21 +148,30 @@ class Memory:
         parts = (__version__, spelled, [(k, os.fsencode(v)) for k, v in environ], tools)
         return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()
 
-    def _read(self) -> _Entry | None:
+    def _read(self) -> dict[str, _Answer]:
         with suppress(OSError, msgspec.MsgspecError):
-            return msgspec.msgpack.decode(self._file.read_bytes(), type=_Entry)
-        return None
+            return msgspec.msgpack.decode(self._file.read_bytes(), type=dict[str, _Answer])
+        return {}
 
-    def _write(self, entry: _Entry) -> None:
+    def _write(self, answers: Mapping[str, _Answer]) -> None:
         """A state directory that is full or read-only costs this knowledge and nothing else."""
         fresh = self._file.with_suffix(f".{os.getpid()}")
         with suppress(OSError, UnicodeEncodeError):
-            fresh.write_bytes(msgspec.msgpack.encode(entry))
+            fresh.write_bytes(msgspec.msgpack.encode(answers))
             fresh.replace(self._file)
 
 
 def _is_answer(result: GateResult) -> bool:
-    return result.status in ANSWERS and not result.changed and result.reused is None
+    return result.status in ANSWERS and not result.changed
+
+
+def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
+    if not inputs:
+        return files
+    from atlas_retry.guard.globs import Globs
+
+    chosen = Globs(inputs)
+    return {path: seen for path, seen in files.items() if chosen.match(path)}
 
 
 def _digest(files: Files) -> str:
@@ -148,10 +179,9 @@ def _digest(files: Files) -> str:
     return hashlib.sha256(msgspec.msgpack.encode(items)).hexdigest()
 
 
-def _ignored(root: Path, files: Files) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
     """What is not among `files`, outside dependency and cache folders."""
-    from atlas_retry.workspace.scan import CACHES
-    from atlas_retry.workspace.store import stat_of
+    from atlas_retry.workspace.scan import CACHES, stat_of
 
     base, waiting = f"{root}/", [""]
     while waiting:
@@ -166,13 +196,16 @@ def _ignored(root: Path, files: Files) -> Iterator[tuple[str, tuple[int, ...]]]:
                     yield path, stat_of(entry.stat(follow_symlinks=False))
 
 
-def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> Iterator[str]:
+def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
+    from atlas_retry.workspace.store import is_settled
+
+    ignored, began_ns = there.keys() - seen.keys(), int(began_s * 1e9)
+    late = [path for path in ignored if not is_settled(there[path], began_ns)]
+    if not late:
+        return []
     from atlas_retry.guard.places import CACHES, is_made
 
-    limit_ns = (began_s - _MARGIN_S) * 1e9
-    for path in there.keys() - seen.keys():
-        if there[path][3] > limit_ns and not is_made(path) and not CACHES.match(path):
-            yield path
+    return [path for path in late if not is_made(path) and not CACHES.match(path)]
 
 
 def _content(root: Path, path: str) -> str | None:

@@ -16,6 +16,7 @@ from atlas_retry.process import Command
 if TYPE_CHECKING:
     from atlas_retry.gates.memory import Memory
     from atlas_retry.workspace import Look
+    from atlas_retry.workspace.scan import Stat
 
 AGENT_SECRETS = (
     "ANTHROPIC_*",
@@ -58,7 +59,7 @@ class Watched(Struct, frozen=True, kw_only=True):
     """The work tree as it is now."""
     between: Callable[["Look", "Look"], tuple[str, ...]]
     """The paths whose content or mode differ between two looks."""
-    glance: Callable[[], Mapping[str, tuple[int, ...]]] | None = None
+    glance: "Callable[[], Mapping[str, Stat]] | None" = None
     """Stat data of all files; the next `take` goes by it."""
     memory: "Memory | None" = None
     """What gates found before; None: nothing is remembered."""
@@ -81,6 +82,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     fail_fast: bool = False
     flake_reruns: int = 0
     reuse: Reuse = Reuse.NONE
+    learns: bool = True
+    """What the gates find is remembered: not of what an agent has left, whose caches have yet to be
+    done without."""
     after_attempt: bool = False
     """A missing tool is then the attempt's doing: failed, not broken."""
     previous: Validation | None = None
@@ -105,6 +109,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     suspects: set[Gate] = field(default_factory=set)
     """Readers that ran side by side while somebody moved code or settings: they run alone until it
     is known who."""
+
+    passed: "dict[Gate, tuple[Look, GateResult]]" = field(default_factory=dict)
+    """Gates with `inputs` that passed in this run, and the tree on which they did."""
 
     @property
     def reading(self) -> OutputContext:

@@ -42,14 +42,13 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     plan = replace(plan, tree=tree_identity(plan.root))
     started_at, clock = now(), time.monotonic()
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
-    wanted = _not_known(course)
-    began_s = time.time()
+    wanted, began_s = _not_known(course), time.time()
     if wanted:
         course.seen = plan.seen()
-        _run(course, wanted)
-    while stale := _to_run_again(course):
-        course.again.update(stale)
-        _run(course, stale)
+        _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
+    taken = tuple(number for number in sorted(course.taken) if course.results[number].reused)
+    if plan.reuse is not Reuse.PASSED and taken and not course.is_blocked():
+        _run_until_steady(course, taken)
     _blame(course)
     _learn(course, began_s)
     validation = Validation(
@@ -62,27 +61,58 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     return validation
 
 
+def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
+    """Run these gates, and once more those that others have moved code or settings under."""
+    _run(course, numbers)
+    while stale := _to_run_again(course):
+        course.again.update(stale)
+        _run(course, stale)
+
+
+def _has_its_inputs(course: Course, number: int) -> bool:
+    """Whether a gate has passed in this run, and none of its inputs has moved since."""
+    gate, plan = course.gates[number], course.plan
+    if plan.wrap or not course.seen or gate not in plan.passed:
+        return False
+    from atlas_retry.guard.globs import Globs
+
+    look, result = plan.passed[gate]
+    if any(map(Globs(gate.inputs).match, plan.between(look, course.seen))):
+        return False
+    _take(course, number, replace(result, reused=result.completed_at))
+    return True
+
+
+def _take(course: Course, number: int, result: GateResult) -> None:
+    course.taken.add(number)
+    course.record(number, result)
+    course.emit(GateFinished(result=result))
+
+
 def _not_known(course: Course) -> tuple[int, ...]:
     """The gates that have to run; of the others what they found on this very tree is taken."""
     everything = tuple(range(len(course.gates)))
     watched = course.plan.watched
     if course.plan.reuse is Reuse.NONE or not watched or not watched.memory or not watched.glance:
         return everything
-    found = watched.memory.recall(course.gates, watched.glance())
+    only_red = course.plan.reuse is Reuse.BESIDE_FAILURES
+    found = watched.memory.recall(course.gates, watched.glance, only_red=only_red)
     known = {n: found[gate] for n, gate in enumerate(course.gates) if gate in found}
     course.failed_before = {n: result for n, result in known.items() if not result.success}
-    if course.plan.reuse is Reuse.BESIDE_FAILURES and not course.failed_before:
-        return everything
-    for number in known.keys() - course.failed_before.keys():
-        course.record(number, known[number])
-        course.emit(GateFinished(result=known[number]))
+    for number in sorted(known.keys() - course.failed_before.keys()):
+        _take(course, number, known[number])
     return tuple(number for number in everything if number not in course.results)
 
 
 def _learn(course: Course, began_s: float) -> None:
-    """Not of what an agent has left: its caches have yet to be done without."""
     watched = course.plan.watched
-    if course.plan.after_attempt or course.is_over():
+    if course.seen and not course.plan.wrap:
+        for number in course.steady:
+            gate, result = course.gates[number], course.results[number]
+            is_new = result.status is Status.PASSED and not result.reused and not result.changed
+            if gate.inputs and is_new:
+                course.plan.passed[gate] = course.seen, result
+    if not course.plan.learns or course.is_over():
         return
     if course.seen and watched and watched.memory:
         steady = {course.gates[n]: course.results[n] for n in sorted(course.steady)}

@@ -14,12 +14,12 @@ from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Plan, Watched
-from atlas_retry.model import Gate, Validation, WorkspaceFacts
+from atlas_retry.model import Gate, GateResult, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Lookout, Workspace
+    from atlas_retry.workspace import Look, Lookout, Tracker, Workspace
 
 KEPT_VALIDATION_LOGS = 10
 
@@ -45,6 +45,13 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         return open_workspace(self.root, self.state, environ=self.environ)
 
     @cached_property
+    def tracker(self) -> "Tracker":
+        """What a run knows of the work tree."""
+        from atlas_retry.workspace import Tracker
+
+        return Tracker(self.git)
+
+    @cached_property
     def lookout(self) -> "Lookout":
         """What sees changes, under git or not; made when it is first wanted."""
         from atlas_retry.workspace import Lookout, remembered, user_environment
@@ -65,6 +72,11 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     def suspects(self) -> set[Gate]:
         """As `Plan.suspects`, for as long as the workspace is open."""
         return set()
+
+    @cached_property
+    def passed(self) -> "dict[Gate, tuple[Look, GateResult]]":
+        """As `Plan.passed`, for as long as the workspace is open."""
+        return {}
 
     @property
     def facts(self) -> WorkspaceFacts:
@@ -124,6 +136,7 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
         secrets=secret_values(opened.environ),
         known_s=known_s(opened),
         movers=opened.movers,
+        passed=opened.passed,
         suspects=opened.suspects,
     )
 
@@ -171,6 +184,7 @@ def _watched(opened: OpenWorkspace) -> Watched:
         moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
         if moved:
             restore(opened.git, held, moved)
+            opened.tracker.moved()
 
     return Watched(
         take=lambda: opened.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
