@@ -62,6 +62,8 @@ class Scan(Struct, kw_only=True):
     files: list[ScannedFile] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)
     """Every folder that was looked into but the root, without a final `/`."""
+    empty: list[str] = field(default_factory=list)
+    """Those in which there is nothing at all, not even anything left out."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Path (of a folder: ending in `/`) and reason of what a snapshot does not hold."""
     unheld: dict[str, Unheld] = field(default_factory=dict)
@@ -110,8 +112,8 @@ class _Seen:
 
     def _add(self, paths: Collection[str]) -> None:
         self.paths.update(paths)
-        for path in paths:
-            above = path.rpartition("/")[0]
+        for folder in {path.rpartition("/")[0] for path in paths}:
+            above = folder
             while above and above not in self.folders:
                 self.folders.add(above)
                 above = above.rpartition("/")[0]
@@ -137,6 +139,7 @@ def _look_into(
         return
     if folder.prefix:
         found.folders.add(folder.prefix[:-1])
+    noted, is_above = _noted(found), False
     for entry in inside:
         path = folder.prefix + entry.name
         if entry.name == ".git":
@@ -147,7 +150,14 @@ def _look_into(
             if seen is None or path not in seen.paths or not _note_plain(entry, path, found):
                 _note_file(entry, path, folder, seen, found)
         elif path != apart:
+            is_above = True
             yield from _enter(path, entry.name, folder, seen, found)
+    if folder.prefix and not is_above and _noted(found) == noted:
+        found.empty.append(folder.prefix[:-1])
+
+
+def _noted(found: Scan) -> int:
+    return len(found.files) + len(found.left_out)
 
 
 def _why_not_enter(inside: Collection["os.DirEntry[str]"], found: Scan) -> str | None:

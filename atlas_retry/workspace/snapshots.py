@@ -217,7 +217,7 @@ def _state(
         git=own,
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
-        empty=_empty(found),
+        empty=tuple(sorted(found.empty)),
         left_out=found.left_out,
         unheld=found.unheld,
     )
@@ -233,16 +233,6 @@ def _small(path: Path, blobs: Blobs) -> StoredFile | None:
         executable = path.stat().st_mode & stat.S_IXUSR
         return StoredFile(EXECUTABLE if executable else FILE, blobs.add(path.read_bytes()))
     return None
-
-
-def _empty(found: Scan) -> tuple[str, ...]:
-    """The folders in which there is nothing at all, not even anything left out."""
-    inside = (
-        *(file.path for file in found.files),
-        *(path.rstrip("/") for path in found.left_out),
-        *found.folders,
-    )
-    return tuple(sorted(found.folders - {path.rpartition("/")[0] for path in inside}))
 
 
 def told(left_out: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.scan import Scan, Stat
 from atlas_retry.workspace.snapshots import Held, Snapshot, look_over, take_from
 
-MAX_AGE_S = 2.0
-"""What a person changes later than this after a walk is seen by the next one."""
+MAX_AGE_S, MAX_WALKS = 2.0, 10
+"""What a person changes is seen after this time, or as long as so many walks take."""
 
 
 class Tracker:
@@ -23,7 +23,7 @@ class Tracker:
         self._ws = ws
         self._scan: Scan | None = None
         self._started = -1
-        self._taken_s = 0.0
+        self._until_s = 0.0
         self._held: Held | None = None
         self._held_from: Scan | None = None
         self._seen: dict[str, Stat] = {}
@@ -44,10 +44,12 @@ class Tracker:
 
     def scan(self) -> Scan:
         """The work tree as it is now, as far as anybody can have changed it."""
-        age_s = time.monotonic() - self._taken_s
-        if self._scan is None or process.started() != self._started or age_s > MAX_AGE_S:
-            self._started, self._taken_s = process.started(), time.monotonic()
+        now_s = time.monotonic()
+        if self._scan is None or process.started() != self._started or now_s > self._until_s:
+            self._started = process.started()
             self._scan = look_over(self._ws)
+            took_s = time.monotonic() - now_s
+            self._until_s = now_s + max(MAX_AGE_S, MAX_WALKS * took_s)
         return self._scan
 
     def snapshot(self) -> Snapshot:
