@@ -127,9 +127,11 @@ class Memory:
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
         from atlas_retry.workspace.look import MAX_READ_BYTES
-        from atlas_retry.workspace.store import is_settled
+        from atlas_retry.workspace.store import SURELY_SETTLED_NS, is_settled
 
-        late = {p: seen for p, seen in files.items() if not is_settled(seen, taken_ns)}
+        sure_ns = taken_ns - SURELY_SETTLED_NS
+        fresh = {p: seen for p, seen in files.items() if seen[2] > sure_ns or seen[3] > sure_ns}
+        late = {path: seen for path, seen in fresh.items() if not is_settled(seen, taken_ns)}
         if sum(seen[1] for seen in late.values()) > MAX_READ_BYTES:
             return None
         contents = {path: _content(self._root, path) for path in late}
@@ -175,8 +177,10 @@ def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
 
 
 def _digest(files: Files) -> str:
-    items = [(os.fsencode(path), seen) for path, seen in sorted(files.items())]
-    return hashlib.sha256(msgspec.msgpack.encode(items)).hexdigest()
+    paths = sorted(files)
+    digest = hashlib.sha256(os.fsencode("\0".join(paths)))
+    digest.update(msgspec.msgpack.encode([files[path] for path in paths]))
+    return digest.hexdigest()
 
 
 def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
