@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     )
     from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
     from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
-    from atlas_retry.workspace.tree_ids import tree_id
     from atlas_retry.workspace.tracker import Tracker
+    from atlas_retry.workspace.tree_ids import tree_id
     from atlas_retry.workspace.trees import (
         DirectoryTree,
         ObjectTree,
