@@ -102,6 +102,8 @@ class Gate(Struct, frozen=True, kw_only=True):
     env: tuple[tuple[str, str], ...] = ()
     pass_env: tuple[str, ...] = ()
     """Names of secrets the gate may see."""
+    inputs: tuple[str, ...] = ()
+    """Globs of the files that its result depends on; empty = all."""
     writes: bool = False
     """Runs alone, because it changes files."""
     keep_daemons: bool = False
@@ -191,6 +193,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     when it passed."""
     cost_usd: float | None = None
     """Of a review; None: nothing, or nobody tells."""
+    reused: str | None = None
+    """When it was found, in UTC; it has not run now, for nothing has moved since. None: it ran."""
 
     @property
     def problems(self) -> int:

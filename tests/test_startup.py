@@ -32,6 +32,8 @@ OURS = {
     "atlas_retry.gates.validation",
     "atlas_retry.gates.same_tree",
     "atlas_retry.gates.log_parts",
+    "atlas_retry.gates.memory",
+    "atlas_retry.gates.programs",
     "atlas_retry.model",
     "atlas_retry.process",
     "atlas_retry.text.redaction",

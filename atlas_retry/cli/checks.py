@@ -51,6 +51,7 @@ def validate(
     receipt: Receipt = None,
     sign: Sign = None,
     base: Base = "HEAD",
+    reuse: options.Reused = False,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -63,6 +64,7 @@ def validate(
     """Run the gates of the project; without a configuration those that init would write."""
     from atlas_retry.cli import output
     from atlas_retry.events import Notice
+    from atlas_retry.gates.plan import Reuse
     from atlas_retry.run.open import plan, remember, select, validation_logs
 
     if sign and not receipt:
@@ -80,6 +82,7 @@ def validate(
         fail_fast=fail_fast,
         flake_reruns=flake_reruns,
         jobs=jobs or opened.settings.jobs,
+        reuse=Reuse.PASSED if reuse and not receipt else Reuse.NONE,
     )
     level = options.verbosity(quiet, verbose)
     with output.screen(os.environ, plain=plain, verbosity=level, to_stderr=json) as shown:

@@ -38,6 +38,9 @@ Jobs = Annotated[
         "--jobs", "-j", min=1, help="Gates side by side; by default as many as processors."
     ),
 ]
+Reused = Annotated[
+    bool, typer.Option("--reuse", help="Do not run again what passed on the same files.")
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Reports = Annotated[
     list[str] | None,

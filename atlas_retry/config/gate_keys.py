@@ -71,6 +71,10 @@ class CommandKeys(Check):
     accept: Accept | None = None
     """baseline: green where it shows no problem that `triage.baseline` lacks; by default what
     `triage.accept` says."""
+    inputs: list[Glob] = Field(default=[])
+    """Files that its result depends on, as in .gitignore, from the repository's root; empty = all.
+    Between attempts a gate that passed runs again only where one of them moved; the last green of a
+    run is always of all gates."""
     writes: bool | None = None
     """It changes files, so it runs alone; by default true for format and pre_commit."""
     keep_daemons: bool = False

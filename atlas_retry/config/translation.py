@@ -174,6 +174,7 @@ def _gate(said: _WrittenGate, name: str, whole: Configuration, folder: str) -> G
         cwd=_joined(folder, keys.cwd),
         env=tuple(keys.env.items()),
         pass_env=tuple(keys.pass_env),
+        inputs=tuple(keys.inputs),
         writes=said.kind in WRITERS if keys.writes is None else keys.writes,
         accepts_baseline=(keys.accept or whole.triage.accept) == "baseline",
         keep_daemons=keys.keep_daemons,

@@ -50,8 +50,16 @@ class Course(Struct, kw_only=True):
     gates: tuple[Gate, ...]
     plan: Plan
     emit: Emit
-    seen: "Look | None"
+    seen: "Look | None" = None
     """The tree after the last gate."""
+    failed_before: dict[int, GateResult] = field(default_factory=dict)
+    """What is remembered of gates that failed on this very tree: one more failure is enough."""
+    taken: set[int] = field(default_factory=set)
+    """Gates that have not run: what they found on the same inputs is taken for now."""
+    steady: set[int] = field(default_factory=set)
+    """Gates since whose start no file has moved: their results are about the present tree."""
+    is_quiet: bool = True
+    """Whether the last look saw no move."""
     results: dict[int, GateResult] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     ended_on: dict[int, int] = field(default_factory=dict)
@@ -81,6 +89,9 @@ class Course(Struct, kw_only=True):
         """All paths that moved since the last look, while these gates ran."""
         before, self.seen = self.seen, self.plan.seen()
         changed = self.plan.between(before, self.seen)
+        self.is_quiet = not changed
+        if changed:
+            self.steady.clear()
         if paths := tuple(filter(counts, changed)):
             self.moves.append(Move(numbers=numbers, paths=paths))
         return changed
@@ -90,6 +101,8 @@ class Course(Struct, kw_only=True):
         earlier = self.results.get(number)
         self.results[number] = self._both(number, earlier, result) if earlier else result
         self.ended_on[number] = len(self.moves) if ended_on is None else ended_on
+        if self.is_quiet:
+            self.steady.add(number)
 
     def had_part(self, number: int) -> bool:
         """Whether a gate may have moved code or settings."""

@@ -1,6 +1,7 @@
 """How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,9 @@ from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
 
 if TYPE_CHECKING:
+    from atlas_retry.gates.memory import Memory
     from atlas_retry.workspace import Look
+    from atlas_retry.workspace.scan import Stat
 
 AGENT_SECRETS = (
     "ANTHROPIC_*",
@@ -39,6 +42,16 @@ GIT_LOCAL = frozenset(
 """Set while git runs a hook; a test that makes a repository of its own would write into ours."""
 
 
+class Reuse(StrEnum):
+    """Which results are taken from a validation of the same tree instead of running a gate."""
+
+    NONE = "none"
+    PASSED = "passed"
+    """A failure runs again."""
+    BESIDE_FAILURES = "beside_failures"
+    """Only where a gate failed; that one runs again, by its `recheck` where it has one."""
+
+
 class Watched(Struct, frozen=True, kw_only=True):
     """How a validation sees that files changed, and puts some back; None where nobody looks."""
 
@@ -46,6 +59,10 @@ class Watched(Struct, frozen=True, kw_only=True):
     """The work tree as it is now."""
     between: Callable[["Look", "Look"], tuple[str, ...]]
     """The paths whose content or mode differ between two looks."""
+    glance: "Callable[[], Mapping[str, Stat]] | None" = None
+    """Stat data of all files; the next `take` goes by it."""
+    memory: "Memory | None" = None
+    """What gates found before; None: nothing is remembered."""
     hold: Callable[[], str] | None = None
     """Hold the content of all files; the id of a snapshot. None: nothing can be held."""
     put_back: Callable[[str], object] | None = None
@@ -64,6 +81,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """A gate that changes files fails."""
     fail_fast: bool = False
     flake_reruns: int = 0
+    reuse: Reuse = Reuse.NONE
+    learns: bool = True
+    """What the gates find is remembered: not of what an agent has left, whose caches have yet to be
+    done without."""
     after_attempt: bool = False
     """A missing tool is then the attempt's doing: failed, not broken."""
     previous: Validation | None = None
@@ -88,6 +109,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     suspects: set[Gate] = field(default_factory=set)
     """Readers that ran side by side while somebody moved code or settings: they run alone until it
     is known who."""
+
+    passed: "dict[Gate, tuple[Look, GateResult]]" = field(default_factory=dict)
+    """Gates with `inputs` that passed in this run, and the tree on which they did."""
 
     @property
     def reading(self) -> OutputContext:

@@ -24,7 +24,7 @@ from atlas_retry.events import (
 )
 from atlas_retry.gates.course import PUT_OFF, Course, is_writer
 from atlas_retry.gates.lines import Job, run_line, run_lines
-from atlas_retry.gates.plan import Plan, log_name
+from atlas_retry.gates.plan import Plan, Reuse, log_name
 from atlas_retry.gates.results import changing, skipped
 from atlas_retry.gates.same_tree import tree_identity
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
@@ -41,12 +41,16 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     emit(ValidationStarted(gates=tuple(gates)))
     plan = replace(plan, tree=tree_identity(plan.root))
     started_at, clock = now(), time.monotonic()
-    course = Course(gates=tuple(gates), plan=plan, emit=emit, seen=plan.seen())
-    _run(course, range(len(gates)))
-    while stale := _to_run_again(course):
-        course.again.update(stale)
-        _run(course, stale)
+    course = Course(gates=tuple(gates), plan=plan, emit=emit)
+    wanted, began_s = _not_known(course), time.time()
+    if wanted:
+        course.seen = plan.seen()
+        _run_until_steady(course, tuple(n for n in wanted if not _has_its_inputs(course, n)))
+    taken = tuple(number for number in sorted(course.taken) if course.results[number].reused)
+    if plan.reuse is not Reuse.PASSED and taken and not course.is_blocked():
+        _run_until_steady(course, taken)
     _blame(course)
+    _learn(course, began_s)
     validation = Validation(
         results=tuple(course.results[number] for number in range(len(gates))),
         started_at=started_at,
@@ -55,6 +59,64 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     )
     emit(ValidationFinished(validation=validation))
     return validation
+
+
+def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
+    """Run these gates, and once more those that others have moved code or settings under."""
+    _run(course, numbers)
+    while stale := _to_run_again(course):
+        course.again.update(stale)
+        _run(course, stale)
+
+
+def _has_its_inputs(course: Course, number: int) -> bool:
+    """Whether a gate has passed in this run, and none of its inputs has moved since."""
+    gate, plan = course.gates[number], course.plan
+    if plan.wrap or not course.seen or gate not in plan.passed:
+        return False
+    from atlas_retry.guard.globs import Globs
+
+    look, result = plan.passed[gate]
+    if any(map(Globs(gate.inputs).match, plan.between(look, course.seen))):
+        return False
+    _take(course, number, replace(result, reused=result.completed_at))
+    return True
+
+
+def _take(course: Course, number: int, result: GateResult) -> None:
+    course.taken.add(number)
+    course.record(number, result)
+    course.emit(GateFinished(result=result))
+
+
+def _not_known(course: Course) -> tuple[int, ...]:
+    """The gates that have to run; of the others what they found on this very tree is taken."""
+    everything = tuple(range(len(course.gates)))
+    watched = course.plan.watched
+    if course.plan.reuse is Reuse.NONE or not watched or not watched.memory or not watched.glance:
+        return everything
+    only_red = course.plan.reuse is Reuse.BESIDE_FAILURES
+    found = watched.memory.recall(course.gates, watched.glance, only_red=only_red)
+    known = {n: found[gate] for n, gate in enumerate(course.gates) if gate in found}
+    course.failed_before = {n: result for n, result in known.items() if not result.success}
+    for number in sorted(known.keys() - course.failed_before.keys()):
+        _take(course, number, known[number])
+    return tuple(number for number in everything if number not in course.results)
+
+
+def _learn(course: Course, began_s: float) -> None:
+    watched = course.plan.watched
+    if course.seen and not course.plan.wrap:
+        for number in course.steady:
+            gate, result = course.gates[number], course.results[number]
+            is_new = result.status is Status.PASSED and not result.reused and not result.changed
+            if gate.inputs and is_new:
+                course.plan.passed[gate] = course.seen, result
+    if not course.plan.learns or course.is_over():
+        return
+    if course.seen and watched and watched.memory:
+        steady = {course.gates[n]: course.results[n] for n in sorted(course.steady)}
+        watched.memory.learn(steady, course.seen, began_s)
 
 
 def _to_run_again(course: Course) -> tuple[int, ...]:
@@ -141,9 +203,11 @@ def _run_readers(course: Course, group: tuple[int, ...]) -> None:
     for number, result in results.items():
         course.record(number, result)
     for number, result in results.items():
-        is_told = not _may_be_flaky(result, course.plan)
+        is_told = not _may_be_flaky(result, course)
         if not is_told:
             course.results[number] = _rerun(course, number, before, held)
+        elif _was_flaky(number, result, course):
+            course.results[number] = _flaky(result, "failed on this very tree before, and passed")
         if not is_told or course.results[number].status is not result.status:
             course.emit(GateFinished(result=course.results[number]))
 
@@ -155,24 +219,27 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
     """
     plan = course.plan
 
+    known = {course.gates[n].name: result for n, result in course.failed_before.items()}
+
     def tell(result: GateResult) -> None:
-        if not _may_be_flaky(result, plan):
+        if not _may_be_flaky(result, course):
             course.emit(GateFinished(result=result))
 
     def tell_failed(result: GateResult) -> None:
         if not result.success:
-            tell(result)
+            tell(known.get(result.name, result))
 
     results: dict[int, GateResult] = {}
     numbered = [(number, course.gates[number]) for number in group]
     order = sorted(numbered, key=lambda item: -plan.known_s.get(item[1].name, 0.0))
-    narrow = [(n, g, g.recheck) for n, g in order if g.recheck and _failed_before(n, plan)]
+    narrow = [(n, g, g.recheck) for n, g in order if g.recheck and _failed_before(n, course)]
     if narrow:
         jobs = [
             Job(gate=g, line=line, log_name=log_name(n, g, "-recheck")) for n, g, line in narrow
         ]
         ended = zip(narrow, run_lines(jobs, plan, course.emit, tell_failed), strict=True)
         results = {n: result for (n, _, _), result in ended if not result.success}
+        results |= {n: course.failed_before[n] for n in results if n in course.failed_before}
     whole = [(n, g) for n, g in order if n not in results]
     jobs = [Job(gate=g, line=g.run, log_name=log_name(n, g)) for n, g in whole]
     ran = run_lines(jobs, plan, course.emit, tell)
@@ -180,9 +247,9 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
     return {number: results[number] for number in group}
 
 
-def _failed_before(number: int, plan: Plan) -> bool:
-    earlier = plan.previous.results if plan.previous else ()
-    return number < len(earlier) and not earlier[number].success
+def _failed_before(number: int, course: Course) -> bool:
+    earlier = course.plan.previous.results if course.plan.previous else ()
+    return number in course.failed_before or (number < len(earlier) and not earlier[number].success)
 
 
 def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
@@ -200,7 +267,7 @@ def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
         if course.plan.check and last.success:
             last = changing(last, paths, who="it or what ran together with it")
         course.record(number, last, ended_on=None if course.plan.check else moves)
-        if last.status is not result.status or _may_be_flaky(result, course.plan):
+        if last.status is not result.status or _may_be_flaky(result, course):
             course.emit(GateFinished(result=last))
 
 
@@ -227,9 +294,22 @@ def _alone(course: Course, number: int, result: GateResult, paths: tuple[str, ..
     course.emit(GateFinished(result=course.results[number]))
 
 
-def _may_be_flaky(result: GateResult, plan: Plan) -> bool:
-    """A time-out is not repeated: it would cost the same again."""
-    return plan.flake_reruns > 0 and result.kind is Kind.TEST and result.status is Status.FAILED
+def _may_be_flaky(result: GateResult, course: Course) -> bool:
+    """A time-out is not repeated: it would cost the same again. Nor is a second failure."""
+    if result.name in {course.gates[number].name for number in course.failed_before}:
+        return False
+    is_test = result.kind is Kind.TEST and result.status is Status.FAILED
+    return is_test and course.plan.flake_reruns > 0
+
+
+def _was_flaky(number: int, result: GateResult, course: Course) -> bool:
+    """Whether a test has passed that is remembered to fail on this tree."""
+    is_test = result.kind is Kind.TEST and result.status is Status.PASSED
+    return is_test and course.plan.flake_reruns > 0 and number in course.failed_before
+
+
+def _flaky(result: GateResult, error: str) -> GateResult:
+    return replace(result, status=Status.FLAKY, success=True, triage="flaky", error=error)
 
 
 def _held(course: Course, group: tuple[int, ...]) -> str | None:
@@ -257,13 +337,8 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
         if len(course.moves) > moves:
             return result
         if second.status is Status.PASSED:
-            return replace(
-                result,
-                status=Status.FLAKY,
-                success=True,
-                triage="flaky",
-                error=f"failed, then passed on the unchanged tree (run {again + 1})",
-            )
+            error = f"failed, then passed on the unchanged tree (run {again + 1})"
+            return _flaky(result, error)
     return result
 
 

@@ -1,4 +1,7 @@
-"""Drop old runs: their snapshots, their folders, their documents. Never a workspace's newest."""
+"""Drop old runs: their snapshots, their folders, their documents. Never a workspace's newest.
+
+What gates are remembered to have found goes as well: to run them makes it again.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -26,6 +29,7 @@ def prune(
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
             _drop(home, Path(root), [*some], environ)
         keeping.pruned(connection, rows)
+    shutil.rmtree(home / "answers", ignore_errors=True)
     return [*rows]
 
 

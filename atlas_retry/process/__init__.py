@@ -5,7 +5,9 @@ prints. However a call ends, what it started has ended too: see `Command.keep_da
 exception, and `family` for how descendants are found.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from atlas_retry.process.family import end_marked, mark
@@ -36,6 +38,7 @@ __all__ = [
     "request_stop",
     "run",
     "run_all",
+    "started",
     "stop_requested",
     "uninterruptible",
 ]
@@ -46,8 +49,28 @@ def run(command: Command, *, on_stdout: Sink | None = None) -> Completed:
 
     Raises Interrupted once all is ended, when a stop was requested.
     """
-    (completed,) = Loop((command,), sink=on_stdout).run(1)
+    with _counted():
+        (completed,) = Loop((command,), sink=on_stdout).run(1)
     return _surely(completed)
+
+
+_ends = count(1)
+_started = 0
+
+
+def started() -> int:
+    """Another number whenever `run` or `run_all` has begun or ended since."""
+    return _started
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    global _started  # noqa: PLW0603 - of the whole process, as its children are
+    _started = next(_ends)
+    try:
+        yield
+    finally:
+        _started = next(_ends)
 
 
 def run_all(
@@ -64,7 +87,8 @@ def run_all(
     """
     loop = Loop(commands, watch=watch)
     loop.stop_when = stop_when
-    return loop.run(max(1, jobs))
+    with _counted():
+        return loop.run(max(1, jobs))
 
 
 def capture(

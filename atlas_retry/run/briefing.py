@@ -24,10 +24,14 @@ SHOWN = "logs"
 
 
 def first_brief(
-    root: Path, settings: Settings, environ: Mapping[str, str], validation: Validation
+    root: Path,
+    settings: Settings,
+    environ: Mapping[str, str],
+    validation: Validation,
+    files: Tree | None = None,
 ) -> Brief:
     """Of a first attempt, from the files as they are now; nothing is run."""
-    tree = workspace.source_tree(root)
+    tree = files or workspace.source_tree(root)
     hidden = secret_values(environ)
     return Brief(
         validation=validation,
@@ -69,10 +73,12 @@ def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -
     """
     hidden = secret_values(opened.environ)
     validation = shown_logs(validation, opened.state, scratch / SHOWN, hidden)
-    brief = first_brief(opened.root, opened.settings, opened.environ, validation)
+    found = opened.tracker.scan() if opened.has_git else None
+    sources = workspace.source_tree(opened.root, found=found)
+    brief = first_brief(opened.root, opened.settings, opened.environ, validation, sources)
     if not opened.settings.context.trace:
         return brief
     tree = workspace.directory_tree(opened.root)
     with laid_out(tree.paths(), lambda _path: tree, opened.root) as copy:
-        found = traced(validation, opened.settings.gates, replace(plan(opened, scratch), root=copy))
-    return replace(brief, trace=found)
+        ran = traced(validation, opened.settings.gates, replace(plan(opened, scratch), root=copy))
+    return replace(brief, trace=ran)

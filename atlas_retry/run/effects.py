@@ -24,7 +24,7 @@ from atlas_retry.events import (
     within,
 )
 from atlas_retry.gates.fixers import run_fixers
-from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judgement import Content, Judgement
@@ -123,7 +123,7 @@ class Effects(Struct, kw_only=True):
 
     def snapshot(self, name: str) -> Taken:
         """Take a snapshot and keep it under a name within the run."""
-        taken = workspace.snapshot(self.opened.git)
+        taken = self.opened.tracker.snapshot()
         workspace.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
@@ -140,12 +140,14 @@ class Effects(Struct, kw_only=True):
         Raises WorkspaceError where git's folder is gone.
         """
         git = self.opened.git
+        self.opened.tracker.moved()
         with process.uninterruptible(f"{self.opened.root} is being restored"):
             if paths is None and self.sealed:
                 judge.clean(self.sealed, checks=True)
             if paths is None and (moved := self._moved_in_git()):
                 workspace.put_back_git(git, target, moved)
             done = workspace.restore(git, target, paths, since=expected)
+            self.opened.tracker.moved()
         if not git.git_dir.is_dir():
             text = "is gone, with the commits that no snapshot holds; the files are restored"
             raise WorkspaceError(f"{git.git_dir} {text}", remedy="copy it from a clone")
@@ -177,6 +179,7 @@ class Effects(Struct, kw_only=True):
     def write(self, files: Contents) -> None:
         """Give these files these contents."""
         workspace.write(self.opened.git, files)
+        self.opened.tracker.moved()
 
     def lost(self, start: str, left: str) -> tuple[Lost, ...]:
         """Definitions that only the uncommitted files of the first snapshot held."""
@@ -197,6 +200,8 @@ class Effects(Struct, kw_only=True):
             flake_reruns=settings.retry.flake_reruns if previous is None else 0,
             after_attempt=previous is not None,
             previous=previous,
+            learns=previous is None and not with_agent,
+            reuse=Reuse.BESIDE_FAILURES if previous is None else Reuse.NONE,
         )
         validation = run_gates(settings.gates, chosen, self.emit)
         if previous is None or self._accepts(settings.gates):
@@ -270,7 +275,8 @@ class Effects(Struct, kw_only=True):
                 self.emit(event)
 
         lines = [gate.run for gate in chosen]
-        with workspace.beside(self.opened.git, files, lines, in_place=in_place) as there:
+        beside = workspace.beside(self.opened.git, files, lines, in_place=in_place)
+        with self.opened.tracker.elsewhere(), beside as there:
             if there.reason and not in_place:
                 self.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))
             wrapped = replace(how, wrap=there.wrap, locate=there.file)
@@ -309,6 +315,7 @@ class Effects(Struct, kw_only=True):
         """One turn of the agent, paid from the budget."""
         with process.at_once():
             reply = self.agent(request)
+        self.opened.tracker.moved()
         self.budget.settle(str(self.opened.root), reply.cost_usd or 0.0)
         touched = tuple(_behind_links(self.opened.root, path) for path in reply.touched)
         return replace(reply, touched=touched)
@@ -352,12 +359,14 @@ class Effects(Struct, kw_only=True):
             outputs=self._written_by_gates(progress),
         )
         notes_reviews = guard.review is ReviewMode.NOTE
+        beside = judge.compared(self.sealed)
         judgement = judge.judge_attempt(
-            self.opened.git, turn, self.sealed, notes_reviews=notes_reviews
+            self.opened.git, turn, self.sealed, notes_reviews=notes_reviews, beside=beside
         )
-        judge.clean(self.sealed)
+        if judge.clean(self.sealed, look=beside.look):
+            self.opened.tracker.moved()
         if guard.mode is GuardMode.BLOCK:
-            judge.restore_modes(self.sealed)
+            judge.restore_modes(self.sealed, beside.look)
         return replace(judgement, blocks=guard.mode is GuardMode.BLOCK)
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:

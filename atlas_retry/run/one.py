@@ -275,6 +275,7 @@ def _effects(
         so_far=so_far,
     )
     captured = _capturing(opened, asked)
+    opened.lookout.follow(opened.tracker.files)
     return Effects(
         run=run,
         opened=opened,

@@ -12,13 +12,14 @@ from msgspec import Struct
 
 from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError, near
+from atlas_retry.gates.memory import Memory
 from atlas_retry.gates.plan import Plan, Watched
 from atlas_retry.model import Gate, GateResult, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Lookout, Workspace
+    from atlas_retry.workspace import Look, Lookout, Tracker, Workspace
 
 KEPT_VALIDATION_LOGS = 10
 
@@ -42,6 +43,13 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         from atlas_retry.workspace import open_workspace
 
         return open_workspace(self.root, self.state, environ=self.environ)
+
+    @cached_property
+    def tracker(self) -> "Tracker":
+        """What a run knows of the work tree."""
+        from atlas_retry.workspace import Tracker
+
+        return Tracker(self.git)
 
     @cached_property
     def lookout(self) -> "Lookout":
@@ -68,6 +76,11 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def base_results(self) -> dict[Gate, GateResult]:
         """What gates show at `triage.baseline`, each run there once."""
+        return {}
+
+    @cached_property
+    def passed(self) -> "dict[Gate, tuple[Look, GateResult]]":
+        """As `Plan.passed`, for as long as the workspace is open."""
         return {}
 
     @property
@@ -137,6 +150,7 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
         secrets=secret_values(opened.environ),
         known_s=known_s(opened),
         movers=opened.movers,
+        passed=opened.passed,
         suspects=opened.suspects,
     )
 
@@ -167,6 +181,11 @@ def _durations(opened: OpenWorkspace) -> Path:
     return state_dir.folder(opened.state, "durations") / f"{state_dir.key_of(opened.root)}.json"
 
 
+def answers(home: Path, root: Path) -> Path:
+    """The file in which the last validation of a workspace is remembered."""
+    return state_dir.folder(home, "answers") / f"{state_dir.key_of(root)}.msgpack"
+
+
 def _watched(opened: OpenWorkspace) -> Watched:
     def hold() -> str:
         from atlas_retry.workspace import snapshot
@@ -179,9 +198,12 @@ def _watched(opened: OpenWorkspace) -> Watched:
         moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
         if moved:
             restore(opened.git, held, moved)
+            opened.tracker.moved()
 
     return Watched(
         take=lambda: opened.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
+        glance=lambda: opened.lookout.glance(),  # noqa: PLW0108
+        memory=Memory(answers(opened.state, opened.root), opened.root, opened.environ),
         between=lambda before, after: opened.lookout.between(before, after),  # noqa: PLW0108
         hold=hold if opened.has_git else None,
         put_back=put_back if opened.has_git else None,

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
     from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
+    from atlas_retry.workspace.tracker import Tracker
     from atlas_retry.workspace.tree_ids import tree_id
     from atlas_retry.workspace.trees import (
         DirectoryTree,
@@ -130,6 +131,7 @@ _MODULES = {
         "snapshot",
     ),
     "tree_ids": ("tree_id",),
+    "tracker": ("Tracker",),
     "trees": (
         "DirectoryTree",
         "ObjectTree",
@@ -166,6 +168,7 @@ __all__ = [
     "ObjectTree",
     "Restored",
     "Snapshot",
+    "Tracker",
     "Way",
     "Workspace",
     "Worktree",

@@ -1,6 +1,7 @@
 """What differs between two snapshots; looks at no work tree."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -40,8 +41,9 @@ def changes(
     A file that is ignored in both counts only with `ignored`; one that became ignored, or is no
     longer, counts by its content like any other.
     """
-    out = shadow_git(ws, *_DIFF, "-z", "--raw", "--numstat", before_id, after_id)
-    sides, lines = _parse(split(out))
+    if before_id == after_id:
+        return ()
+    sides, lines = _between(ws, before_id, after_id)
     wanted = {path for prefix, path in sides if prefix == WORK or (ignored and prefix == IGNORED)}
     found = (
         _change(path, [sides[key] for key in _keys(path) if key in sides], lines.get(path, (0, 0)))
@@ -50,11 +52,28 @@ def changes(
     return tuple(change for change in found if change)
 
 
+_Between = tuple[dict[tuple[str, str], _Side], dict[str, _Lines]]
+_known: dict[tuple[Path, str, str], _Between] = {}
+"""What differs between two snapshots, the latest last: their ids say all of it."""
+_MAX_KNOWN = 8
+
+
+def _between(ws: Workspace, before_id: str, after_id: str) -> _Between:
+    key = ws.shadow, before_id, after_id
+    if known := _known.get(key):
+        return known
+    out = shadow_git(ws, *_DIFF, "-z", "--raw", "--numstat", before_id, after_id)
+    found = _known[key] = _parse(split(out))
+    for oldest in list(_known)[:-_MAX_KNOWN]:
+        _known.pop(oldest, None)
+    return found
+
+
 def _keys(path: str) -> tuple[tuple[str, str], ...]:
     return (WORK, path), (IGNORED, path)
 
 
-def _parse(items: list[str]) -> tuple[dict[tuple[str, str], _Side], dict[str, _Lines]]:
+def _parse(items: list[str]) -> _Between:
     """Both parts of the output by path: `--raw` comes first, `--numstat` after it."""
     sides: dict[tuple[str, str], _Side] = {}
     lines: dict[str, _Lines] = {}

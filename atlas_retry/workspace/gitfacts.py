@@ -113,7 +113,7 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _worktrees(common)
     for name in STATES:
         yield from _state(own / name)
-    yield from _index(root, env)
+    yield from _index(root, env, own / "index")
 
 
 def refs_of(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -186,8 +186,8 @@ def _state(path: Path) -> Iterator[tuple[str, str]]:
         yield from _text(f"state:{path.name}", path)
 
 
-def _index(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    found = staged(root, env)
+def _index(root: Path, env: Mapping[str, str], file: Path) -> Iterator[tuple[str, str]]:
+    found = staged(root, env, file)
     yield "index", found.digest
     yield from ((f"index-flags:{path}", names) for path, names in found.flags.items())
     for path in found.submodules:

@@ -12,9 +12,9 @@ from msgspec import Struct
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git
+from atlas_retry.workspace.scan import Stat
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import TreeState
-from atlas_retry.workspace.store import Stat
 
 _ENTRY = re.compile(
     rb"(?P<what>\d+ [0-9a-f]+ \d)\t(?P<path>[^\0]+)\0"
@@ -41,8 +41,26 @@ class Staged(Struct, frozen=True, kw_only=True):
     submodules: tuple[str, ...]
 
 
-def staged(root: Path, env: Mapping[str, str]) -> Staged:
-    """Read the index of the work tree at `root`, or the one that GIT_INDEX_FILE in `env` names."""
+def staged(root: Path, env: Mapping[str, str], index: Path | None = None) -> Staged:
+    """Read the index of the work tree at `root`, or the one that GIT_INDEX_FILE in `env` names.
+
+    With `index`, the file that it is in: the same content is read once.
+    """
+    if index is None or not index.is_file():
+        return _read_index(root, env)
+    key = index, hashlib.sha256(index.read_bytes()).hexdigest()
+    if key not in _READ:
+        found = _read_index(root, env)
+        _READ.clear()
+        _READ[key] = found
+    return _READ[key]
+
+
+_READ: dict[tuple[Path, str], "Staged"] = {}
+"""The index that was read last, by its file and content."""
+
+
+def _read_index(root: Path, env: Mapping[str, str]) -> Staged:
     out = git("ls-files", "-z", "--stage", "--debug", cwd=root, env=env)
     digest = hashlib.sha256()
     flags: dict[str, str] = {}

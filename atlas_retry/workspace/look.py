@@ -11,20 +11,19 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct
 
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.index import ids_when
-from atlas_retry.workspace.scan import CACHES
+from atlas_retry.workspace.scan import CACHES, Stat, stat_of
 from atlas_retry.workspace.store import (
     SURELY_SETTLED_NS,
     Known,
-    Stat,
     git_mode,
     is_settled,
-    stat_of,
 )
 
 MAX_READ_BYTES = 32 << 20
@@ -34,6 +33,10 @@ _CHUNK_BYTES = 1 << 20
 
 Remembered = Callable[[], Mapping[bytes, Known]]
 """The files of the latest snapshot."""
+
+
+Tracked = Callable[[], tuple[int, dict[str, Stat]]]
+"""When the work tree was walked, and the stat data of what git does not ignore."""
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -51,10 +54,13 @@ def suspects(before: Look, after: Look) -> list[str]:
     """The paths that may differ: stat data moved, or may hide a move. Pure."""
     old, new = before.files, after.files
     recent_ns = before.taken_ns - SURELY_SETTLED_NS
-    recent = [path for path, seen in new.items() if seen[3] > recent_ns or seen[2] > recent_ns]
-    fresh = [path for path in recent if not is_settled(new[path], before.taken_ns)]
-    moved = [path for path, seen in new.items() if old.get(path) != seen]
-    return sorted({*fresh, *moved, *(old.keys() - new.keys())})
+    odd = [
+        path
+        for path, seen in new.items()
+        if seen[3] > recent_ns or seen[2] > recent_ns or old.get(path) != seen
+    ]
+    found = [p for p in odd if old.get(p) != new[p] or not is_settled(new[p], before.taken_ns)]
+    return sorted({*found, *(old.keys() - new.keys())})
 
 
 def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...]:
@@ -89,14 +95,33 @@ class Lookout:
         inside = avoid is not None and avoid.is_relative_to(root)
         self._avoid = f"{avoid.relative_to(root).as_posix()}/" if avoid and inside else None
         self._last: Look | None = None
+        self._glanced: Look | None = None
+        self._is_readable = False
+        self._tracked: Tracked | None = None
+
+    def follow(self, tracked: Tracked) -> None:
+        """Share the walks of who tracks this work tree."""
+        self._tracked = tracked
+
+    def glance(self) -> Mapping[str, Stat]:
+        """The stat data of all files; the next `take` goes by them, and reads what it has to."""
+        if self._tracked:
+            (taken_ns, files), self._is_readable = self._tracked(), True
+        else:
+            taken_ns = time.time_ns()
+            files, self._is_readable = self._found()
+        if self._avoid:
+            files = {path: seen for path, seen in files.items() if not path.startswith(self._avoid)}
+        self._glanced = Look(files=files, taken_ns=taken_ns, read={})
+        return files
 
     def take(self) -> Look:
         """The tree as it is now. Without git, or where git cannot read it, all files count."""
-        taken_ns = time.time_ns()
-        files, unsure = self._found()
-        if self._avoid:
-            files = {path: seen for path, seen in files.items() if not path.startswith(self._avoid)}
-        look = Look(files=files, taken_ns=taken_ns, read={})
+        if self._glanced is None:
+            self.glance()
+        look, self._glanced = cast("Look", self._glanced), None
+        files, taken_ns = look.files, look.taken_ns
+        unsure = () if self._last else self._unsure(files)
         wanted = (*suspects(self._last or look, look), *unsure)
         kept = _still_read(self._last, look) if self._last else {}
         read = _read(self._root, wanted, files)
@@ -118,19 +143,24 @@ class Lookout:
             known |= ids_when(self._root, self._env, asked)
         return moved(before, after, known)
 
-    def _found(self) -> tuple[dict[str, Stat], Iterable[str]]:
-        """All files, and at the first look those whose content git's index does not know."""
+    def _found(self) -> tuple[dict[str, Stat], bool]:
+        """All files, and whether git can read the repository."""
         root, env = self._root, self._env
         try:
             files, folders = _stats(root, _listed(root, env, "--cached", "--others"))
-            inside = {path: seen for folder in folders for path, seen in self._nested(folder)}
-            if self._last:
-                return files | inside, ()
-            unsure = (*_dirty(root, env), *_listed(root, env, "--others"), *inside)
         except WorkspaceError:
-            files, _ = _stats(root, _all_files(root))
-            return files, files
-        return files | inside, unsure
+            return _stats(root, _all_files(root))[0], False
+        inside = {path: seen for folder in folders for path, seen in self._nested(folder)}
+        return files | inside, True
+
+    def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
+        """The files whose content git's index does not know."""
+        with suppress(WorkspaceError):
+            if self._is_readable:
+                known = {*_listed(self._root, self._env, "--cached")}
+                known.difference_update(_dirty(self._root, self._env))
+                return [path for path in files if path not in known]
+        return files
 
     def _nested(self, folder: str) -> Iterator[tuple[str, Stat]]:
         """What a repository inside this one sees; nothing where git cannot read it."""

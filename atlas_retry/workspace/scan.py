@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -35,6 +36,9 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
+Stat = tuple[int, int, int, int, int]
+"""Of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
+
 Listing = Callable[[str], Collection[str]]
 """The paths that git tracks or would add below a folder (`` or `a/b/`), relative to it;
 a nested repository is `name/` or, where it is a submodule, `name`."""
@@ -44,7 +48,7 @@ class ScannedFile(Struct, frozen=True, kw_only=True):
     """A file or link that a snapshot should hold."""
 
     path: str
-    stat: os.stat_result
+    status: Stat
     ignored: bool
 
 
@@ -58,11 +62,15 @@ class Scan(Struct, kw_only=True):
     files: list[ScannedFile] = field(default_factory=list)
     folders: set[str] = field(default_factory=set)
     """Every folder that was looked into but the root, without a final `/`."""
+    empty: list[str] = field(default_factory=list)
+    """Those in which there is nothing at all, not even anything left out."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Path (of a folder: ending in `/`) and reason of what a snapshot does not hold."""
     unheld: dict[str, Unheld] = field(default_factory=dict)
     """Of files that are left out for their size."""
     ignored_bytes: int = 0
+    taken_ns: int = field(default_factory=time.time_ns)
+    """When it began."""
     leftovers: list[str] = field(default_factory=list)
     """Of a restore that was killed."""
 
@@ -85,9 +93,11 @@ def scan(root: Path, listing: Listing | None, *, avoid: Path | None = None) -> S
     """
     found = Scan()
     seen = _Seen(set(listing("")), listing) if listing else None
+    inside = avoid is not None and avoid.is_relative_to(root)
+    apart = avoid.relative_to(root).as_posix() if avoid and inside else None
     waiting = deque([_Folder(prefix="")])
     while waiting:
-        waiting.extend(_look_into(root, waiting.popleft(), seen, avoid, found))
+        waiting.extend(_look_into(f"{root}/", waiting.popleft(), seen, apart, found))
     return found
 
 
@@ -102,8 +112,8 @@ class _Seen:
 
     def _add(self, paths: Collection[str]) -> None:
         self.paths.update(paths)
-        for path in paths:
-            above = path.rpartition("/")[0]
+        for folder in {path.rpartition("/")[0] for path in paths}:
+            above = folder
             while above and above not in self.folders:
                 self.folders.add(above)
                 above = above.rpartition("/")[0]
@@ -116,10 +126,10 @@ class _Seen:
 
 
 def _look_into(
-    root: Path, folder: _Folder, seen: _Seen | None, avoid: Path | None, found: Scan
+    base: str, folder: _Folder, seen: _Seen | None, apart: str | None, found: Scan
 ) -> Iterator[_Folder]:
     try:
-        with os.scandir(root / folder.prefix) as entries:
+        with os.scandir(base + folder.prefix) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         found.left_out[folder.prefix] = why(error)
@@ -129,6 +139,7 @@ def _look_into(
         return
     if folder.prefix:
         found.folders.add(folder.prefix[:-1])
+    noted, is_above = _noted(found), False
     for entry in inside:
         path = folder.prefix + entry.name
         if entry.name == ".git":
@@ -136,9 +147,17 @@ def _look_into(
         elif entry.name == TEMPORARY:
             found.leftovers.append(path)
         elif not entry.is_dir(follow_symlinks=False):
-            _note_file(entry, path, folder, seen, found)
-        elif avoid is None or Path(root, path) != avoid:
+            if seen is None or path not in seen.paths or not _note_plain(entry, path, found):
+                _note_file(entry, path, folder, seen, found)
+        elif path != apart:
+            is_above = True
             yield from _enter(path, entry.name, folder, seen, found)
+    if folder.prefix and not is_above and _noted(found) == noted:
+        found.empty.append(folder.prefix[:-1])
+
+
+def _noted(found: Scan) -> int:
+    return len(found.files) + len(found.left_out)
 
 
 def _why_not_enter(inside: Collection["os.DirEntry[str]"], found: Scan) -> str | None:
@@ -177,6 +196,18 @@ def _enter(
         yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
 
 
+def _note_plain(entry: "os.DirEntry[str]", path: str, found: Scan) -> bool:
+    """Whether it is a file as most are, which git sees; it is noted then."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    is_plain = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
+    if is_plain:
+        found.files.append(ScannedFile(path=path, status=stat_of(status), ignored=False))
+    return is_plain
+
+
 def _note_file(
     entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, found: Scan
 ) -> None:
@@ -196,7 +227,18 @@ def _note_file(
         found.unheld[path] = (status.st_size, status.st_mtime_ns)
         return
     found.ignored_bytes += status.st_size if ignored else 0
-    found.files.append(ScannedFile(path=path, stat=status, ignored=ignored))
+    found.files.append(ScannedFile(path=path, status=stat_of(status), ignored=ignored))
+
+
+def stat_of(status: os.stat_result) -> Stat:
+    """What tells of a move of the content, as far as a file's status does."""
+    return (
+        status.st_mode,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino,
+    )
 
 
 def _why_not_hold(status: os.stat_result, found: Scan, *, ignored: bool) -> str | None:

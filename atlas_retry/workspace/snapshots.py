@@ -24,11 +24,13 @@ from atlas_retry.workspace.shadow import (
 from atlas_retry.workspace.state import (
     TreeState,
     commit_stream,
+    difference_stream,
     digest_of,
     ids_of,
     list_tree,
     manifest_of,
     read_state,
+    remember_state,
 )
 from atlas_retry.workspace.store import (
     EXECUTABLE,
@@ -63,23 +65,41 @@ def snapshot(ws: Workspace) -> Snapshot:
 
 def take(ws: Workspace) -> tuple[Snapshot, TreeState, Scan]:
     """A snapshot, what it holds, and the walk it came from."""
+    found = look_over(ws)
+    held = take_from(ws, found, None)
+    return held.snapshot, held.state, found
+
+
+def look_over(ws: Workspace) -> Scan:
+    """One walk over the work tree."""
+    return scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """A snapshot with what the next one may build upon."""
+
+    snapshot: Snapshot
+    state: TreeState
+    manifest: str
+    files: Mapping[str, Known]
+    known: frozenset[str]
+    """Blobs that are there."""
+
+
+def take_from(ws: Workspace, found: Scan, before: Held | None) -> Held:
+    """Hold what a walk has found; `before` is the last snapshot, else what is remembered counts."""
     with exclusive(ws):
         try:
-            return _take(ws, remembered(ws))
+            return _next(ws, found, before) if before else _first(ws, found, remembered(ws))
         except GitError:
-            return _take(ws, Remembered())  # what was remembered may be gone
+            return _first(ws, look_over(ws), Remembered())  # what was remembered may be gone
 
 
-def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, TreeState, Scan]:
-    blobs = Blobs(
-        lambda stream: shadow_git(
-            ws, "fast-import", "--quiet", "--force", "--depth=0", stdin=stream
-        ),
-        {*before.loose, *(known.oid for known in before.files.values())},
-    )
-    found = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
-    files = _hold_all(ws, found, before.files, blobs)
-    state, loose = _state(ws, found, files, blobs)
+def _first(ws: Workspace, found: Scan, before: Remembered) -> Held:
+    known = {os.fsdecode(path): value for path, value in before.files.items()}
+    blobs = _blobs(ws, {*before.loose, *(one.oid for one in known.values())})
+    files = _hold_all(ws, found, known, blobs)
+    state, loose = _state(ws, found, files, blobs, None)
     manifest = blobs.add(manifest_of(state))
     stream = commit_stream(state, manifest)
     digest = digest_of(stream)
@@ -87,9 +107,41 @@ def _take(ws: Workspace, before: Remembered) -> tuple[Snapshot, TreeState, Scan]
         ids = before.latest
     else:
         ids = ids_of(blobs.flush(stream))
-    known = {os.fsencode(path): value for path, value in files.items()}
-    remember(ws, Remembered(known, (*loose, manifest), digest, ids))
-    return Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out)), state, found
+    if (ids, digest, files) != (before.latest, before.stream, known):
+        encoded = {os.fsencode(path): value for path, value in files.items()}
+        remember(ws, Remembered(encoded, (*loose, manifest), digest, ids))
+    return _held(ids, state, manifest, files, blobs)
+
+
+def _next(ws: Workspace, found: Scan, before: Held) -> Held:
+    """Hold what differs from the last snapshot."""
+    blobs = _blobs(ws, before.known)
+    files = _hold_all(ws, found, before.files, blobs)
+    state, _ = _state(ws, found, files, blobs, before)
+    manifest = blobs.add(manifest_of(state))
+    last = before.snapshot
+    new = manifest if manifest != before.manifest else None
+    changed = difference_stream(before.state, state, last.id, new)
+    ids = ids_of(blobs.flush(changed)) if changed else (last.id, last.work)
+    return _held(ids, state, manifest, files, blobs)
+
+
+def _held(
+    ids: tuple[str, str],
+    state: TreeState,
+    manifest: str,
+    files: Mapping[str, Known],
+    blobs: Blobs,
+) -> Held:
+    remember_state(ids[0], state)
+    taken = Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out))
+    known = frozenset(blobs.known)
+    return Held(snapshot=taken, state=state, manifest=manifest, files=files, known=known)
+
+
+def _blobs(ws: Workspace, known: Collection[str]) -> Blobs:
+    options = ("fast-import", "--quiet", "--force", "--depth=0")
+    return Blobs(lambda stream: shadow_git(ws, *options, stdin=stream), known)
 
 
 def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
@@ -127,13 +179,16 @@ def without(ws: Workspace) -> dict[str, str]:
 
 
 def _hold_all(
-    ws: Workspace, found: Scan, before: Mapping[bytes, Known], blobs: Blobs
+    ws: Workspace, found: Scan, before: Mapping[str, Known], blobs: Blobs
 ) -> dict[str, Known]:
     held: dict[str, Known] = {}
     base = f"{ws.root}/"
     for file in found.files:
-        known = before.get(os.fsencode(file.path))
-        now = hold(base + file.path, file, known, blobs, lambda path: write_big_file(ws, path))
+        known = before.get(file.path)
+        if known is not None and known.settled and known.status == file.status:
+            held[file.path] = known
+            continue
+        now = hold(base + file.path, blobs, lambda path: write_big_file(ws, path))
         if isinstance(now, str):
             found.left_out[file.path] = now
         elif now:
@@ -142,20 +197,27 @@ def _hold_all(
 
 
 def _state(
-    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs
+    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs, before: Held | None
 ) -> tuple[TreeState, tuple[str, ...]]:
     """The state, and the blobs in it that are not of the work tree."""
-    ignored = {file.path for file in found.files if file.ignored}
     own = {name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))}
     index = ws.git_dir / "index"
-    entries = {path: entry_of(known.status[0], known.oid) for path, known in files.items()}
+    was, entries = (before.files, before.state.files) if before else ({}, {})
+    work: dict[str, StoredFile] = {}
+    ignored: dict[str, StoredFile] = {}
+    for file in found.files:
+        path = file.path
+        if (known := files.get(path)) is not None:
+            is_same = known is was.get(path)
+            entry = entries[path] if is_same else entry_of(known.status[0], known.oid)
+            (ignored if file.ignored else work)[path] = entry
     state = TreeState(
-        work={path: entry for path, entry in entries.items() if path not in ignored},
-        ignored={path: entry for path, entry in entries.items() if path in ignored},
+        work=work,
+        ignored=ignored,
         git=own,
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
-        empty=_empty(found),
+        empty=tuple(sorted(found.empty)),
         left_out=found.left_out,
         unheld=found.unheld,
     )
@@ -171,16 +233,6 @@ def _small(path: Path, blobs: Blobs) -> StoredFile | None:
         executable = path.stat().st_mode & stat.S_IXUSR
         return StoredFile(EXECUTABLE if executable else FILE, blobs.add(path.read_bytes()))
     return None
-
-
-def _empty(found: Scan) -> tuple[str, ...]:
-    """The folders in which there is nothing at all, not even anything left out."""
-    inside = (
-        *(file.path for file in found.files),
-        *(path.rstrip("/") for path in found.left_out),
-        *found.folders,
-    )
-    return tuple(sorted(found.folders - {path.rpartition("/")[0] for path in inside}))
 
 
 def told(left_out: Mapping[str, str]) -> tuple[str, ...]:

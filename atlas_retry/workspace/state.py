@@ -16,6 +16,11 @@ from atlas_retry.workspace.store import FILE, StoredFile
 
 WORK, IGNORED, GIT = "work/", "ignored/", "git/"
 _INDEX, _MANIFEST = "index", "manifest"
+_HEAD = f"commit {LATEST}\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n".encode()
+_IDS = b'\nls :1 ""\nls :1 "work"\n'
+_MAX_STATES = 6
+_states: "dict[str, TreeState]" = {}
+"""What snapshots hold, the latest last: an id says all of it."""
 
 
 class Manifest(msgspec.Struct, frozen=True, array_like=True):
@@ -81,17 +86,52 @@ def commit_stream(state: TreeState, manifest: str) -> bytes:
         *_modify("", {_INDEX: state.index} if state.index else {}),
         *_modify("", {_MANIFEST: StoredFile(FILE, manifest)}),
     ]
-    head = f"commit {LATEST}\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n".encode()
-    return b"".join([head, *lines, b'\nls :1 ""\nls :1 "work"\n'])
+    return b"".join([_HEAD, *lines, _IDS])
+
+
+def difference_stream(old: TreeState, new: TreeState, whole: str, manifest: str | None) -> bytes:
+    """As `commit_stream`, made from the tree `whole` that holds `old`; empty where none differs.
+
+    `manifest` is None where it is the same.
+    """
+    pairs = (
+        (WORK, old.work, new.work),
+        (IGNORED, old.ignored, new.ignored),
+        (GIT, old.git, new.git),
+    )
+    moved = [(prefix, _moved(was, now)) for prefix, was, now in pairs]
+    own = {_INDEX: new.index} if new.index and new.index != old.index else {}
+    if manifest:
+        own[_MANIFEST] = StoredFile(FILE, manifest)
+    gone = [prefix + path for prefix, was, now in pairs for path in was.keys() - now.keys()]
+    if old.index and not new.index:
+        gone.append(_INDEX)
+    if not own and not gone and not any(entries for _, entries in moved):
+        return b""
+    lines = [
+        f'M 040000 {whole} ""\n'.encode(),
+        *(b"D %b\n" % _name(path) for path in gone),
+        *(line for prefix, entries in moved for line in _modify(prefix, entries)),
+        *_modify("", own),
+    ]
+    return b"".join([_HEAD, *lines, _IDS])
+
+
+def _moved(old: Mapping[str, StoredFile], new: Mapping[str, StoredFile]) -> dict[str, StoredFile]:
+    return {path: entry for path, entry in new.items() if old.get(path) != entry}
 
 
 def _modify(prefix: str, entries: Mapping[str, StoredFile]) -> Iterator[bytes]:
     for path, entry in entries.items():
-        name = os.fsencode(prefix + path)
-        if b"\n" in name:
-            escaped = name.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n")
-            name = b'"%b"' % escaped
-        yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), name)
+        yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), _name(prefix + path))
+
+
+def _name(path: str) -> bytes:
+    name = os.fsencode(path)
+    if b"\n" not in name:
+        return name
+    escaped = name.replace(b"\\", rb"\\").replace(b'"', rb"\"").replace(b"\n", rb"\n")
+    return b'"%b"' % escaped
 
 
 def ids_of(answer: bytes) -> tuple[str, str]:
@@ -107,13 +147,15 @@ def digest_of(stream: bytes) -> str:
 
 def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     """What a snapshot holds. Raises WorkspaceError when there is no such snapshot."""
+    if known := _states.get(snapshot_id):
+        return known
     entries = dict(list_tree(shadow_git(ws, "ls-tree", "-r", "-z", snapshot_id)))
     if _MANIFEST not in entries:
         raise GitError(f"{snapshot_id} is no snapshot", status=None)
     oid = entries[_MANIFEST].oid
     manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=Manifest)
     special = {os.fsdecode(path): bits for path, bits in manifest.permissions}
-    return TreeState(
+    state = TreeState(
         work=_below(WORK, entries, special),
         ignored=_below(IGNORED, entries, special),
         git=_below(GIT, entries, {}),
@@ -123,6 +165,16 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
         left_out={os.fsdecode(path): reason for path, reason in manifest.left_out},
         unheld={os.fsdecode(path): seen for path, seen in manifest.unheld},
     )
+    remember_state(snapshot_id, state)
+    return state
+
+
+def remember_state(snapshot_id: str, state: TreeState) -> None:
+    """Keep what a snapshot holds in memory, in the place of the oldest."""
+    _states.pop(snapshot_id, None)
+    _states[snapshot_id] = state
+    for oldest in list(_states)[:-_MAX_STATES]:
+        _states.pop(oldest, None)
 
 
 def list_tree(out: bytes) -> Iterator[tuple[str, StoredFile]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.workspace.scan import ScannedFile, why
+from atlas_retry.workspace.scan import Stat, stat_of, why
 
 FILE, EXECUTABLE, LINK = "100644", "100755", "120000"
 BIG_BYTES = 8 << 20
@@ -23,10 +23,6 @@ BATCH_BYTES = 16 << 20
 USUAL = {FILE: 0o644, EXECUTABLE: 0o755}
 SURELY_SETTLED_NS, _FINE_NS = 2_000_000_000, 100_000_000
 _TRIES = 3
-
-
-Stat = tuple[int, int, int, int, int]
-"""Of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
 
 
 class StoredFile(Struct, frozen=True):
@@ -59,15 +55,15 @@ class Blobs:
 
     def __init__(self, write: Callable[[bytes], bytes], known: Iterable[str] = ()) -> None:
         self._write = write
-        self._known = set(known)
+        self.known = set(known)
         self._parts: list[bytes] = []
         self._size = 0
 
     def add(self, content: bytes) -> str:
         """The id of the blob, which will be there after the next `flush`."""
         oid = blob_id(content)
-        if oid not in self._known:
-            self._known.add(oid)
+        if oid not in self.known:
+            self.known.add(oid)
             self._parts.append(b"blob\ndata %d\n%b\n" % (len(content), content))
             self._size += len(content)
             if self._size > BATCH_BYTES:
@@ -103,10 +99,8 @@ def git_mode(mode: int) -> str:
     return EXECUTABLE if mode & stat.S_IXUSR else FILE
 
 
-def hold(path: str, was: ScannedFile, before: Known | None, blobs: Blobs, big: Big) -> Held:
+def hold(path: str, blobs: Blobs, big: Big) -> Held:
     """Make sure that the file at `path` (absolute) is in the shadow repository."""
-    if before and before.settled and before.status == stat_of(was.stat):
-        return before
     try:
         return _read_at_rest(path, blobs, big)
     except (FileNotFoundError, NotADirectoryError):
@@ -151,14 +145,3 @@ def is_settled(seen: Stat, now_ns: int) -> bool:
     """Whether a later change gets another time stamp, however coarse the file system's clock."""
     margin = _FINE_NS if seen[3] % 1_000_000 else SURELY_SETTLED_NS
     return max(seen[2], seen[3]) + margin < now_ns
-
-
-def stat_of(status: os.stat_result) -> Stat:
-    """What tells of a move of the content, as far as a file's status does."""
-    return (
-        status.st_mode,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        status.st_ino,
-    )

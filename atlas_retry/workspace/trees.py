@@ -8,7 +8,7 @@ from pathlib import Path
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import commit_id, git, user_environment
-from atlas_retry.workspace.scan import scan
+from atlas_retry.workspace.scan import Scan, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.snapshots import listing
 from atlas_retry.workspace.state import list_tree, read_state
@@ -61,10 +61,18 @@ class DirectoryTree:
     An ignored file can be read although it is not listed; one of more than `max_bytes` cannot.
     """
 
-    def __init__(self, root: Path, env: Mapping[str, str], max_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        env: Mapping[str, str],
+        max_bytes: int | None = None,
+        found: Scan | None = None,
+    ) -> None:
+        """`found` is what a walk has found there."""
         self._root = root
         self._env = env
         self._max_bytes = max_bytes
+        self._found = found
 
     def paths(self) -> Iterable[str]:
         return sorted(self._modes)
@@ -78,8 +86,8 @@ class DirectoryTree:
     @cached_property
     def _modes(self) -> Mapping[str, str]:
         seen = listing(self._root, self._env) if (self._root / ".git").exists() else None
-        files = scan(self._root, seen).files
-        return {file.path: git_mode(file.stat.st_mode) for file in files if not file.ignored}
+        files = (self._found or scan(self._root, seen)).files
+        return {file.path: git_mode(file.status[0]) for file in files if not file.ignored}
 
 
 def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTree:
@@ -122,7 +130,12 @@ def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> D
     return DirectoryTree(root, user_environment(os.environ if environ is None else environ))
 
 
-def source_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
-    """The same for who reads sources: what is too big to be one is not read."""
+def source_tree(
+    root: Path, *, environ: Mapping[str, str] | None = None, found: Scan | None = None
+) -> DirectoryTree:
+    """The same for who reads sources: what is too big to be one is not read.
+
+    `found` is what a walk has found there.
+    """
     env = user_environment(os.environ if environ is None else environ)
-    return DirectoryTree(root, env, MAX_SOURCE_BYTES)
+    return DirectoryTree(root, env, MAX_SOURCE_BYTES, found)

@@ -30,6 +30,7 @@ from atlas_retry.cli.hook.turn import (
 from atlas_retry.cli.hook.values import HookTurn, Start
 from atlas_retry.errors import AtlasError, Interrupted
 from atlas_retry.events import Event, GateFinished
+from atlas_retry.gates.plan import Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
@@ -167,7 +168,9 @@ def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]
 
     chosen = tuple(gate for gate in opened.settings.gates if not _costs(gate))
     how = replace(
-        plan(opened, validation_logs(opened)), flake_reruns=opened.settings.retry.flake_reruns
+        plan(opened, validation_logs(opened)),
+        flake_reruns=opened.settings.retry.flake_reruns,
+        reuse=Reuse.PASSED,
     )
     try:
         with _at_most(limit_s):

@@ -13,7 +13,14 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
-from atlas_retry.guard.judge.seals import Seal, clean, clean_between, protected, restore_modes
+from atlas_retry.guard.judge.seals import (
+    Seal,
+    clean,
+    clean_between,
+    compared,
+    protected,
+    restore_modes,
+)
 from atlas_retry.model import Gate, GateResult, Tree, Violation
 from atlas_retry.settings import Settings
 from atlas_retry.workspace import (
@@ -34,6 +41,7 @@ __all__ = [
     "base_tree",
     "clean",
     "clean_between",
+    "compared",
     "explain",
     "judge_attempt",
     "judge_change",
@@ -170,9 +178,14 @@ class JudgedTurn(Struct, frozen=True, kw_only=True):
 
 
 def judge_attempt(
-    ws: Workspace, turn: JudgedTurn, taken: Seal, *, notes_reviews: bool
+    ws: Workspace,
+    turn: JudgedTurn,
+    taken: Seal,
+    *,
+    notes_reviews: bool,
+    beside: seals.Moved | None = None,
 ) -> Judgement:
-    """The answers about what a turn did, and nobody else.
+    """The answers about what a turn did, and nobody else. `beside` is `compared(taken)`.
 
     What gates wrote before or after it is not looked at; what decides is compared with the start
     of the run, the user's own later edits included.
@@ -186,7 +199,7 @@ def judge_attempt(
     base = folders.Mixed(origin, before, turn.theirs)
     for one in (origin, before, after):
         one.preload(paths)
-    beside = seals.compared(taken)
+    beside = beside or compared(taken)
     case = Case(
         before=base, after=after, changed=tuple(sorted(paths)), in_run=True,
         ignored=frozenset(touched - tracked), outputs=turn.outputs, gates=taken.gates,

@@ -120,6 +120,8 @@ class Moved(Struct, frozen=True, kw_only=True):
     """`.git` that were not there: what they are in may be hidden from checks."""
     modes: tuple[str, ...]
     """Folders with other permissions."""
+    look: FolderStat
+    """What was there at the comparison."""
 
 
 def compared(taken: Seal) -> Moved:
@@ -132,7 +134,7 @@ def compared(taken: Seal) -> Moved:
         unseen=(*caches, *_moved(was.ignored, look.ignored)), nested=tuple(path for path in
         was.nested if _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path
         not in was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p,
-        mode) != mode),
+        mode) != mode), look=look,
     )  # fmt: skip
 
 
@@ -164,16 +166,17 @@ def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
     return tuple(path for path in ours if _digest(before / path) != _digest(after / path))
 
 
-def clean(taken: Seal, *, checks: bool = False) -> None:
+def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) -> tuple[str, ...]:
     """Remove bytecode and test caches that came since the seal: gates must not run what they say.
 
     A source that was restored within the same second, with the same size, would meet stale ones.
-    With `checks`, those of checkers as well.
+    With `checks`, those of checkers as well. `look` is what is there, if that is known. Which
+    were removed.
     """
-    moved = _moved(taken.look.aside, _look(taken.root).aside)
-    _drop(
-        taken.root, (p for p in moved if RUN_CACHES.match(p) or (checks and CHECK_CACHES.match(p)))
-    )
+    moved = _moved(taken.look.aside, (look or _look(taken.root)).aside)
+    gone = tuple(p for p in moved if RUN_CACHES.match(p) or (checks and CHECK_CACHES.match(p)))
+    _drop(taken.root, gone)
+    return gone
 
 
 def clean_between(
@@ -196,9 +199,9 @@ def _drop(root: Path, paths: Iterable[str]) -> None:
             (root / path).unlink()
 
 
-def restore_modes(taken: Seal) -> None:
+def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
     """Give folders the permissions that they had; no snapshot holds them."""
-    for path, mode in _look(taken.root).modes.items():
+    for path, mode in (look or _look(taken.root)).modes.items():
         if taken.look.modes.get(path, mode) != mode:
             with suppress(OSError):
                 (taken.root / path).chmod(taken.look.modes[path])

@@ -100,11 +100,16 @@ def _gate(result: GateResult) -> Iterator[Line]:
     if not result.required and not result.success:
         style, mark = "warn", f"{mark} (optional)"
     tail = f": {result.error}" if result.error else ""
-    yield f"  {mark:<9} {result.name} ({seconds(result.duration_ms)}){tail}", style
+    took = f"reused, from {_when(result.reused)}" if result.reused else seconds(result.duration_ms)
+    yield f"  {mark:<9} {result.name} ({took}){tail}", style
     if result.changed:
         yield f"            changed {_some(result.changed)}", "dim"
     for note in result.notes:
         yield f"            {note}", "warn"
+
+
+def _when(stamp: str) -> str:
+    return f"{stamp[:19].replace('T', ' ')} UTC"
 
 
 def _first_complaints(result: GateResult) -> Iterator[Line]:

@@ -1,0 +1,220 @@
+"""What gates found in a tree, kept by all that their results depend on. Runs nothing.
+
+A result is the answer again only where everything known is as it was then: every file outside
+dependency and cache folders (or those that the gate's `inputs` name), the gate, its environment,
+and the programs that it names. What cannot be known (a program that is not found) has no answer.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import __version__
+from atlas_retry.gates.programs import programs
+from atlas_retry.model import Gate, GateResult, Kind, Status
+
+if TYPE_CHECKING:
+    from atlas_retry.workspace import Look
+    from atlas_retry.workspace.scan import Stat
+
+ANSWERS = frozenset({Status.PASSED, Status.FAILED})
+MAX_ANSWERS = 100
+"""So many gates are remembered, the latest."""
+MAX_IGNORED_FILES = 50_000
+"""Beyond this nothing is remembered: to look at them all would cost more than it saves."""
+
+_OF_SESSION = frozenset(
+    {
+        *("_", "SHLVL", "PWD", "OLDPWD", "COLUMNS", "LINES", "TERM", "COLORTERM", "WINDOWID"),
+        *("TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "TTY", "GPG_TTY", "TMUX"),
+        *("SSH_AUTH_SOCK", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "XDG_SESSION_ID"),
+        *("CLAUDECODE", "CLAUDE_PROJECT_DIR", "ATLAS_HOME", "NO_COLOR", "CI_JOB_ID"),
+    }
+)
+"""Variables that differ between two terminals; they count where a gate names them."""
+
+Files = Mapping[str, "Stat"]
+"""Stat data by path."""
+
+
+class _Answer(Struct, frozen=True, array_like=True):
+    tree: str
+    """Digest of the stat data of the gate's inputs."""
+    unsettled: dict[str, str]
+    """Contents of inputs that were written so late that their stat data may hide a later move."""
+    result: GateResult
+
+
+class Memory:
+    """Of one workspace: one small file, replaced as a whole."""
+
+    def __init__(self, file: Path, root: Path, environ: Mapping[str, str]) -> None:
+        """`environ` is what the gates see."""
+        self._file, self._root, self._environ = file, root, environ
+
+    def recall(
+        self, gates: Collection[Gate], look: Callable[[], Files], *, only_red: bool
+    ) -> dict[Gate, GateResult]:
+        """What these gates found on the same files; nothing of those of which it is not known.
+
+        `look` gives the files; with `only_red`, nothing where no required gate failed.
+        """
+        entry = self._read()
+        said = ((gate, entry.get(self._key(gate) or "")) for gate in gates) if entry else ()
+        there = {
+            gate: replace(answer, result=replace(answer.result, required=gate.required))
+            for gate, answer in said
+            if answer and (answer.result.success or Path(answer.result.log_path or "/").exists())
+        }
+        is_wanted = any(answer.result.blocks for answer in there.values()) or not only_red
+        files = self._all(look()) if there and is_wanted else None
+        if files is None:
+            return {}
+        digest = lru_cache(lambda inputs: _digest(_inputs(files, inputs)))
+        known = {
+            gate: replace(answer.result, reused=answer.result.completed_at)
+            for gate, answer in there.items()
+            if digest(gate.inputs) == answer.tree and self._has(answer.unsettled)
+        }
+        is_wanted = any(result.blocks for result in known.values()) or not only_red
+        return known if is_wanted else {}
+
+    def _has(self, contents: Mapping[str, str]) -> bool:
+        return all(_content(self._root, path) == digest for path, digest in contents.items())
+
+    def learn(self, results: Mapping[Gate, GateResult], look: "Look", began_s: float) -> None:
+        """Keep what gates found that began at `began_s` and ended on a tree that looks so.
+
+        Nothing is kept where an ignored file moved meanwhile that no tool makes: who saw it as it
+        was is unknown.
+        """
+        ran = {
+            gate: key
+            for gate, result in results.items()
+            if result.reused is None and (key := self._key(gate))
+        }
+        there = self._all(look.files) if ran else None
+        if there is None or _moved_meanwhile(there, look.files, began_s):
+            return
+        unsettled = self._unsettled(there, look.taken_ns)
+        if unsettled is None:
+            return
+        answers = {}
+        for gate, key in ran.items():
+            if _is_answer(results[gate]):
+                files = _inputs(there, gate.inputs)
+                late = {path: digest for path, digest in unsettled.items() if path in files}
+                answers[key] = _Answer(_digest(files), late, results[gate])
+        others = {key: one for key, one in self._read().items() if key not in ran.values()}
+        self._write(dict([*others.items(), *answers.items()][-MAX_ANSWERS:]))
+
+    def _all(self, files: Files) -> Files | None:
+        """With what git ignores; None for too many."""
+        found = dict(files)
+        for path, seen in _ignored(self._root, files):
+            found[path] = seen
+            if len(found) - len(files) > MAX_IGNORED_FILES:
+                return None
+        return found
+
+    def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
+        from atlas_retry.workspace.look import MAX_READ_BYTES
+        from atlas_retry.workspace.store import SURELY_SETTLED_NS, is_settled
+
+        sure_ns = taken_ns - SURELY_SETTLED_NS
+        fresh = {p: seen for p, seen in files.items() if seen[2] > sure_ns or seen[3] > sure_ns}
+        late = {path: seen for path, seen in fresh.items() if not is_settled(seen, taken_ns)}
+        if sum(seen[1] for seen in late.values()) > MAX_READ_BYTES:
+            return None
+        contents = {path: _content(self._root, path) for path in late}
+        return None if None in contents.values() else contents  # type: ignore[return-value]
+
+    def _key(self, gate: Gate) -> str | None:
+        """Of all that the gate's result depends on beside the files; None: not known."""
+        tools = programs(gate.run, self._root, self._root / gate.cwd, self._environ)
+        if tools is None or gate.kind is Kind.REVIEW:
+            return None
+        named = {*gate.pass_env, *dict(gate.env)}
+        environ = sorted(
+            item for item in self._environ.items() if item[0] in named or item[0] not in _OF_SESSION
+        )
+        spelled = replace(gate, required=True, max_retries=None, fix=None, recheck=None)
+        parts = (__version__, spelled, [(k, os.fsencode(v)) for k, v in environ], tools)
+        return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()
+
+    def _read(self) -> dict[str, _Answer]:
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.msgpack.decode(self._file.read_bytes(), type=dict[str, _Answer])
+        return {}
+
+    def _write(self, answers: Mapping[str, _Answer]) -> None:
+        """A state directory that is full or read-only costs this knowledge and nothing else."""
+        fresh = self._file.with_suffix(f".{os.getpid()}")
+        with suppress(OSError, UnicodeEncodeError):
+            fresh.write_bytes(msgspec.msgpack.encode(answers))
+            fresh.replace(self._file)
+
+
+def _is_answer(result: GateResult) -> bool:
+    return result.status in ANSWERS and not result.changed
+
+
+def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
+    if not inputs:
+        return files
+    from atlas_retry.guard.globs import Globs
+
+    chosen = Globs(inputs)
+    return {path: seen for path, seen in files.items() if chosen.match(path)}
+
+
+def _digest(files: Files) -> str:
+    paths = sorted(files)
+    digest = hashlib.sha256(os.fsencode("\0".join(paths)))
+    digest.update(msgspec.msgpack.encode([files[path] for path in paths]))
+    return digest.hexdigest()
+
+
+def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
+    """What is not among `files`, outside dependency and cache folders."""
+    from atlas_retry.workspace.scan import CACHES, stat_of
+
+    base, waiting = f"{root}/", [""]
+    while waiting:
+        prefix = waiting.pop()
+        with suppress(OSError), os.scandir(base + prefix) as entries:
+            for entry in entries:
+                path = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name != ".git" and entry.name not in CACHES:
+                        waiting.append(f"{path}/")
+                elif path not in files:
+                    yield path, stat_of(entry.stat(follow_symlinks=False))
+
+
+def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
+    from atlas_retry.workspace.store import is_settled
+
+    ignored, began_ns = there.keys() - seen.keys(), int(began_s * 1e9)
+    late = [path for path in ignored if not is_settled(there[path], began_ns)]
+    if not late:
+        return []
+    from atlas_retry.guard.places import CACHES, is_made
+
+    return [path for path in late if not is_made(path) and not CACHES.match(path)]
+
+
+def _content(root: Path, path: str) -> str | None:
+    """Digest of a file or a link's target; None where it cannot be read."""
+    from atlas_retry.workspace.place import read
+
+    content = read(root, path)
+    return None if content is None else hashlib.sha256(content).hexdigest()

@@ -1,0 +1,69 @@
+"""One work tree through a run: its last walk and its last snapshot, kept in memory.
+
+Between two moments at which nothing has run, one walk does for both.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from atlas_retry import process
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.scan import Scan, Stat
+from atlas_retry.workspace.snapshots import Held, Snapshot, look_over, take_from
+
+MAX_AGE_S, MAX_WALKS = 2.0, 10
+"""What a person changes is seen after this time, or as long as so many walks take."""
+
+
+class Tracker:
+    """Of one work tree. Who writes there without starting a process says so by `moved`."""
+
+    def __init__(self, ws: Workspace) -> None:
+        self._ws = ws
+        self._scan: Scan | None = None
+        self._started = -1
+        self._until_s = 0.0
+        self._held: Held | None = None
+        self._held_from: Scan | None = None
+        self._seen: dict[str, Stat] = {}
+        self._seen_from: Scan | None = None
+
+    def moved(self) -> None:
+        """Look again the next time."""
+        self._scan = None
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """While somebody writes: look again during it and after."""
+        self.moved()
+        try:
+            yield
+        finally:
+            self.moved()
+
+    def scan(self) -> Scan:
+        """The work tree as it is now, as far as anybody can have changed it."""
+        now_s = time.monotonic()
+        if self._scan is None or process.started() != self._started or now_s > self._until_s:
+            self._started = process.started()
+            self._scan = look_over(self._ws)
+            took_s = time.monotonic() - now_s
+            self._until_s = now_s + max(MAX_AGE_S, MAX_WALKS * took_s)
+        return self._scan
+
+    def snapshot(self) -> Snapshot:
+        """As `snapshots.snapshot`, made from the last one."""
+        found = self.scan()
+        if self._held is None or found is not self._held_from:
+            self._held = take_from(self._ws, found, self._held)
+            self._held_from = found
+        return self._held.snapshot
+
+    def files(self) -> tuple[int, dict[str, Stat]]:
+        """When the work tree was walked, and the stat data of what git does not ignore."""
+        found = self.scan()
+        if found is not self._seen_from:
+            self._seen = {file.path: file.status for file in found.files if not file.ignored}
+            self._seen_from = found
+        return found.taken_ns, self._seen

@@ -1,0 +1,106 @@
+"""A run's snapshots are made from the last one, and are what a fresh one would be."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from atlas_retry.process import Command, run
+from atlas_retry.workspace import Tracker, Workspace, load, restore, snapshot, tree
+from tests.repositories import entries, git, write
+
+
+def _remove(root: Path) -> None:
+    (root / "src/a.py").unlink()
+
+
+def _folder_for_file(root: Path) -> None:
+    (root / "src/a.py").unlink()
+    write(root, "src/a.py/inner", "deep\n")
+
+
+def _file_for_folder(root: Path) -> None:
+    shutil.rmtree(root / "src")
+    write(root, "src", "a file\n")
+
+
+def _link(root: Path) -> None:
+    (root / "src/a.py").unlink()
+    (root / "src/a.py").symlink_to("elsewhere")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda _: None,
+    "an edit": lambda root: write(root, "src/a.py", "a = 3\n"),
+    "a new file": lambda root: write(root, "deep/er/new.py", "new\n"),
+    "an odd name": lambda root: write(root, 'odd "name\\\nof two lines', "odd\n"),
+    "a deletion": _remove,
+    "a mode": lambda root: (root / "src/a.py").chmod(0o755),
+    "permissions": lambda root: (root / "src/a.py").chmod(0o600),
+    "a link": _link,
+    "a folder in a file's place": _folder_for_file,
+    "a file in a folder's place": _file_for_folder,
+    "an empty folder": lambda root: (root / "empty").mkdir(),
+    "an ignore rule": lambda root: write(root, ".gitignore", "*.new\n"),
+    "what is staged": lambda root: git(root, "rm", "-q", "--cached", "src/a.py"),
+    "a branch": lambda root: git(root, "branch", "other"),
+    "no index": lambda root: (root / ".git/index").unlink(),
+}
+
+
+@pytest.fixture
+def tracker(root: Path, ws: Workspace) -> Tracker:
+    write(root, "some.new", "not ignored yet\n")
+    found = Tracker(ws)
+    found.snapshot()
+    return found
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_the_next_snapshot_is_what_a_fresh_one_is(
+    root: Path, ws: Workspace, tracker: Tracker, what: str
+) -> None:
+    CHANGES[what](root)
+    tracker.moved()
+    assert tracker.snapshot() == snapshot(ws)
+
+
+def test_a_snapshot_made_from_others_restores_everything(
+    root: Path, ws: Workspace, tracker: Tracker
+) -> None:
+    for what in ("an edit", "a new file", "a link", "an odd name"):
+        CHANGES[what](root)
+        tracker.moved()
+        tracker.snapshot()
+    there, held = entries(root), tracker.snapshot()
+    shutil.rmtree(root / "deep")
+    write(root, "src/a.py.txt", "later\n")
+    restore(ws, held.id)
+    assert entries(root) == there
+
+
+def test_one_walk_does_where_nothing_has_run_since(tracker: Tracker) -> None:
+    seen = tracker.scan()
+    assert tracker.scan() is seen
+    assert tracker.snapshot() == tracker.snapshot()
+
+
+def test_a_command_that_ran_is_looked_after(root: Path, tracker: Tracker) -> None:
+    before = tracker.snapshot()
+    line = f"from pathlib import Path; Path({str(root / 'ran.txt')!r}).write_text('ran')"
+    run(Command(argv=(sys.executable, "-c", line), cwd=root, env=dict(os.environ)))
+    assert tracker.snapshot().work != before.work
+
+
+def test_what_nobody_holds_any_longer_is_held_anew(
+    root: Path, ws: Workspace, tracker: Tracker
+) -> None:
+    shutil.rmtree(ws.shadow)
+    write(root, "src/a.py", "a = 4\n")
+    tracker.moved()
+    held = tracker.snapshot()
+    assert load(ws, held.id) == held
+    assert tree(ws, held.id).read("src/a.py") == b"a = 4\n"
