@@ -5,6 +5,7 @@ import importlib
 import re
 import tokenize
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -156,3 +157,13 @@ def test_the_picture_shows_the_layers_in_their_order() -> None:
         names = set(layer.split(" | "))
         at = next((n for n, words in enumerate(lines[at:], at + 1) if names <= words), 0)
         assert at, layer
+
+
+def test_no_two_classes_share_a_name() -> None:
+    classes = [
+        node.name
+        for path in (ROOT / "atlas_retry").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [name for name, times in Counter(classes).items() if times > 1] == []

@@ -100,7 +100,7 @@ def validate(
     if receipt:
         from atlas_retry.cli import receipts
 
-        asked = receipts.Asked(file=receipt, sign=sign, base=base)
+        asked = receipts.ReceiptAsked(file=receipt, sign=sign, base=base)
         receipts.write_receipt(asked, opened, chosen, validation)
     output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)

@@ -63,7 +63,7 @@ def deliver(
             ws,
             _span(ws, row, told),
             bases,
-            workspace.Message(text=message(told), at=row.ended_at or row.last_at),
+            workspace.CommitMessage(text=message(told), at=row.ended_at or row.last_at),
             store=bool(branch or pr),
         )
     if workspace.delivered_in_a_row(ws, made.base) >= max_pushes:

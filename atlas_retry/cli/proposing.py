@@ -14,7 +14,7 @@ from atlas_retry.errors import UsageError
 
 if TYPE_CHECKING:
     from atlas_retry.config.init.values import Proposal
-    from atlas_retry.run.trying import Tried
+    from atlas_retry.run.trying import TriedGate
 
 MARGINS = 4
 
@@ -94,7 +94,7 @@ def _asked(root: Path, proposal: "Proposal") -> "Proposal":
 
 def _tried(
     root: Path, proposal: "Proposal", environ: Mapping[str, str], wish: Wish
-) -> "tuple[Tried, ...]":
+) -> "tuple[TriedGate, ...]":
     from atlas_retry.reports.screen.console import screen
     from atlas_retry.run.trying import try_all, untried
 
@@ -104,14 +104,14 @@ def _tried(
         return try_all(root, proposal.choices, environ, shown)
 
 
-def _summary(tried: "Sequence[Tried]", proposal: "Proposal") -> Iterator[str]:
+def _summary(tried: "Sequence[TriedGate]", proposal: "Proposal") -> Iterator[str]:
     yield f"wrote {init.CONFIGURATION}"
     yield from _table([_row(one) for one in tried])
     yield from proposal.notes
     yield "next: atlas validate"
 
 
-def _row(one: "Tried") -> tuple[str, str, str, str]:
+def _row(one: "TriedGate") -> tuple[str, str, str, str]:
     took = "" if one.duration_s is None else f"{one.duration_s:.1f} s"
     proposed = one.choice.proposed
     return f"{proposed.slot.kind}: {proposed.run}", proposed.reason, one.outcome, took

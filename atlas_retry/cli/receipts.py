@@ -68,7 +68,7 @@ def verify(
     return VALID
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class ReceiptAsked(Struct, frozen=True, kw_only=True):
     """What a command line asks of a receipt."""
 
     file: Path
@@ -77,7 +77,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 def write_receipt(
-    asked: Asked, opened: "OpenWorkspace", gates: "Sequence[Gate]", validation: "Validation"
+    asked: ReceiptAsked, opened: "OpenWorkspace", gates: "Sequence[Gate]", validation: "Validation"
 ) -> None:
     """Write the receipt of a validation that has just ended, and its signature beside it."""
     from atlas_retry.reports.documents import encode

@@ -40,7 +40,7 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
 """By program: options that write files, or load other code or settings; the others do neither."""
 
 
-class Runner(Struct, frozen=True, kw_only=True):
+class SelectingRunner(Struct, frozen=True, kw_only=True):
     """How a test runner is asked for one test."""
 
     program: str
@@ -65,34 +65,34 @@ def _go(path: str, name: str) -> str:
     return f"./{folder} -run {shlex.quote(wanted)}" if folder else f". -run {shlex.quote(wanted)}"
 
 
-RUNNERS: Mapping[str, Runner] = {
-    "pytest": Runner(
+RUNNERS: Mapping[str, SelectingRunner] = {
+    "pytest": SelectingRunner(
         program="pytest",
         default="python -m pytest",
         selecting=lambda path, name: shlex.quote(f"{path}::{name}" if path else name),
     ),
-    "unittest": Runner(
+    "unittest": SelectingRunner(
         program="unittest",
         default="python -m unittest",
         selecting=lambda _path, name: shlex.quote(name),
     ),
-    "go-test": Runner(program="go test", default="go test", selecting=_go),
-    "jest": Runner(program="jest", default="npx jest", selecting=_path_and_name("-t ")),
-    "vitest": Runner(
+    "go-test": SelectingRunner(program="go test", default="go test", selecting=_go),
+    "jest": SelectingRunner(program="jest", default="npx jest", selecting=_path_and_name("-t ")),
+    "vitest": SelectingRunner(
         program="vitest run", default="npx vitest run", selecting=_path_and_name("-t ")
     ),
-    "mocha": Runner(program="mocha", default="npx mocha", selecting=_path_and_name("-g ")),
-    "node-test": Runner(
+    "mocha": SelectingRunner(program="mocha", default="npx mocha", selecting=_path_and_name("-g ")),
+    "node-test": SelectingRunner(
         program="node --test",
         default="node --test",
         selecting=_path_and_name("--test-name-pattern "),
     ),
-    "cargo-test": Runner(
+    "cargo-test": SelectingRunner(
         program="cargo test",
         default="cargo test",
         selecting=lambda _path, name: shlex.quote(name),
     ),
-    "maven": Runner(
+    "maven": SelectingRunner(
         program="mvn",
         default="mvn test",
         selecting=lambda _path, name: f"-Dtest={shlex.quote('#'.join(name.rsplit('.', 1)))}",
@@ -113,7 +113,7 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     return f"{_start(runner, result.command)} {runner.selecting(path, name)}"
 
 
-def _start(runner: Runner, command: str) -> str:
+def _start(runner: SelectingRunner, command: str) -> str:
     return _started(runner.program, command) or runner.default
 
 

@@ -26,7 +26,7 @@ class TimelineEntry(msgspec.Struct, frozen=True):
     attempt: int | None = None
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class TimelineStep(Struct, frozen=True, kw_only=True):
     """One line of a timeline."""
 
     at: str
@@ -68,15 +68,15 @@ def _minute(time: str) -> str:
     return time[:16].replace("T", " ")
 
 
-def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[Step, ...]:
+def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[TimelineStep, ...]:
     """What happened in a run: from its event log, else from its states."""
     steps = tuple(_logged(folder / "events.jsonl"))
     if steps:
         return steps
-    return tuple(Step(at=m.at, what=m.to_state, text=m.reason) for m in moves)
+    return tuple(TimelineStep(at=m.at, what=m.to_state, text=m.reason) for m in moves)
 
 
-def _logged(path: Path) -> Iterator[Step]:
+def _logged(path: Path) -> Iterator[TimelineStep]:
     """A line that a sudden death tore is left out."""
     try:
         content = path.read_bytes()
@@ -87,10 +87,10 @@ def _logged(path: Path) -> Iterator[Step]:
             line = msgspec.json.decode(raw, type=TimelineEntry)
         except msgspec.DecodeError:
             continue
-        yield Step(at=line.time, what=line.event, text=line.message)
+        yield TimelineStep(at=line.time, what=line.event, text=line.message)
 
 
-def timeline_text(row: RunRow, steps: Sequence[Step]) -> str:
+def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
     """The timeline for a person, with the time of day."""
     head = f"run {row.id} in {row.root}: {state_of(row)}\n"
     return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)

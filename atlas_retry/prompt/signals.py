@@ -37,7 +37,7 @@ class Suspect(Struct, frozen=True, kw_only=True):
     """Lines of it that a traceback names."""
 
 
-class Scene(Struct, frozen=True, kw_only=True):
+class RankingScene(Struct, frozen=True, kw_only=True):
     """All that the signals are taken from."""
 
     graph: Graph
@@ -68,19 +68,19 @@ class Signal(Struct, frozen=True, kw_only=True):
     source: str
     """What it is taken from."""
     weight: float
-    of: Callable[[Spot, Scene], float]
+    of: Callable[[Spot, RankingScene], float]
 
 
-def _blame(spot: Spot, scene: Scene) -> float:
+def _blame(spot: Spot, scene: RankingScene) -> float:
     failing, healthy = scene.failing.get(spot, 0.0), scene.healthy.get(spot, 0.0)
     return failing / (failing + healthy + FLOOR)
 
 
-def _branches(spot: Spot, scene: Scene) -> float:
+def _branches(spot: Spot, scene: RankingScene) -> float:
     return math.log(1 + len(_DECIDING.findall(scene.graph.body(spot))))
 
 
-def _touched(spot: Spot, scene: Scene) -> float:
+def _touched(spot: Spot, scene: RankingScene) -> float:
     first, last = spot.scope.start_line, spot.scope.end_line
     changed = scene.changed.get(spot.path, ())
     return float(any(lines.start <= last and first < lines.stop for lines in changed))
@@ -211,7 +211,7 @@ def suspects(
     return tuple(sorted(found, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
 
 
-def _considered(tests: tuple[FailingTest, ...], scene: Scene) -> set[Spot]:
+def _considered(tests: tuple[FailingTest, ...], scene: RankingScene) -> set[Spot]:
     """What anything speaks for, but the failing tests themselves."""
     sources: tuple[Iterable[Spot], ...]
     sources = (scene.failing, scene.framed, scene.words, scene.traced, scene.near)
@@ -224,7 +224,7 @@ def _considered(tests: tuple[FailingTest, ...], scene: Scene) -> set[Spot]:
     }
 
 
-def _rating(spot: Spot, scene: Scene) -> float:
+def _rating(spot: Spot, scene: RankingScene) -> float:
     """Logarithm of a likelihood; only differences mean something."""
     return sum(signal.weight * signal.of(spot, scene) for signal in SIGNALS)
 
@@ -235,14 +235,14 @@ def _scene(
     graph: Graph,
     trace: tuple[Traced, ...],
     changed: Changed,
-) -> Scene:
+) -> RankingScene:
     about = topic(tests, passed, graph)
     texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in _sources(graph)}
     bags = {spot: tuple(words(text)) for spot, text in texts.items()}
     ways = [led_to(test, graph) for test in each_once(tests)]
     ends = [test.frames[-1] for test in tests if test.frames]
     last = {spot: 1.0 for frame in ends if (spot := graph.at(frame.path, frame.line))}
-    return Scene(
+    return RankingScene(
         graph=graph,
         about=about,
         framed=_framed(tests, graph),
@@ -297,7 +297,7 @@ def _traced(trace: tuple[Traced, ...], graph: Graph) -> Weights:
     return found
 
 
-def _why(spot: Spot, scene: Scene) -> str:
+def _why(spot: Spot, scene: RankingScene) -> str:
     if spot in scene.traced:
         way = "traced"
     elif spot in scene.framed:

@@ -45,7 +45,7 @@ _GITHUB_CHECKOUT = re.compile(
 _GITLAB_CHECKOUT = re.compile(r"Git repository in (/builds/\S+?/)\.git/")
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class JobStep(Struct, frozen=True, kw_only=True):
     """One command of a job."""
 
     command: str
@@ -63,7 +63,7 @@ def without_checkout(text: str) -> str:
     return _GITHUB_CHECKOUT.sub("", text)
 
 
-def steps(text: str) -> tuple[Step, ...]:
+def steps(text: str) -> tuple[JobStep, ...]:
     """The commands of a job of GitHub or GitLab, in order; none where it is no log of theirs.
 
     `text` may hold several jobs, one after the other, as `gh run view --log-failed` prints them.
@@ -72,7 +72,7 @@ def steps(text: str) -> tuple[Step, ...]:
     return tuple(_github(plain)) or tuple(_gitlab(plain))
 
 
-def _github(text: str) -> Iterator[Step]:
+def _github(text: str) -> Iterator[JobStep]:
     for match, rest in _blocks(list(_GITHUB_STEP.finditer(text)), text):
         head, _, output = rest.partition("##[endgroup]\n")
         script = _GITHUB_SHELL.split(clean(head), maxsplit=1)
@@ -80,11 +80,11 @@ def _github(text: str) -> Iterator[Step]:
             yield _github_step(script[0].strip() or clean(match["title"]), output)
 
 
-def _github_step(command: str, output: str) -> Step:
+def _github_step(command: str, output: str) -> JobStep:
     ended = _GITHUB_END.search(output)
     cleanup = _GITHUB_CLEANUP.search(output)
     last = min(match.start() for match in (ended, cleanup) if match) if ended or cleanup else None
-    return Step(
+    return JobStep(
         command=command,
         output=_GITHUB_MARKS.sub("", clean(output[:last])),
         exit_code=_code(ended),
@@ -92,7 +92,7 @@ def _github_step(command: str, output: str) -> Step:
     )
 
 
-def _gitlab(text: str) -> Iterator[Step]:
+def _gitlab(text: str) -> Iterator[JobStep]:
     ended = _GITLAB_END.search(text)
     for section in _GITLAB_SCRIPT.finditer(text):
         body = section["body"]
@@ -100,7 +100,7 @@ def _gitlab(text: str) -> Iterator[Step]:
         for match, output in _blocks(commands, body):
             # The shell stops at the first command that fails, so that it is the last one.
             failed = ended if match is commands[-1] else None
-            yield Step(
+            yield JobStep(
                 command=clean(match["line"]).removesuffix(_GITLAB_MULTILINE).strip(),
                 output=clean(output),
                 exit_code=_code(failed),

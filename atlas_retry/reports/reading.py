@@ -159,7 +159,7 @@ def _log(content: bytes, source: str) -> Recorded:
     return Recorded(validation=Validation(results=results))
 
 
-def _step_result(step: job_log.Step) -> GateResult:
+def _step_result(step: job_log.JobStep) -> GateResult:
     status = Status.TIMED_OUT if step.exit_code is None else Status.FAILED
     passed = step.exit_code == 0
     return GateResult(

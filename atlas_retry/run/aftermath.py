@@ -4,7 +4,7 @@ from datetime import datetime
 from pathlib import Path
 
 from atlas_retry import workspace
-from atlas_retry.guard import judge
+from atlas_retry.guard.judge import seals
 from atlas_retry.history import OpenAttempt, RunRow, rescue
 
 
@@ -26,7 +26,7 @@ def clear(
         workspace.restore(git, attempt.snapshot, moved)
     began_s = max(map(_seconds, (run.segment_at, attempt.started_at)))
     tracked = frozenset(workspace.tree(git, there).paths())
-    return judge.clean_between(git.root, began_s, quiet_s, tracked)
+    return seals.clean_between(git.root, began_s, quiet_s, tracked)
 
 
 def _seconds(time: str) -> float:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from atlas_retry import workspace
 from atlas_retry.gates.redacted_logs import shown_logs
 from atlas_retry.gates.trace import traced
-from atlas_retry.guard import judge
 from atlas_retry.guard.globs import Globs
+from atlas_retry.guard.judge import seals
 from atlas_retry.model import Tree, Validation
 from atlas_retry.prompt import Brief
 from atlas_retry.run.open import OpenWorkspace, plan
@@ -40,7 +40,7 @@ def first_brief(
         gates=settings.gates,
         max_attempts=attempts_of_run(settings),
         changed=workspace.changed_lines(root, settings.triage_baseline, environ=environ),
-        protected=_worth_showing(judge.protected(root, settings), settings, tree),
+        protected=_worth_showing(seals.protected(root, settings), settings, tree),
         settings=settings.prompt,
         budget_chars=settings.context.max_chars,
         error_chars=settings.context.max_chars_per_error,

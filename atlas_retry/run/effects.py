@@ -27,6 +27,7 @@ from atlas_retry.gates.fixers import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
+from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.guard.places import CACHES, is_made
 from atlas_retry.history import Journal
@@ -143,7 +144,7 @@ class Effects(Struct, kw_only=True):
         self.opened.tracker.moved()
         with process.uninterruptible(f"{self.opened.root} is being restored"):
             if paths is None and self.sealed:
-                judge.clean(self.sealed, checks=True)
+                seals.clean(self.sealed, checks=True)
             if paths is None and (moved := self._moved_in_git()):
                 workspace.put_back_git(git, target, moved)
             done = workspace.restore(git, target, paths, since=expected)
@@ -359,14 +360,14 @@ class Effects(Struct, kw_only=True):
             outputs=self._written_by_gates(progress),
         )
         notes_reviews = guard.review is ReviewMode.NOTE
-        beside = judge.compared(self.sealed)
+        beside = seals.compared(self.sealed)
         judgement = judge.judge_attempt(
             self.opened.git, turn, self.sealed, notes_reviews=notes_reviews, beside=beside
         )
-        if judge.clean(self.sealed, look=beside.look):
+        if seals.clean(self.sealed, look=beside.look):
             self.opened.tracker.moved()
         if guard.mode is GuardMode.BLOCK:
-            judge.restore_modes(self.sealed, beside.look)
+            seals.restore_modes(self.sealed, beside.look)
         return replace(judgement, blocks=guard.mode is GuardMode.BLOCK)
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:

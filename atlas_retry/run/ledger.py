@@ -26,7 +26,7 @@ _NAMES = {
 }
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class BudgetStanding(Struct, frozen=True, kw_only=True):
     """One budget and what other runs have spent of it."""
 
     key: str
@@ -48,13 +48,15 @@ class Standing(Struct, frozen=True, kw_only=True):
         return next((share for share in WARNED_AT if reached >= share), 0.0)
 
 
-def standing(opened: OpenWorkspace, order: history.Order, *, but: str) -> tuple[Standing, ...]:
+def standing(
+    opened: OpenWorkspace, order: history.Order, *, but: str
+) -> tuple[BudgetStanding, ...]:
     """Every budget that is set, without what this run has cost itself. Raises StateError."""
     if not opened.settings.budgets:
         return ()
     with history.reading(opened.state) as connection:
         return tuple(
-            Standing(
+            BudgetStanding(
                 key=key,
                 limit_usd=limit_usd,
                 spent_usd=archive.spent_usd(
@@ -69,7 +71,7 @@ def standing(opened: OpenWorkspace, order: history.Order, *, but: str) -> tuple[
         )
 
 
-def limited(opened: OpenWorkspace, found: Sequence[Standing]) -> OpenWorkspace:
+def limited(opened: OpenWorkspace, found: Sequence[BudgetStanding]) -> OpenWorkspace:
     """The workspace with no more to spend than every budget has left.
 
     Raises UsageError where one is spent, before any money is.
@@ -91,7 +93,7 @@ def limited(opened: OpenWorkspace, found: Sequence[Standing]) -> OpenWorkspace:
     return replace(opened, settings=replace(settings, retry=retry))
 
 
-def warn(found: Sequence[Standing], emit: Emit, more_usd: float | None = None) -> None:
+def warn(found: Sequence[BudgetStanding], emit: Emit, more_usd: float | None = None) -> None:
     """Tell of each budget of which a half, three quarters or nine tenths are spent.
 
     `more_usd` is what the run has cost: then only of those that it has brought further.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from atlas_retry.diagnostics.selecting import reproducing
-from atlas_retry.guard import judge
+from atlas_retry.guard.judge import seals
 from atlas_retry.model import AgentRequest, Session, Validation
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.run.briefing import SHOWN
@@ -42,7 +42,7 @@ def next_request(
             *(gate.run for gate in settings.gates if gate.run),
             *_reproducing(progress.latest),
         ),
-        protected=judge.protected(opened.root, settings),
+        protected=seals.protected(opened.root, settings),
         readable=(str(scratch / SHOWN),),
     )
 

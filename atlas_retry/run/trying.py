@@ -23,7 +23,7 @@ FIRST_LINES = 3
 MOVED = {ChangeStatus.MODIFIED, ChangeStatus.DELETED}
 
 
-class Tried(Struct, frozen=True, kw_only=True):
+class TriedGate(Struct, frozen=True, kw_only=True):
     """A proposal, what came of it, and how long that took."""
 
     choice: Choice
@@ -40,7 +40,7 @@ class _Trial(Struct, frozen=True, kw_only=True):
 
 def try_all(
     root: Path, choices: Sequence[Choice], environ: Mapping[str, str], emit: Emit
-) -> tuple[Tried, ...]:
+) -> tuple[TriedGate, ...]:
     """Run what can start, one after the other, and write down what was seen.
 
     Where the workspace is under no git nothing is tried: nothing could be restored.
@@ -56,7 +56,7 @@ def try_all(
     return tuple(_optional(one) if in_ci else one for one in tried)
 
 
-def _optional(tried: Tried) -> Tried:
+def _optional(tried: TriedGate) -> TriedGate:
     """A red gate that CI does not run only warns."""
     proposed = tried.choice.proposed
     if proposed.in_ci or not proposed.note.startswith("red"):
@@ -66,9 +66,9 @@ def _optional(tried: Tried) -> Tried:
     return replace(tried, choice=choice)
 
 
-def untried(choices: Sequence[Choice]) -> tuple[Tried, ...]:
+def untried(choices: Sequence[Choice]) -> tuple[TriedGate, ...]:
     """The same table where nobody wants to wait, or nothing could be restored."""
-    return tuple(Tried(choice=choice, outcome=_untried(choice)) for choice in choices)
+    return tuple(TriedGate(choice=choice, outcome=_untried(choice)) for choice in choices)
 
 
 def _untried(choice: Choice) -> str:
@@ -77,9 +77,9 @@ def _untried(choice: Choice) -> str:
 
 def _try(
     ws: workspace.Workspace, choice: Choice, environ: Mapping[str, str], emit: Emit, below: str = ""
-) -> Tried:
+) -> TriedGate:
     if choice.obstacle:
-        return Tried(choice=choice, outcome="cannot start")
+        return TriedGate(choice=choice, outcome="cannot start")
     emit(Notice(text=f"trying {choice.proposed.run}"))
     gate = _gate_of(choice.proposed, below)
     with suppress(WorkspaceError):
@@ -88,9 +88,9 @@ def _try(
         if seen is None:
             checked = replace(choice.proposed, run=only_checks(gate.run), fix=gate.run)
             again = _run(ws, _gate_of(checked, below), environ)
-            seen = Tried(choice=Choice(proposed=_red(checked, again)), outcome="red today")
+            seen = TriedGate(choice=Choice(proposed=_red(checked, again)), outcome="red today")
         return replace(seen, duration_s=trial.result.duration_ms / 1000)
-    return Tried(choice=choice, outcome="not tried")
+    return TriedGate(choice=choice, outcome="not tried")
 
 
 def _gate_of(proposed: Proposed, below: str) -> Gate:
@@ -114,24 +114,24 @@ def _run(ws: workspace.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Tr
     return _Trial(result=found.results[0], moved=tuple(kept))
 
 
-def _judged(proposed: Proposed, trial: _Trial) -> Tried | None:
+def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
     """What to write; None where the form that only checks has to be tried first."""
     result = trial.result
     checks = proposed.slot not in (Slot.TEST, Slot.BUILD)
     if result.status is Status.BROKEN:
         why = result.error or "cannot start"
-        return Tried(choice=Choice(proposed=proposed, obstacle=why), outcome="cannot start")
+        return TriedGate(choice=Choice(proposed=proposed, obstacle=why), outcome="cannot start")
     if checks and trial.moved and proposed.slot is not Slot.HOOKS:
         if only_checks(proposed.run) != proposed.run:
             return None
         why = f"it changes {_files(trial.moved)}, and has no form that only checks"
-        return Tried(choice=Choice(proposed=proposed, obstacle=why), outcome="left out")
+        return TriedGate(choice=Choice(proposed=proposed, obstacle=why), outcome="left out")
     if result.status is Status.TIMED_OUT:
         note = f"did not end within {LIMIT_S:.0f} s when it was tried"
-        return Tried(choice=Choice(proposed=replace(proposed, note=note)), outcome="too slow")
+        return TriedGate(choice=Choice(proposed=replace(proposed, note=note)), outcome="too slow")
     if result.success:
-        return Tried(choice=Choice(proposed=proposed), outcome="green")
-    return Tried(choice=Choice(proposed=_red(proposed, trial)), outcome="red today")
+        return TriedGate(choice=Choice(proposed=proposed), outcome="green")
+    return TriedGate(choice=Choice(proposed=_red(proposed, trial)), outcome="red today")
 
 
 def _red(proposed: Proposed, trial: _Trial) -> Proposed:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from atlas_retry.workspace.commits import (
         TRAILER,
+        CommitMessage,
         Made,
-        Message,
         commit_run,
         delivered_in_a_row,
         set_branch,
@@ -73,7 +73,7 @@ _MODULES = {
     "commits": (
         "TRAILER",
         "Made",
-        "Message",
+        "CommitMessage",
         "commit_run",
         "delivered_in_a_row",
         "set_branch",
@@ -158,12 +158,12 @@ __all__ = [
     "TRAILER",
     "Aside",
     "Beside",
+    "CommitMessage",
     "DirectoryTree",
     "Holder",
     "Look",
     "Lookout",
     "Made",
-    "Message",
     "NotARepositoryError",
     "ObjectTree",
     "Restored",

@@ -31,7 +31,7 @@ _AS_IS = (
 TRAILER = "Atlas-Run"
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class CommitMessage(Struct, frozen=True, kw_only=True):
     """What a commit says, and of when it is: of the same run it is always the same commit."""
 
     text: str
@@ -52,7 +52,12 @@ class Made(Struct, frozen=True, kw_only=True):
 
 
 def commit_run(
-    ws: Workspace, span: tuple[str, str], bases: Sequence[str], message: Message, *, store: bool
+    ws: Workspace,
+    span: tuple[str, str],
+    bases: Sequence[str],
+    message: CommitMessage,
+    *,
+    store: bool,
 ) -> Made:
     """The commit of what changed between two snapshots, upon the first base that fits.
 

@@ -75,7 +75,7 @@ def look_over(ws: Workspace) -> Scan:
     return scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class HeldTree(Struct, frozen=True, kw_only=True):
     """A snapshot with what the next one may build upon."""
 
     snapshot: Snapshot
@@ -86,7 +86,7 @@ class Held(Struct, frozen=True, kw_only=True):
     """Blobs that are there."""
 
 
-def take_from(ws: Workspace, found: Scan, before: Held | None) -> Held:
+def take_from(ws: Workspace, found: Scan, before: HeldTree | None) -> HeldTree:
     """Hold what a walk has found; `before` is the last snapshot, else what is remembered counts."""
     with exclusive(ws):
         try:
@@ -95,7 +95,7 @@ def take_from(ws: Workspace, found: Scan, before: Held | None) -> Held:
             return _first(ws, look_over(ws), Remembered())  # what was remembered may be gone
 
 
-def _first(ws: Workspace, found: Scan, before: Remembered) -> Held:
+def _first(ws: Workspace, found: Scan, before: Remembered) -> HeldTree:
     known = {os.fsdecode(path): value for path, value in before.files.items()}
     blobs = _blobs(ws, {*before.loose, *(one.oid for one in known.values())})
     files = _hold_all(ws, found, known, blobs)
@@ -113,7 +113,7 @@ def _first(ws: Workspace, found: Scan, before: Remembered) -> Held:
     return _held(ids, state, manifest, files, blobs)
 
 
-def _next(ws: Workspace, found: Scan, before: Held) -> Held:
+def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
     """Hold what differs from the last snapshot."""
     blobs = _blobs(ws, before.known)
     files = _hold_all(ws, found, before.files, blobs)
@@ -132,11 +132,11 @@ def _held(
     manifest: str,
     files: Mapping[str, Known],
     blobs: Blobs,
-) -> Held:
+) -> HeldTree:
     remember_state(ids[0], state)
     taken = Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out))
     known = frozenset(blobs.known)
-    return Held(snapshot=taken, state=state, manifest=manifest, files=files, known=known)
+    return HeldTree(snapshot=taken, state=state, manifest=manifest, files=files, known=known)
 
 
 def _blobs(ws: Workspace, known: Collection[str]) -> Blobs:
@@ -197,7 +197,7 @@ def _hold_all(
 
 
 def _state(
-    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs, before: Held | None
+    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs, before: HeldTree | None
 ) -> tuple[TreeState, tuple[str, ...]]:
     """The state, and the blobs in it that are not of the work tree."""
     own = {name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))}

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from atlas_retry import process
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.scan import Scan, Stat
-from atlas_retry.workspace.snapshots import Held, Snapshot, look_over, take_from
+from atlas_retry.workspace.snapshots import HeldTree, Snapshot, look_over, take_from
 
 MAX_AGE_S, MAX_WALKS = 2.0, 10
 """What a person changes is seen after this time, or as long as so many walks take."""
@@ -24,7 +24,7 @@ class Tracker:
         self._scan: Scan | None = None
         self._started = -1
         self._until_s = 0.0
-        self._held: Held | None = None
+        self._held: HeldTree | None = None
         self._held_from: Scan | None = None
         self._seen: dict[str, Stat] = {}
         self._seen_from: Scan | None = None

@@ -7,7 +7,7 @@ from atlas_retry.config.init import javascript, tasks
 from atlas_retry.config.init.ci import CiLine, lines_of
 from atlas_retry.config.init.commands import (
     ASSIGNED,
-    Understood,
+    UnderstoodCommand,
     bare,
     fixer_of,
     slot_of_name,
@@ -110,7 +110,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     )
 
 
-def _is_plain_pytest(line: str, found: Understood) -> bool:
+def _is_plain_pytest(line: str, found: UnderstoodCommand) -> bool:
     return found.tool == "pytest" and not re.search(r"[|<>&;]|--(?:collect|co\b|lf)", line)
 
 
@@ -118,7 +118,7 @@ def _writes(line: str, body: str) -> bool:
     return bool(re.search(r"(?:--write|--fix|:fix|--apply)\b", f"{line} {body}"))
 
 
-def _target(project: ProjectFiles, line: str) -> tuple[Understood | None, str]:
+def _target(project: ProjectFiles, line: str) -> tuple[UnderstoodCommand | None, str]:
     """What a target, script or session does: by its body's hooks, its name, its body."""
     calls = (
         (re.match(pattern, rest), rest)
@@ -137,11 +137,11 @@ def _target(project: ProjectFiles, line: str) -> tuple[Understood | None, str]:
         slot = (hooks and hooks.slot) or slot_of_name(name) or _slot_of_body(start, name, inner)
         own = next((u for u in inner if u.slot is slot), None)
         tool = own.tool if own else tool_name(f"{start} {name}")
-        return Understood(slot=slot, tool=tool, language="") if slot else None, body
+        return UnderstoodCommand(slot=slot, tool=tool, language="") if slot else None, body
     return None, ""
 
 
-def _slot_of_body(start: str, name: str, inner: list[Understood]) -> Slot | None:
+def _slot_of_body(start: str, name: str, inner: list[UnderstoodCommand]) -> Slot | None:
     if inner:
         return inner[0].slot
     if CHECKING.match(name):

@@ -129,7 +129,7 @@ NAMED: tuple[tuple[Slot, str], ...] = (
 """What the name of a target, script or session says of its work."""
 
 
-class Understood(Struct, frozen=True, kw_only=True):
+class UnderstoodCommand(Struct, frozen=True, kw_only=True):
     """What one command line does."""
 
     slot: Slot
@@ -149,20 +149,22 @@ def bare(line: str) -> str:
         rest = shorter
 
 
-def understand(line: str) -> Understood | None:
+def understand(line: str) -> UnderstoodCommand | None:
     """The tool that a line starts; None for one that is in no table: `echo`, `npm ci` ..."""
     rest = bare(line)
     jvm = JVM.match(rest)
     if jvm:
         found = (slot for slot, words in GOALS if re.search(words, jvm[2]))
         slot = next(found, None)
-        return Understood(slot=slot, tool=jvm[1].rstrip("w"), language="jvm") if slot else None
+        return (
+            UnderstoodCommand(slot=slot, tool=jvm[1].rstrip("w"), language="jvm") if slot else None
+        )
     for slot, language, start in _KNOWN:
         match = start.match(rest)
         if match and "--version" not in rest:
             word = match[1].split()[0]
             named = "deno" if word == "deno" else language or LANGUAGES.get(word, word)
-            return Understood(slot=slot, tool=tool_name(match[1]), language=named)
+            return UnderstoodCommand(slot=slot, tool=tool_name(match[1]), language=named)
     return None
 
 

@@ -13,14 +13,7 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard import Case, Judgement, Ruling, assess, rulings
 from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
-from atlas_retry.guard.judge.seals import (
-    Seal,
-    clean,
-    clean_between,
-    compared,
-    protected,
-    restore_modes,
-)
+from atlas_retry.guard.judge.seals import Seal
 from atlas_retry.model import Gate, GateResult, Tree, Violation
 from atlas_retry.settings import Settings
 from atlas_retry.workspace import (
@@ -39,14 +32,9 @@ __all__ = [
     "JudgedTurn",
     "Seal",
     "base_tree",
-    "clean",
-    "clean_between",
-    "compared",
     "explain",
     "judge_attempt",
     "judge_change",
-    "protected",
-    "restore_modes",
     "rewritten",
     "seal",
 ]
@@ -185,7 +173,7 @@ def judge_attempt(
     notes_reviews: bool,
     beside: seals.Moved | None = None,
 ) -> Judgement:
-    """The answers about what a turn did, and nobody else. `beside` is `compared(taken)`.
+    """The answers about what a turn did, and nobody else. `beside` is `seals.compared(taken)`.
 
     What gates wrote before or after it is not looked at; what decides is compared with the start
     of the run, the user's own later edits included.
@@ -199,7 +187,7 @@ def judge_attempt(
     base = folders.Mixed(origin, before, turn.theirs)
     for one in (origin, before, after):
         one.preload(paths)
-    beside = beside or compared(taken)
+    beside = beside or seals.compared(taken)
     case = Case(
         before=base, after=after, changed=tuple(sorted(paths)), in_run=True,
         ignored=frozenset(touched - tracked), outputs=turn.outputs, gates=taken.gates,

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry.guard import OutsideChange, Tool, protected_globs
 from atlas_retry.guard.beside import INNOCENT_FACTS
+from atlas_retry.guard.case import OutsideChange, Tool
 from atlas_retry.guard.decides import commands
 from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES
+from atlas_retry.guard.protection import protected_globs
 from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
