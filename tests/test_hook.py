@@ -174,7 +174,7 @@ def test_gates_that_take_too_long_are_ended_in_time_and_block_nothing(project: P
 
 def test_what_had_failed_when_the_time_was_over_counts(project: Project) -> None:
     gates(project, {"run": FAILS, "name": "lint"}, "sleep 30")
-    answer, _ = called(project, timeout_s=4)
+    answer, _ = called(project, timeout_s=10)
     assert answer["decision"] == "block"
     assert "❌ lint" in str(answer["reason"])
 
