@@ -179,7 +179,8 @@ ELSEWHERE = {
 
 
 def test_no_key_is_without_a_test_of_its_effect() -> None:
-    gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in {*GATE, "accept"}}
+    kinds = {*GATE, "accept", "inputs"}
+    gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in kinds}
     reviews = {f"validation.review.{key}" for key in REVIEW}
     sections = {".".join(path[:-1]) for path, _ in keys()}
     tested = {*VALUES, *gates, *reviews, *sections, *ELSEWHERE}

@@ -521,7 +521,7 @@ def test_a_flaky_test_that_rewrites_a_tracked_file_is_no_matter_of_the_repair(
     assert nothing_said(outcome)
 
 
-def test_a_dependency_that_is_vendored_under_git_is_the_projects_own(
+def test_an_edit_of_code_that_is_vendored_under_git_is_for_review(
     tmp_path: Path, environ: Environ
 ) -> None:
     files = {"vendor/dep/add.py": CALC["calc.py"], "main.py": "import sys\n"}
@@ -529,5 +529,6 @@ def test_a_dependency_that_is_vendored_under_git_is_the_projects_own(
     turn = put("vendor/dep/add.py", ADDED)
     project = miniature(tmp_path, environ, files, [turn], validation=gates)
     outcome = project.retry()
-    assert outcome.verdict is Verdict.FIXED
-    assert nothing_said(outcome)
+    assert outcome.verdict is Verdict.NEEDS_REVIEW
+    assert [held.rule for held in outcome.attempts[0].held] == ["made-elsewhere"]
+    assert (project.root / "vendor/dep/add.py").read_text() == ADDED

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -165,7 +166,7 @@ def _turn_or_validation(run: str | None) -> "RunRow | None":
     if other is None or run:
         return other
     try:
-        return other if other.id > found_run(None).id else None
+        return other if _began(other) > _began(found_run(None)) else None
     except (StateError, UsageError):
         return other
 
@@ -181,7 +182,11 @@ def _other(run: str | None) -> "RunRow | None":
     with suppress(WorkspaceError):
         ws = workspace.open_workspace(root, home, environ=os.environ)
         found.append(validated.run_of(ws, run))
-    return max(filter(None, found), key=lambda row: row.id, default=None)
+    return max(filter(None, found), key=_began, default=None)
+
+
+def _began(row: "RunRow") -> datetime:
+    return datetime.fromisoformat(row.started_at)
 
 
 def _undo_other(row: "RunRow") -> int:
