@@ -12,7 +12,7 @@ from atlas_retry.run.open import open_configured, plan, validation_logs
 from tests.projects import CALC, FIXED, Project, atlas
 
 RUFF = f"{sys.executable} -m ruff"
-TESTED = "for i in $(seq 600); do test -e ../tested && break; sleep 0.05; done"
+TESTED = "for i in $(seq 200); do test -e ../tested && break; sleep 0.05; done"
 """Waits for the tests, so that what follows comes after them."""
 UNITTEST = "python3 -S -m unittest -q || exit 1"
 AGENT = f"printf '{FIXED.replace(chr(10), chr(92) + 'n')}' > calc.py"
