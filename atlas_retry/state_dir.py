@@ -43,6 +43,16 @@ def folder(*parts: str | Path) -> Path:
     return path
 
 
+def replace_file(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all; what was there stays where that fails. Raises OSError."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        fresh.write_bytes(content)
+        fresh.replace(file)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
 MAX_LOG_BYTES = 2 << 30
 """Of the folders of output that are kept side by side; one command alone may print half of it."""
 

@@ -52,11 +52,7 @@ def recall(file: Path, wanted: str) -> Settings | None:
 
 def remember(file: Path, wanted: str, settings: Settings) -> None:
     """Keep them, atomically. Where that cannot be, the next run reads everything anew."""
-    temporary = file.with_suffix(f".{os.getpid()}")
-    try:
+    with suppress(OSError, ValueError, StateError):
         state_dir.folder(file.parent)
-        temporary.write_bytes(msgspec.json.encode(_Entry(digest=wanted, settings=settings)))
-        temporary.replace(file)
-    except (OSError, ValueError, StateError):
-        with suppress(OSError):
-            temporary.unlink()
+        content = msgspec.json.encode(_Entry(digest=wanted, settings=settings))
+        state_dir.replace_file(file, content)

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from atlas_retry import __version__
 from atlas_retry.gates.programs import programs
 from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.state_dir import replace_file
 
 if TYPE_CHECKING:
     from atlas_retry.workspace import Look
@@ -157,10 +158,8 @@ class Memory:
 
     def _write(self, answers: Mapping[str, _Answer]) -> None:
         """A state directory that is full or read-only costs this knowledge and nothing else."""
-        fresh = self._file.with_suffix(f".{os.getpid()}")
         with suppress(OSError, UnicodeEncodeError):
-            fresh.write_bytes(msgspec.msgpack.encode(answers))
-            fresh.replace(self._file)
+            replace_file(self._file, msgspec.msgpack.encode(answers))
 
 
 def _is_answer(result: GateResult) -> bool:

@@ -170,11 +170,8 @@ def remember(opened: OpenWorkspace, validation: Validation) -> None:
     """
     ran = (result for result in validation.results if result.started_at)
     took = known_s(opened) | {result.name: result.duration_ms / 1000 for result in ran}
-    file = _durations(opened)
-    unfinished = file.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
-        unfinished.write_bytes(msgspec.json.encode(took))
-        unfinished.replace(file)
+        state_dir.replace_file(_durations(opened), msgspec.json.encode(took))
 
 
 def _durations(opened: OpenWorkspace) -> Path:

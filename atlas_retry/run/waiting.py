@@ -11,7 +11,7 @@ import msgspec
 from atlas_retry.errors import StateError
 from atlas_retry.history import Order
 from atlas_retry.history.documents import read, text_of
-from atlas_retry.state_dir import folder
+from atlas_retry.state_dir import folder, replace_file
 
 NAME = "unfinished.json"
 
@@ -45,10 +45,8 @@ def note(home: Path, started: Collection[str], left: Sequence[Waiting] = ()) -> 
 
 
 def _write(home: Path, after: Sequence[Waiting]) -> None:
-    fresh = home / f"{NAME}.new"
     try:
-        fresh.write_text(text_of(after))
-        fresh.replace(home / NAME)
+        replace_file(home / NAME, text_of(after).encode())
     except OSError as error:
         raise StateError(f"what is left to do cannot be kept: {error}") from error
 

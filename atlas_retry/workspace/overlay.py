@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.process import Command, capture
+from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.store import StoredFile
@@ -219,9 +220,7 @@ def _refusal(ws: Workspace, layers: Layers) -> str:
     if done.exit_code != 0:
         return f"no overlay in {layers.folder.parent}: {done.stderr.decode(errors='replace')}"
     with suppress(OSError):
-        fresh = file.with_suffix(f".{os.getpid()}")
-        fresh.write_bytes(msgspec.json.encode([*known[1 - _MAX_ANSWERS :], key]))
-        fresh.replace(file)
+        replace_file(file, msgspec.json.encode([*known[1 - _MAX_ANSWERS :], key]))
     return ""
 
 
