@@ -18,7 +18,6 @@ _RAISED = re.compile(r"^(?:Caused by: )?([\w.$]+)(?:: (.*))?$")
 _TOTAL = re.compile(
     r"^(?:\[\w+\] )?Tests run: (?P<run>\d+), Failures: \d+, Errors: \d+, Skipped: (?P<skipped>\d+)$"
 )
-_LISTED = re.compile(r"^\[ERROR\] +(?:Failures:|Errors:|  \S.*)")
 _NONE = re.compile(r"^(?:\[INFO\] )?No tests to run\.")
 
 
