@@ -27,6 +27,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def seconds_of(time: str) -> float:
+    """A time as `now` writes it, in seconds since the epoch."""
+    return datetime.fromisoformat(time).timestamp()
+
+
 class EventScope(Struct, frozen=True, kw_only=True):
     """What an event belongs to; filled in by the emitter, not by who reports."""
 

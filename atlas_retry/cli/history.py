@@ -3,7 +3,6 @@
 import os
 import sys
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -166,7 +165,7 @@ def _turn_or_validation(run: str | None) -> "RunRow | None":
     if other is None or run:
         return other
     try:
-        return other if _began(other) > _began(found_run(None)) else None
+        return other if _began_s(other) > _began_s(found_run(None)) else None
     except (StateError, UsageError):
         return other
 
@@ -182,11 +181,13 @@ def _other(run: str | None) -> "RunRow | None":
     with suppress(WorkspaceError):
         ws = workspace.open_workspace(root, home, environ=os.environ)
         found.append(validated.run_of(ws, run))
-    return max(filter(None, found), key=_began, default=None)
+    return max(filter(None, found), key=_began_s, default=None)
 
 
-def _began(row: "RunRow") -> datetime:
-    return datetime.fromisoformat(row.started_at)
+def _began_s(row: "RunRow") -> float:
+    from atlas_retry.events import seconds_of
+
+    return seconds_of(row.started_at)
 
 
 def _undo_other(row: "RunRow") -> int:

@@ -4,13 +4,13 @@ Whatever goes is held first. What somebody edited since the run is told and stay
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
 
 from atlas_retry import process, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.events import seconds_of
 from atlas_retry.history.pulse import last_beat_s
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
@@ -212,7 +212,7 @@ def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, s
 
 def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
     """When a run was last known to be alive, in seconds since the epoch."""
-    told_s = datetime.fromisoformat(run.ended_at or run.last_at).timestamp()
+    told_s = seconds_of(run.ended_at or run.last_at)
     return told_s if run.ended_at else max(told_s, last_beat_s(folder) or told_s)
 
 

@@ -1,9 +1,9 @@
 """What the turn of a run that was cut off wrote where git does not look. Asks no agent."""
 
-from datetime import datetime
 from pathlib import Path
 
 from atlas_retry import workspace
+from atlas_retry.events import seconds_of
 from atlas_retry.guard.judge import seals
 from atlas_retry.history import OpenAttempt, RunRow, rescue
 
@@ -24,10 +24,6 @@ def clear(
     if moved:
         workspace.keep(git, rescue.held_under(run, rescue.unfinished(attempt)), there)
         workspace.restore(git, attempt.snapshot, moved)
-    began_s = max(map(_seconds, (run.segment_at, attempt.started_at)))
+    began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
     tracked = frozenset(workspace.tree(git, there).paths())
     return seals.clean_between(git.root, began_s, quiet_s, tracked)
-
-
-def _seconds(time: str) -> float:
-    return datetime.fromisoformat(time).timestamp()

@@ -3,7 +3,6 @@
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
 from itertools import count
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from atlas_retry.events import (
     Notice,
     ValidationFinished,
     ValidationStarted,
+    seconds_of,
     within,
 )
 from atlas_retry.gates.fixers import run_fixers
@@ -404,7 +404,7 @@ class Effects(Struct, kw_only=True):
         A test that failed may have recorded there what it compares with.
         """
         seen = {change.path for change in self.changes(start, end)}
-        began_s = datetime.fromisoformat(green.started_at).timestamp()
+        began_s = seconds_of(green.started_at)
         for change in workspace.changes(self.opened.git, start, end, ignored=True):
             path = self.opened.root / change.path
             if change.path in seen or is_made(change.path) or CACHES.match(change.path):

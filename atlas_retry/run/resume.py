@@ -4,7 +4,6 @@ Refuses where the workspace has moved on since.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry import history, process, state_dir, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
-from atlas_retry.events import Emit, Notice, now
+from atlas_retry.events import Emit, Notice, now, seconds_of
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
 from atlas_retry.run import aftermath
@@ -111,7 +110,7 @@ def _continued_run(
     scene: _CutOffRun, turn: str | None, alive_s: float, opened: OpenWorkspace
 ) -> GoingOn:
     """How the run goes on; the journal is told."""
-    elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - _seconds(scene.run.segment_at))
+    elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with history.opened(opened.state) as connection:
         keeping.interrupted(connection, scene.run, "it was cut off, and goes on")
         keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
@@ -121,10 +120,6 @@ def _continued_run(
         elapsed_s=elapsed_s,
         with_agent=lambda agent: _taking_up(scene, turn, agent),
     )
-
-
-def _seconds(time: str) -> float:
-    return datetime.fromisoformat(time).timestamp()
 
 
 def _same_gates(scene: _CutOffRun, opened: OpenWorkspace) -> None:

@@ -5,7 +5,6 @@ Whatever goes wrong is kept, for the end of the turn to tell; the session goes o
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,7 @@ from atlas_retry.cli.hook.guarding import sealed
 from atlas_retry.cli.hook.hosts import read_turn
 from atlas_retry.cli.hook.values import TURN_SUFFIX, BlockTally, HookTurn, Start, is_from_a_person
 from atlas_retry.errors import AtlasError
+from atlas_retry.events import now
 from atlas_retry.run.open import OpenWorkspace, open_configured
 
 KEPT_SNAPSHOTS = 50
@@ -102,8 +102,3 @@ def _failed(turn: HookTurn, environ: Mapping[str, str], problem: str) -> Start:
         prompt_id=turn.prompt_id,
         problem=problem,
     )
-
-
-def now() -> str:
-    """The time, in UTC, as it is written down."""
-    return datetime.now(UTC).isoformat()

@@ -4,8 +4,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import workspace
-from atlas_retry.cli.hook.beginning import now
 from atlas_retry.cli.hook.values import Start
+from atlas_retry.events import now
 from atlas_retry.run.open import OpenWorkspace
 
 

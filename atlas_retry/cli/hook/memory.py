@@ -85,7 +85,7 @@ def turns(home: Path, root: Path) -> Mapping[str, Start]:
     """The turns that are remembered of a workspace, by id, oldest first."""
     of_root = [begun for _, begun in _starts(home) if begun.root == str(root) and begun.snapshot]
     # several prompts may belong to one turn: the last of its ends counts
-    in_order = sorted(of_root, key=lambda begun: (begun.id, begun.ended_at or ""))
+    in_order = sorted(of_root, key=lambda begun: (begun.taken_at, begun.ended_at or ""))
     return {begun.id: begun for begun in in_order}
 
 
@@ -123,10 +123,8 @@ def _read(file: Path, kind: type[T]) -> T | None:
 
 
 def _write(file: Path, content: bytes) -> None:
-    fresh = file.with_name(f"{file.name}.new")
     try:
-        fresh.write_bytes(content)
-        fresh.replace(file)
+        state_dir.replace_file(file, content)
     except OSError as error:
         raise StateError(f"what the hook remembers cannot be kept: {error}") from error
 

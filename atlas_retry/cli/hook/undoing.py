@@ -1,10 +1,10 @@
 """A turn of Claude Code as a run, so that what puts runs back puts it back as well."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.values import TURN_SUFFIX, Start
+from atlas_retry.events import now
 from atlas_retry.history import RunRow
 from atlas_retry.history.states import RunState
 
@@ -39,7 +39,7 @@ def _run(begun: Start) -> RunRow:
         started_at=begun.taken_at,
         last_at=begun.taken_at,
         segment_at=begun.taken_at,
-        ended_at=begun.ended_at or datetime.now(UTC).isoformat(),
+        ended_at=begun.ended_at or now(),
         start=begun.snapshot or "",
         left_behind=begun.left,
     )
