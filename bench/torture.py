@@ -2,6 +2,7 @@
 
 .venv/bin/python bench/torture.py                    # every row, about an hour
 .venv/bin/python bench/torture.py kills=10 bombs=3   # some rows, with so many trials
+.venv/bin/python bench/torture.py kills=10 seed=7    # at other moments
 """
 
 import sys
@@ -12,11 +13,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests import torture_streams, torture_trees
+from tests import torture_commands, torture_streams, torture_trees
 from tests.torture import Tally, Torture
 
 SEED = 20261122
-FILES = 1500
+FILES = 400
 Row = Callable[[Path, int, int], Tally]
 
 
@@ -28,11 +29,14 @@ ROWS: dict[str, tuple[Row, int]] = {
     "signals": (_of_rig(Torture.signals), 100),
     "kills": (_of_rig(Torture.kills), 100),
     "undo_signals": (_of_rig(Torture.undo_signals), 30),
+    "resumes": (torture_commands.resumes, 20),
+    "validate": (torture_commands.validate, 40),
+    "deliver": (torture_commands.deliver, 40),
     "shapes": (torture_trees.shapes, 34),
     "several": (torture_trees.several, 20),
     "nobody": (torture_trees.nobody, 20),
     "full_disk": (torture_trees.full_disk, 60),
-    "sizes": (torture_trees.sizes, 2),
+    "sizes": (torture_trees.sizes, 3),
     "bombs": (torture_streams.bombs, len(torture_streams.BOMBS)),
     "outputs": (torture_streams.outputs, 40),
     "api": (torture_streams.api, 40),
@@ -44,15 +48,15 @@ ROWS: dict[str, tuple[Row, int]] = {
 
 def main() -> int:
     """Print a line a row, and each failure before it; 1 where something is not as promised."""
-    asked = dict(word.partition("=")[::2] for word in sys.argv[1:]) or dict.fromkeys(ROWS, "")
-    failed = 0
-    for name, trials in asked.items():
+    asked = dict(word.partition("=")[::2] for word in sys.argv[1:])
+    seed, failed = int(asked.pop("seed", SEED)), 0
+    for name, trials in (asked or dict.fromkeys(ROWS, "")).items():
         row, usual = ROWS[name]
         started_s = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="atlas-torture-") as folder:
             at = Path(folder).resolve() / name
             at.mkdir()
-            tally = row(at, int(trials or usual), SEED)
+            tally = row(at, int(trials or usual), seed)
         print(*tally.failures, *(f"  {note}" for note in tally.notes), sep="\n")
         print(
             f"{name:<14}{tally.trials:>4} trials, {tally.hit:>4} hits, "

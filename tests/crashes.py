@@ -1,6 +1,6 @@
 """Runs that are killed at random moments, and what is there after the recovery.
 
-`bench/crashes.py` does the same many times.
+`bench/torture.py` does the same many times.
 """
 
 import os

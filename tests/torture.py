@@ -51,6 +51,7 @@ TRUSTED = ("-c", "safe.directory=*")
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CODES = {0, 1, 2, 3, -signal.SIGKILL, *(128 + n for n in ENDING), *(-n for n in ENDING)}
 """Before Python has begun, and once it has ended, a signal does what it does by itself."""
+RETRY = ("retry", ".", "--ai-fix")
 SAID = "what the attempt had changed is put back"
 
 
@@ -64,6 +65,8 @@ class Rig(Struct, frozen=True, kw_only=True):
     user: int | None = None
     """Who runs the commands; None: whoever runs this."""
     variables: Mapping[str, str] = {}
+    command: tuple[str, ...] = RETRY
+    """What is tried."""
 
     @property
     def root(self) -> Path:
@@ -156,6 +159,7 @@ def make_rig(folder: Path, files: int) -> Rig:
     (root / "link").symlink_to("src/a.py")
     (root / "dangling").symlink_to("nowhere")
     commit(root)
+    git(root, "repack", "-adq")
     for name in ODD_NAMES:
         write(root, name, name)
         write(root, b"folder\n\xff/" + name, name[::-1])
@@ -209,7 +213,7 @@ class Torture(Struct, frozen=True, kw_only=True):
         shutil.copytree(rig.folder, whole.folder, symlinks=True)
         started_s = time.monotonic()
         before = whole.all_there()
-        code, said = whole.atlas("retry", ".", "--ai-fix")
+        code, said = whole.atlas(*RETRY)
         assert code == 1, said
         length_s = time.monotonic() - started_s
         assert whole.all_there() == before, said
@@ -262,22 +266,22 @@ def signals_after(first_s: float, dice: random.Random) -> Plan:
 
 
 def trial(rig: Rig, plan: Plan, tally: Tally, undo: Plan = (), *, in_turn: bool) -> None:
-    """One run that gets the signals of `plan`, one `undo` that gets those of `undo`, and another.
+    """One command that gets the signals of `plan`, an `undo` with those of `undo`, and another.
 
     Where all is as it was the rig is removed.
     """
     before = rig.all_there()
-    code, said = rig.signalled("retry", ".", "--ai-fix", plan=plan, in_turn=in_turn)
+    code, said = rig.signalled(*rig.command, plan=plan, in_turn=in_turn)
     tally.trials += 1
     tally.hit += code != 1 and rig.was_asked
     tally.said += SAID in said
     faults = unsound(code, said)
-    if code != -signal.SIGKILL:
+    if code != -signal.SIGKILL and rig.command == RETRY:
         faults += unlike(rig, before, "after the run")
     if undo:
         faults += unsound(*rig.signalled("undo", plan=undo))
     undone, heard = rig.atlas("undo")
-    faults += unsound(undone, heard) + unlike(rig, before, "after undo")
+    faults += unsound(undone, heard) + unlike(rig, before, "after undo") + left_running(rig)
     if undone and "no run is recorded" not in heard:
         faults.append(f"undo ended with {undone}")
     moments = ", ".join(f"{signum.name} after {wait_s:.3f} s" for wait_s, signum in (*plan, *undo))
@@ -295,8 +299,11 @@ def tell(tally: Tally, rig: Rig, faults: list[str], more: str) -> None:
 class Measured(Struct, frozen=True, kw_only=True):
     """What a command said and took, and what of its end is no good."""
 
+    code: int
     said: str
     took_s: float
+    cpu_s: float
+    """Of atlas and all that it started and waited for."""
     peak_mb: int
     """Of atlas, or of the biggest process that it started."""
     faults: list[str]
@@ -312,8 +319,10 @@ def measured(rig: Rig, *arguments: str) -> Measured:
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     return Measured(
+        code=child.returncode,
         said=said,
         took_s=time.monotonic() - started_s,
+        cpu_s=usage.ru_utime + usage.ru_stime,
         peak_mb=usage.ru_maxrss >> 10,
         faults=unsound(child.returncode, said),
     )
@@ -327,6 +336,25 @@ def unsound(code: int, said: str) -> list[str]:
     if "\x1b" in said:
         faults.append("a control character where there is no terminal")
     return faults
+
+
+def working_in(rig: Rig, *, program: bytes = b"") -> list[int]:
+    """Processes that work in the project: those of one program, or all but atlas."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (entry / "cmdline").read_bytes()
+            if (entry / "cwd").resolve() == rig.root and b"atlas_retry" not in line:
+                found += [int(entry.name)] * (program in line[:300])
+        except OSError:
+            continue
+    return found
+
+
+def left_running(rig: Rig) -> list[str]:
+    """Whether processes of the project are left."""
+    left = working_in(rig)
+    return [f"{len(left)} processes are left"] if left else []
 
 
 def unlike(rig: Rig, before: All, when: str) -> list[str]:

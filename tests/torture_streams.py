@@ -31,8 +31,20 @@ from tests.projects import CALC, FIXED, UNITTEST, atlas, make_project
 from tests.repositories import commit, repository, write
 from tests.test_agents_claude_code import real_claude
 from tests.test_git_keys import KEYS, configured, filled
-from tests.torture import Rig, Tally, configure, measured, signals_after, tell, unlike, unsound
+from tests.torture import (
+    Rig,
+    Tally,
+    configure,
+    left_running,
+    measured,
+    signals_after,
+    tell,
+    unlike,
+    unsound,
+    working_in,
+)
 
+CLAUDE = b"_bundled/claude"
 MAX_MB = 1200
 MAX_S = 60.0
 
@@ -272,14 +284,16 @@ def _killed(rig: Rig, number: int, dice: random.Random, tally: Tally) -> None:
     before = rig.all_there()
     child = rig.start("retry", ".", "--ai-fix")
     until_s = time.monotonic() + MAX_S
-    while not _in(rig) and child.poll() is None and time.monotonic() < until_s:
+    while (
+        not working_in(rig, program=CLAUDE) and child.poll() is None and time.monotonic() < until_s
+    ):
         time.sleep(0.05)
     time.sleep(dice.uniform(0, 4))
     tally.trials += 1
     tally.hit += child.poll() is None
     who = ("atlas", "the agent", "both", "signals")[number % 4]
     if who in ("the agent", "both"):
-        for pid in _in(rig):
+        for pid in working_in(rig, program=CLAUDE):
             os.kill(pid, signal.SIGKILL)
     if who in ("atlas", "both"):
         child.kill()
@@ -290,23 +304,8 @@ def _killed(rig: Rig, number: int, dice: random.Random, tally: Tally) -> None:
     said, _ = child.communicate(timeout=MAX_S * 3)
     faults = unsound(child.returncode, said)
     undone, heard = rig.atlas("undo")
-    faults += unsound(undone, heard) + unlike(rig, before, "after undo")
-    if left := _in(rig, any_program=True):
-        faults.append(f"{len(left)} processes are left")
+    faults += unsound(undone, heard) + unlike(rig, before, "after undo") + left_running(rig)
     tell(tally, rig, faults, f"{who} killed; exit {child.returncode}; {said}{heard}")
-
-
-def _in(rig: Rig, *, any_program: bool = False) -> list[int]:
-    """Processes that work in the project: those of Claude Code, or all but atlas."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (entry / "cmdline").read_bytes()
-            if (entry / "cwd").resolve() == rig.root and b"atlas_retry" not in line:
-                found += [int(entry.name)] * (any_program or b"_bundled/claude" in line[:300])
-        except OSError:
-            continue
-    return found
 
 
 def git_keys(folder: Path, trials: int, seed: int) -> Tally:

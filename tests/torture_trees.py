@@ -16,11 +16,13 @@ from tests.repositories import SHAPES, commit, git, repository, write
 from tests.torture import (
     PACE_S,
     PACKAGE,
+    RETRY,
     TURN_S,
     Rig,
     Tally,
     Torture,
     configure,
+    left_running,
     make_rig,
     measured,
     signals_after,
@@ -31,6 +33,8 @@ from tests.torture import (
 )
 
 NOBODY = 65534
+DUMP_BYTES = 2 << 30
+KILLS = 5
 TREE_AGENT = f"""
 import os, time
 open("../asked", "a").write("x")
@@ -98,6 +102,7 @@ def several(folder: Path, trials: int, seed: int) -> Tally:
             faults += [] if is_kill else unlike(rig, was, f"{rig.folder.name} after the run")
             undone, heard = rig.atlas("undo")
             faults += unsound(undone, heard) + unlike(rig, was, f"{rig.folder.name} after undo")
+            faults += left_running(rig)
         tell(tally, Rig(folder=here), faults, f"{plan}; exit {code}; {said}")
     return tally
 
@@ -159,11 +164,10 @@ def full_disk(folder: Path, trials: int, seed: int) -> Tally:
         subprocess.run(("unshare", "-m", "true"), check=True, capture_output=True)
     except (OSError, subprocess.SubprocessError) as error:
         return Tally(notes=[f"not tried: no mount namespace here ({error})"])
-    dice, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
+    tally = Tally()
     make_rig(folder / "rig", files=60)
     for number in range(trials):
-        where = ("state", ".")[number % 2]
-        room_kib = round(dice.uniform(8, 900) if where == "state" else dice.uniform(0, 1200))
+        where, room_kib = _room(number, seed)
         there = folder / f"full-{number}"
         there.mkdir()
         done = subprocess.run(
@@ -179,6 +183,13 @@ def full_disk(folder: Path, trials: int, seed: int) -> Tally:
     return tally
 
 
+def _room(number: int, seed: int) -> tuple[str, int]:
+    """What is full in a trial, and the KiB that it has: the same for a trial tried again alone."""
+    where = ("state", ".")[number % 2]
+    dice = random.Random(f"{seed} {number}")  # noqa: S311 - a seed that can be repeated
+    return where, round(dice.uniform(8, 900) if where == "state" else dice.uniform(0, 1200))
+
+
 def _on_a_full_disk(made: Path, there: Path, where: str, room_kib: int) -> None:
     """One trial, in a mount namespace of its own; prints whether it hit, and the faults."""
     at = there / where if where != "." else there / "disk"
@@ -191,7 +202,7 @@ def _on_a_full_disk(made: Path, there: Path, where: str, room_kib: int) -> None:
     size = room_kib + (used + 64 if where == "." else 0)
     before = rig.all_there()
     subprocess.run(("mount", "-o", f"remount,size={size}k", at), check=True)
-    code, said = rig.atlas("retry", ".", "--ai-fix")
+    code, said = rig.atlas(*RETRY)
     faults = unsound(code, said)
     was_full = "No space left" in said or code != 1
     undone, heard = rig.atlas("undo")
@@ -207,17 +218,17 @@ def _on_a_full_disk(made: Path, there: Path, where: str, room_kib: int) -> None:
 
 
 def sizes(folder: Path, trials: int, seed: int) -> Tally:
-    """A tree of 20,000 files, one of 100,000, and one with files of 2 GB; `trials` is 1 or 2."""
+    """A tree of 20,000 files, one of 100,000, and one with files of 2 GB; `trials` is 1 to 3."""
     tally = Tally()
-    if trials > 1:
-        _sized(folder / "100000", 100_000, seed, tally)
-    _sized(folder / "20000", 20_000, seed, tally)
-    _sized(folder / "2GB", 1000, seed, tally, dumps=("free.dump", "ignored.dump"))
+    dumps = ("free.dump", "ignored.dump")
+    rows = (("2GB", 1000, dumps), ("20000", 20_000, ()), ("100000", 100_000, ()))
+    for name, files, big in rows[:trials]:
+        _sized(_many(folder / name, files, big), seed, big, tally)
     return tally
 
 
-def _sized(folder: Path, files: int, seed: int, tally: Tally, dumps: tuple[str, ...] = ()) -> None:
-    """A run that ends, its `undo`, a run that is killed, and its `undo`, with what they took."""
+def _many(folder: Path, files: int, dumps: tuple[str, ...]) -> Rig:
+    """A work tree of so many small files, and some of 2 GB."""
     rig = Rig(folder=folder)
     root = repository(rig.root)
     (folder / "home").mkdir()
@@ -230,31 +241,53 @@ def _sized(folder: Path, files: int, seed: int, tally: Tally, dumps: tuple[str, 
     commit(root)
     for name in dumps:
         with (root / name).open("wb") as file:
-            file.truncate(2 << 30)
-    before, dumped = _small(rig), [(root / name).stat().st_size for name in dumps]
-    faults, took = [], []
-    for arguments in (("validate",), ("retry", ".", "--ai-fix"), ("undo",)):
+            file.truncate(DUMP_BYTES)
+    return rig
+
+
+def _sized(rig: Rig, seed: int, dumps: tuple[str, ...], tally: Tally) -> None:
+    """A run that ends, runs that are killed, the `undo` of each; and what they took."""
+    before, faults, took = _small(rig), [], []
+    run_s = 0.0
+    for arguments in (("validate",), RETRY, ("undo",)):
         done = measured(rig, *arguments)
         faults += done.faults
-        took.append(f"{arguments[0]} {done.took_s:.1f} s, {done.peak_mb} MB")
+        took.append(f"{arguments[0]} {done.cpu_s:.1f} s CPU, {done.peak_mb} MB")
+        run_s = max(run_s, done.took_s)
+    faults += _undone(rig, before, dumps, done.code, done.said)
+    dice = random.Random(seed)  # noqa: S311 - a seed that can be repeated
+    for number in range(KILLS):
+        (rig.folder / "asked").unlink(missing_ok=True)
+        in_turn = number % 2 == 0
+        kill = ((dice.uniform(0, 1.0 if in_turn else run_s), signal.SIGKILL),)
+        code, _ = rig.signalled(*RETRY, plan=kill, in_turn=in_turn)
+        done = measured(rig, "undo")
+        faults += done.faults + _undone(rig, before, dumps, done.code, done.said)
+        took.append(f"undo of a kill {done.cpu_s:.1f} s CPU, {done.peak_mb} MB")
+        tally.hit += code == -signal.SIGKILL
+    state = sum(f.lstat().st_blocks * 512 for f in (rig.folder / "state").rglob("*")) >> 20
+    tally.trials += 1 + KILLS
+    tally.hit += 1
+    tally.notes.append(f"{rig.folder.name}: {'; '.join(took)}; state {state} MB")
+    tell(tally, rig, faults, done.said)
+
+
+def _undone(
+    rig: Rig, before: dict[str, bytes], dumps: tuple[str, ...], code: int, said: str
+) -> list[str]:
+    """What is not as promised: small files are as before, of those too big to be held it is said.
+
+    The big ones are made anew.
+    """
+    faults = left_running(rig)
     if _small(rig) != before:
         faults.append("after undo not as before")
-    dice = random.Random(seed)  # noqa: S311 - a seed that can be repeated
-    (folder / "asked").unlink(missing_ok=True)
-    kill = ((dice.uniform(0, 0.4), signal.SIGKILL),)
-    code, said = rig.signalled("retry", ".", "--ai-fix", plan=kill, in_turn=True)
-    undone, heard = rig.atlas("undo")
-    faults += unsound(undone, heard)
-    if _small(rig) != before:
-        faults.append("after the undo of a kill not as before")
-    now = [(root / name).stat().st_size if (root / name).exists() else 0 for name in dumps]
-    if now != dumped:
-        faults.append(f"dumps were {dumped}, are {now}")
-    held_mb = sum(f.lstat().st_blocks * 512 for f in (folder / "state").rglob("*")) >> 20
-    tally.trials += 2
-    tally.hit += 1 + (code == -signal.SIGKILL)
-    tally.notes.append(f"{folder.name}: {'; '.join(took)}; state {held_mb} MB")
-    tell(tally, rig, faults, f"{said}{heard}")
+    gone = [name for name in dumps if (rig.root / name).stat().st_size != DUMP_BYTES]
+    for name in gone:
+        os.truncate(rig.root / name, DUMP_BYTES)
+    if any(name not in said for name in gone) or bool(gone) != (code == 1):
+        faults.append(f"{gone} cannot be restored; undo ended with {code}: {said}")
+    return faults
 
 
 def _small(rig: Rig) -> dict[str, bytes]:
