@@ -222,7 +222,7 @@ def test_a_clone_in_place_of_a_workspace_is_another_one(after: After) -> None:
 @pytest.mark.parametrize(
     ("ignored", "code", "headline"),
     [
-        ("", 1, "not everything could be put back"),
+        ("", 1, "not everything could be restored"),
         ("*.dump", 0, "as it was before run {}, but for what git ignores and no snapshot holds"),
     ],
     ids=["a file of the user", "a file that git ignores"],

@@ -155,7 +155,7 @@ def test_the_limit_of_attempts_ends_it_and_says_what_to_type(project: Project) -
     text = str(answers[-1]["systemMessage"])
     assert "❌ the guard failed after 2 attempts. The work is NOT done" in text
     assert "next: atlas hook allow test_calc.py" in text
-    assert "or put back what this turn did: atlas undo " in text
+    assert "or undo what this turn did: atlas undo " in text
 
 
 def test_commits_and_branches_are_what_people_ask_for(project: Project) -> None:

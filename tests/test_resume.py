@@ -87,7 +87,7 @@ def test_a_turn_that_was_cut_off_starts_over_from_its_snapshot(
     assert (row.verdict, row.attempts) == (Verdict.FIXED, 1)
     assert scene.asked() == ["asked", "asked"]
     if name == "KILL":
-        assert "what was unfinished is put back (it is held): calc.py" in done.stdout
+        assert "what was unfinished is restored (it is held): calc.py" in done.stdout
 
 
 def test_a_turn_that_is_over_is_not_paid_again(scene: Scene) -> None:

@@ -3,11 +3,15 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from atlas_retry.events import now, seconds_of
+from atlas_retry.history.validated import holding, run_of
+from atlas_retry.workspace import open_workspace
 from tests.crashes import PACKAGE
 from tests.projects import CALC, FIXED, Project, atlas, git
 from tests.repositories import entries, git_bytes
@@ -111,6 +115,16 @@ def test_what_was_edited_since_the_gates_stays_and_is_named(project: Project) ->
     assert "edited since, so left as it is: calc.py" in done.out
     assert (project.root / "calc.py").read_text() == "mine\n"
     assert not (project.root / "made.py").exists()
+
+
+def test_gates_are_known_to_have_begun_to_the_millisecond(project: Project) -> None:
+    ws = open_workspace(project.root, project.root.parent / "state", environ=project.environ)
+    before = now()
+    with holding(ws):
+        (project.root / "calc.py").write_text("changed\n")
+    run = run_of(ws, None)
+    assert run
+    assert seconds_of(before) <= seconds_of(run.started_at) <= time.time()
 
 
 def test_the_newest_is_undone_first_be_it_a_run_or_gates(project: Project) -> None:

@@ -51,8 +51,8 @@ def test_refused_held_and_left_for_review_are_told_apart() -> None:
     assert event.message == "1 violations: hook-added in evil, 2 held: tests-changed in test_a.py"
     heads = [line for line, _ in lines_of(event) if line.endswith(":")]
     assert heads == [
-        "  the guard refuses 1 change; these files are put back:",
-        "  1 change for a person to accept, put back meanwhile:",
+        "  the guard refuses 1 change; these files are reverted:",
+        "  1 change for a person to accept, reverted meanwhile:",
         "  1 change for a person to look at, left in place:",
     ]
 

@@ -280,7 +280,7 @@ def test_a_workspace_that_is_changed_is_not_put_back_under_its_owner(ws: Workspa
 
 def test_signals_just_before_a_workspace_is_put_back_keep_nobody_from_it(ws: Workspace) -> None:
     def signalled(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and "put back" in str(frame.f_locals.get("what", "")):
+        if event == "call" and "being restored" in str(frame.f_locals.get("what", "")):
             sys.setprofile(None)
             os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)

@@ -135,7 +135,7 @@ def _refused(row: "RunRow", number: str) -> frozenset[str]:
 
 
 def undo(run: Run = None) -> int:
-    """Put back what was there before a run, a turn of Claude Code, or gates that changed files.
+    """Restore what was there before a run, a turn of Claude Code, or gates that changed files.
 
     Whatever goes is held.
     """

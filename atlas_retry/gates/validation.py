@@ -329,7 +329,7 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
         return result
     for again in range(1, course.plan.flake_reruns + 1):
         if (left := _put_back(course, before, held)) is not None:
-            told = f"not run again, for what it wrote cannot be put back: {', '.join(left[:5])}"
+            told = f"not run again, for what it wrote cannot be restored: {', '.join(left[:5])}"
             return replace(result, notes=(*result.notes, told))
         moves = len(course.moves)
         second = _run_one(course, number, f"-rerun{again}")

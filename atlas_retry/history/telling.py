@@ -98,15 +98,15 @@ def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
 
 def put_back(row: RunRow, done: PutBack, headline: str) -> str:
     """What an undo or a pick did; `headline` says how everything is now."""
-    lines = ["not everything could be put back" if done.lost else headline]
+    lines = ["not everything could be restored" if done.lost else headline]
     if done.unheld and not done.lost:
         lines[0] += ", but for what git ignores and no snapshot holds"
     if done.differs:
         lines = [f"not {headline}: {some(map(printable, done.differs), MAX_DIFFERING)}"]
     for names, what in (
         (done.ended, "ended"),
-        (done.changed, "put back"),
-        (done.git, "put back in git"),
+        (done.changed, "restored"),
+        (done.git, "restored in git"),
         (done.lost, "changed or gone, and no snapshot holds it"),
         (done.unheld, "ignored, changed or gone, and no snapshot holds it"),
         (done.left_alone, "edited since, so left as it is"),
@@ -114,7 +114,7 @@ def put_back(row: RunRow, done: PutBack, headline: str) -> str:
         if names:
             lines.append(f"  {what}: {_some(names)}")
     if not done.changed and not done.git:
-        lines.append("  nothing had to be put back")
+        lines.append("  nothing had to be restored")
     else:
         lines.append(f"  what was there is held: atlas pick {row.id} {HELD}")
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from atlas_retry import process, state_dir, workspace
+from atlas_retry import process, workspace
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START
 from atlas_retry.history.states import RunState
@@ -19,7 +19,8 @@ SUFFIX = "-gates"
 """Behind the id of a validation: what tells it from a run."""
 KEPT = 20
 """Of a workspace."""
-_ID_TIME = "%Y%m%d-%H%M%S"
+_ID_TIME = "%Y%m%d-%H%M%S-%f" + SUFFIX
+"""Runs are known to the millisecond: which of both is newer has to be as exact."""
 
 
 class HeldBefore(Struct, kw_only=True):
@@ -39,7 +40,7 @@ def holding(ws: workspace.Workspace) -> Iterator[HeldBefore | None]:
     held = None
     with suppress(AtlasError):
         if workspace.holder(ws) is None:
-            new_id = state_dir.new_run_id() + SUFFIX
+            new_id = datetime.now(UTC).strftime(_ID_TIME)
             workspace.keep(ws, _name(new_id, START), workspace.snapshot(ws).id)
             held = HeldBefore(id=new_id)
     if held is None:
@@ -103,7 +104,7 @@ def _name(run_id: str, what: str) -> str:
 
 
 def _run(ws: workspace.Workspace, run_id: str, start: str, end: str | None) -> RunRow:
-    begun = datetime.strptime(run_id[:15], _ID_TIME).replace(tzinfo=UTC).isoformat()
+    begun = datetime.strptime(run_id, _ID_TIME).replace(tzinfo=UTC).isoformat()
     return RunRow(
         id=run_id,
         root=str(ws.root),

@@ -34,5 +34,5 @@ class RunFolder(Struct, frozen=True, kw_only=True):
 
 
 def run_folder(opened: OpenWorkspace, run_id: str) -> RunFolder:
-    """The folder of a run, made if need be. Raises StateError."""
-    return RunFolder(path=state_dir.folder(opened.state, "runs", run_id))
+    """The folder of a run, which the run makes."""
+    return RunFolder(path=opened.state / "runs" / run_id)

@@ -155,6 +155,7 @@ def run_locked(
     if asked.order.ai_fix:
         opened = ledger.limited(opened, before)
     folder = run_folder(opened, run_id)
+    state_dir.folder(folder.path)
     identity.sign(opened.git)
     with process.orderly(), ExitStack() as stack:
         stack.enter_context(history.beating(folder.path))
@@ -172,8 +173,8 @@ def run_locked(
             outcome = retry(do)
         except Interrupted:
             text = (
-                f"interrupted: what the attempt had changed is put back. "
-                f"Go on: atlas resume {opened.root} --ai-fix. Put back what was there before the "
+                f"interrupted: what the attempt had changed is restored. "
+                f"Go on: atlas resume {opened.root} --ai-fix. Restore what was there before the "
                 f"run: atlas undo {run_id}"
             )
             told(Notice(level=Level.WARNING, text=text))
@@ -226,7 +227,7 @@ def _name_unfinished(
         cleared = _cleared(opened, other.id)
         text = (
             f"run {other.id} was cut off in this workspace.{cost} It could have gone on with: "
-            f"atlas resume {opened.root}. Put back what was there before it: atlas undo {other.id}"
+            f"atlas resume {opened.root}. Restore what was there before it: atlas undo {other.id}"
         )
         told(Notice(level=Level.WARNING, text=text + cleared))
 

@@ -101,7 +101,7 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
             return _held_turn(scene)
         replayed = _hold(scene, there.id)
         workspace.restore(scene.git, scene.expected)
-        text = f"what was unfinished is put back (it is held): {some(ours, MAX_SHOWN)}"
+        text = f"what was unfinished is restored (it is held): {some(ours, MAX_SHOWN)}"
         scene.emit(Notice(level=Level.WARNING, text=text))
         return replayed
 

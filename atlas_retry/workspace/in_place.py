@@ -92,7 +92,7 @@ def changed_in_place(ws: Workspace, wanted: Wanted) -> Iterator[InPlace]:
                 _apply(ws, wanted)
             yield InPlace(ws=ws, before=note.snapshot, wanted=wanted)
         finally:
-            with process.uninterruptible(f"the workspace {ws.root} is being put back"):
+            with process.uninterruptible(f"the workspace {ws.root} is being restored"):
                 aside_times = {path: place.status(ws.root, path) for path in wanted}
                 _put_back(ws, note)
                 for path, status in aside_times.items():
@@ -179,7 +179,7 @@ def put_back_aside(ws: Workspace) -> tuple[str, ...]:
         note = msgspec.msgpack.decode(file.read(), type=Note)
         quiet_s = path.stat().st_mtime + _AFTERMATH_S
         process.end_marked(note.mark)
-        with process.uninterruptible(f"the workspace {ws.root} is being put back"):
+        with process.uninterruptible(f"the workspace {ws.root} is being restored"):
             done = _put_back(ws, note, frozenset(_edited_since(ws, note, quiet_s)))
             path.unlink()
             return done

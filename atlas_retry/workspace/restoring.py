@@ -203,7 +203,7 @@ def _work(ws: Workspace, goal: _Goal, seen: tuple[TreeState, Scan], progress: _P
             stuck.clear()  # what there was no room for may have found some
         seen = take(ws)[1:]
     raise WorkspaceError(
-        f"{ws.root} could not be put back: something keeps changing {sorted({*wrong, *extra})[:3]}",
+        f"{ws.root} could not be restored: something keeps changing {sorted({*wrong, *extra})[:3]}",
         remedy="end what is writing there and try again",
     )
 
@@ -305,6 +305,6 @@ def _noting(path: str, progress: _Progress) -> Iterator[None]:
 def _cannot(problems: Mapping[str, str]) -> WorkspaceError:
     told = "; ".join(f"{path!r}: {reason}" for path, reason in [*problems.items()][:3])
     return WorkspaceError(
-        f"{len(problems)} paths could not be put back: {told}",
+        f"{len(problems)} paths could not be restored: {told}",
         remedy="make room for them (permissions, disk space, what is in the way) and try again",
     )

@@ -208,7 +208,7 @@ def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> 
     lines += [f"    {_line(finding)}" for finding in opinion.blocking]
     if opinion.blocking:
         lines.append(f"next: {_ways([finding.path for finding in opinion.blocking])}")
-        lines.append(f"  or put back what this turn did: atlas undo {opinion.turn_id}")
+        lines.append(f"  or undo what this turn did: atlas undo {opinion.turn_id}")
     if any(result.name != GUARD for result in failed):
         lines.append("next: atlas retry . --ai-fix")
     return "\n".join(lines)

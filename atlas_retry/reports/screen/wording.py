@@ -167,12 +167,12 @@ def _left_out(event: RunStarted, verbosity: int) -> Iterator[Line]:
 
 def _violations(event: ViolationsFound) -> Iterator[Line]:
     if event.violations:
-        done = "all of the attempt is put back" if event.rolled_back else "these files are put back"
+        done = "all of the attempt is reverted" if event.rolled_back else "these files are reverted"
         yield f"  the guard refuses {_counted(len(event.violations), 'change')}; {done}:", "bad"
         yield from map(_found, event.violations)
     if held := [seen for seen in event.held if not seen.in_place]:
         yield (
-            f"  {_counted(len(held), 'change')} for a person to accept, put back meanwhile:",
+            f"  {_counted(len(held), 'change')} for a person to accept, reverted meanwhile:",
             "warn",
         )
         yield from map(_found, held)
@@ -210,7 +210,7 @@ def _ended(event: AttemptFinished | WorkspaceFinished | AgentReplied) -> Iterato
         told = [f"{len(found)} {word}" for word, found in counts]
         yield f"  {', '.join(told)}, {len(attempt.introduced)} introduced", "dim"
     if attempt.worse:
-        yield "  this is worse than before: it is put back before another attempt", "warn"
+        yield "  this is worse than before: it is reverted before another attempt", "warn"
 
 
 def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Line]:
