@@ -18,6 +18,7 @@ def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Works
             "gone.py": None,
             "never.py": None,
         },
+        workspace.snapshot(ws).id,
     )
     assert (ws.root / "old.py").read_bytes() == b"new"
     assert (ws.root / "old.py").stat().st_mode & 0o777 == 0o755
@@ -28,4 +29,4 @@ def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Works
 def test_a_folder_with_something_in_it_is_not_written_over(ws: Workspace) -> None:
     (ws.root / "a" / "b").mkdir(parents=True)
     with pytest.raises(WorkspaceError, match="a cannot be written"):
-        workspace.write(ws, {"a": ("100644", b"")})
+        workspace.write(ws, {"a": ("100644", b"")}, workspace.snapshot(ws).id)

@@ -282,12 +282,18 @@ def _undone(
     faults = left_running(rig)
     if _small(rig) != before:
         faults.append("after undo not as before")
-    gone = [name for name in dumps if (rig.root / name).stat().st_size != DUMP_BYTES]
-    for name in gone:
-        os.truncate(rig.root / name, DUMP_BYTES)
+    faults += [f"{name} was removed" for name in dumps if not (rig.root / name).exists()]
+    gone = [name for name in dumps if f"{name} was removed" not in faults and _is_cut(rig, name)]
+    for name in dumps:
+        with (rig.root / name).open("ab") as file:
+            file.truncate(DUMP_BYTES)
     if any(name not in said for name in gone) or bool(gone) != (code == 1):
         faults.append(f"{gone} cannot be restored; undo ended with {code}: {said}")
     return faults
+
+
+def _is_cut(rig: Rig, name: str) -> bool:
+    return (rig.root / name).stat().st_size != DUMP_BYTES
 
 
 def _small(rig: Rig) -> dict[str, bytes]:

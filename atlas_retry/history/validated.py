@@ -15,7 +15,7 @@ from atlas_retry.history.rescue import END, START
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 
-SUFFIX = "-gates"
+SUFFIX = "-validation"
 """Behind the id of a validation: what tells it from a run."""
 KEPT = 20
 """Of a workspace."""

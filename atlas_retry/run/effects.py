@@ -178,9 +178,13 @@ class Effects(Struct, kw_only=True):
         }
 
     def write(self, files: Contents) -> None:
-        """Give these files these contents."""
-        workspace.write(self.opened.git, files)
+        """Give these files these contents; what the run found and could not hold stays."""
+        workspace.write(self.opened.git, files, self._start())
         self.opened.tracker.moved()
+
+    def _start(self) -> str:
+        """The snapshot that was taken before all others of the run."""
+        return workspace.kept(self.opened.git)[f"runs/{self.run.run_id}/start"]
 
     def lost(self, start: str, left: str) -> tuple[Lost, ...]:
         """Definitions that only the uncommitted files of the first snapshot held."""
@@ -222,9 +226,8 @@ class Effects(Struct, kw_only=True):
         hidden = secret_values(self.opened.environ)
 
         def diff() -> str:
-            start = workspace.kept(self.opened.git)[f"runs/{self.run.run_id}/start"]
             present = workspace.snapshot(self.opened.git).id
-            return workspace.patch(self.opened.git, start, present).decode(errors="replace")
+            return workspace.patch(self.opened.git, self._start(), present).decode(errors="replace")
 
         desk = review.Desk(
             root=root,

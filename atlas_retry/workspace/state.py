@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
-from atlas_retry.workspace.scan import Unheld
+from atlas_retry.workspace.scan import CACHE, Unheld
 from atlas_retry.workspace.shadow import LATEST, read_blobs, shadow_git
 from atlas_retry.workspace.store import FILE, StoredFile
 
@@ -54,6 +54,11 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     def files(self) -> Mapping[str, StoredFile]:
         """All files and links of the work tree that are held."""
         return {**self.work, **self.ignored}
+
+    def may_lack(self, path: str) -> bool:
+        """Whether a file may have been there that is not held, and that nobody can make again."""
+        above = [f"{path[:at]}/" for at, sign in enumerate(path) if sign == "/"]
+        return any(self.left_out.get(one, CACHE) != CACHE for one in (path, *above))
 
 
 def manifest_of(state: TreeState) -> bytes:
