@@ -240,9 +240,15 @@ def _many(folder: Path, files: int, dumps: tuple[str, ...]) -> Rig:
     git(root, "config", "gc.auto", "0")
     commit(root)
     for name in dumps:
-        with (root / name).open("wb") as file:
-            file.truncate(DUMP_BYTES)
+        _dump(rig, name)
     return rig
+
+
+def _dump(rig: Rig, name: str) -> None:
+    """Make it anew; what is not held is known by its size and time."""
+    with (rig.root / name).open("ab") as file:
+        file.truncate(DUMP_BYTES)
+    os.utime(rig.root / name, (0, 0))
 
 
 def _sized(rig: Rig, seed: int, dumps: tuple[str, ...], tally: Tally) -> None:
@@ -285,9 +291,9 @@ def _undone(
     faults += [f"{name} was removed" for name in dumps if not (rig.root / name).exists()]
     gone = [name for name in dumps if f"{name} was removed" not in faults and _is_cut(rig, name)]
     for name in dumps:
-        with (rig.root / name).open("ab") as file:
-            file.truncate(DUMP_BYTES)
-    if any(name not in said for name in gone) or bool(gone) != (code == 1):
+        _dump(rig, name)
+    is_lost = any(not name.startswith("ignored") for name in gone)
+    if any(name not in said for name in gone) or is_lost != (code == 1):
         faults.append(f"{gone} cannot be restored; undo ended with {code}: {said}")
     return faults
 
