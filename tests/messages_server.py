@@ -1,7 +1,8 @@
 """A Messages API on loopback that answers from a script; it knows no model and no network.
 
 Serves the real Claude Code CLI and the `anthropic` SDK alike: streamed (SSE) when the request asks
-for it, else one JSON document. Event order as the API documents it:
+for it, else one JSON document; by the path of the request it speaks the APIs of `tests.dialects`.
+Event order as the API documents it:
 https://docs.anthropic.com/en/api/messages-streaming
 """
 
@@ -13,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import cast
 
 from msgspec import Struct, field
+
+from tests.dialects import DIALECTS
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -197,7 +200,13 @@ class _Connection(BaseHTTPRequestHandler):
         self._send(request, *self._scripted.answer(request))
 
     def _send(self, request: Recorded, number: int, reply: Reply) -> None:
+        path = request.path.partition("?")[0]
+        dialect = next((one for end, one in DIALECTS.items() if path.endswith(end)), None)
         match reply:
+            case Answer() if dialect:
+                self._open_stream()
+                for event in dialect(reply, number):
+                    self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
             case Answer() if request.body.get("stream"):
                 self._stream(request, reply, number)
             case Answer():

@@ -8,6 +8,7 @@ import yaml
 
 from atlas_retry import config
 from atlas_retry.agents.command_output import read
+from atlas_retry.agents.presets import PRESETS
 from atlas_retry.model import Tokens, Verdict
 from tests.projects import Project, make_project
 
@@ -31,12 +32,11 @@ def test_a_configuration_of_the_page_loads(
         assert loaded.agent.backend == backend
 
 
-@pytest.mark.parametrize("name", ["codex", "gemini", "aider", "opencode", "goose"])
-def test_the_page_has_a_line_for_every_agent_that_it_names(name: str) -> None:
-    commands = [
-        yaml.safe_load(block).get("agent", {}).get("command", "") for block in blocks("yaml")
-    ]
-    assert any(re.search(rf"\b{name} ", command or "") for command in commands)
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_page_says_how_every_preset_is_called(name: str) -> None:
+    row = re.findall(rf"^\| `{name}` \|.*?\| `(.+?)`", PAGE, re.MULTILINE)[0]
+    called = iter(PRESETS[name].line.split())
+    assert all(word in called for word in row.replace("...", "{prompt_file}").split())
 
 
 def test_the_example_of_an_own_agent_is_short_and_mends_a_project(
@@ -68,7 +68,8 @@ GEMINI = """Loaded cached credentials.
   "session_id": "g-1",
   "response": "Mended.",
   "stats": {"models": {"gemini-3-pro": {"api": {"totalRequests": 2},
-    "tokens": {"prompt": 500, "candidates": 20, "total": 520, "cached": 100, "thoughts": 7}}}}
+    "tokens": {"prompt": 500, "candidates": 20, "total": 520, "cached": 100, "thoughts": 7,
+    "input": 400, "tool": 0}}}}
 }
 """
 OPENCODE = """{"type":"step_start","timestamp":1,"sessionID":"ses_1","part":{"type":"step-start"}}
@@ -80,18 +81,26 @@ OPENCODE = OPENCODE.rstrip("\n") + (
     '{"type":"step_finish","sessionID":"ses_1","part":{"type":"step-finish","cost":0.02}}\n'
 )
 CLAUDE = '{"type":"result","session_id":"c-1","result":"Mended.","total_cost_usd":0.5}'
-AIDER = "Mended.\nTokens: 4.2k sent, 120 received.\nCost: $0.0142 message, $0.0300 session.\n"
+MINI = """{
+  "info": {"model_stats": {"instance_cost": 0.0063, "api_calls": 2}, "config": {"agent": {}},
+    "exit_status": "Submitted", "submission": "Mended."},
+  "messages": [{"role": "system", "content": "a {", "extra": {}}],
+  "trajectory_format": "mini-swe-agent-1.1"
+}
+"""
+AIDER = "Tokens: 1.0k sent, 10 received. Cost: $0.0142 message, $0.0300 session.\nApplied edit.\n"
 
 
 @pytest.mark.parametrize(
     ("printed", "session_id", "cost_usd", "tokens"),
     [
         (CODEX, "0199", None, Tokens(input=500, output=20, cache_read=400)),
-        (GEMINI, "g-1", None, Tokens(input=400, output=20, cache_read=100)),
+        (GEMINI, "g-1", None, Tokens(input=400, output=27, cache_read=100)),
         (OPENCODE, "ses_1", 0.03, Tokens(input=5, output=6, cache_read=7, cache_write=8)),
         (CLAUDE, "c-1", 0.5, Tokens()),
+        (MINI, None, 0.0063, Tokens()),
     ],
-    ids=["codex", "gemini", "opencode", "claude"],
+    ids=["codex", "gemini", "opencode", "claude", "mini-swe-agent"],
 )
 def test_what_a_cli_prints_of_itself_is_read(
     printed: str, session_id: str, cost_usd: float | None, tokens: Tokens
@@ -108,5 +117,6 @@ def test_what_is_no_json_is_words(printed: str) -> None:
     assert read(printed).words == printed
 
 
-def test_aider_tells_its_cost_in_words() -> None:
-    assert read(AIDER).cost_usd == 0.03
+@pytest.mark.parametrize("printed", [AIDER, AIDER.replace("received. ", "received.\n")])
+def test_aider_tells_its_cost_in_words(printed: str) -> None:
+    assert read(printed).cost_usd == 0.03

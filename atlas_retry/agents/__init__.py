@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from atlas_retry.agents import anthropic, claude_code, command, scripted
+from atlas_retry.agents import anthropic, claude_code, command, presets, scripted
 from atlas_retry.agents.lack import Lack
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit
@@ -25,12 +25,14 @@ AGENTS: Final[dict[str, Factory]] = {
     "anthropic": anthropic.anthropic_api,
     "command": command.command,
     "scripted": scripted.scripted,
+    **dict.fromkeys(presets.PRESETS, presets.preset),
 }
 CHECKS: Final[dict[str, Check]] = {
     "claude-code": claude_code.check,
     "anthropic": anthropic.check,
     "command": command.check,
     "scripted": scripted.check,
+    **dict.fromkeys(presets.PRESETS, presets.check),
 }
 
 

@@ -17,24 +17,35 @@ from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.process import Completed, Ended
 from atlas_retry.settings import AgentSettings
 
-_PLACEHOLDER: Final = re.compile(r"\{(prompt_file|workspace)\}")
+_PLACEHOLDER: Final = re.compile(r"\{(prompt_file|workspace|scratch)\}")
 _CANNOT_RUN: Final = frozenset({126, 127})
 """POSIX shell: found but not executable, not found."""
 MAX_SUMMARY_CHARS: Final = 4000
 
 _NO_COMMAND: Final = Lack(
     error="agent.command says no command",
-    remedy='agent: {backend: command, command: "codex exec - < {prompt_file}"}',
+    remedy='agent: {backend: command, command: "my-agent --edit < {prompt_file}"}',
 )
 
 
 def command(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
     """An agent that runs `agent.command` by `/bin/sh -c` in the workspace.
 
-    `{prompt_file}` and `{workspace}` are replaced by quoted absolute paths; the prompt is on stdin
-    as well. Exit 0 is DONE, 126 and 127 are UNAVAILABLE, anything else is FAILED.
+    `{prompt_file}`, `{workspace}` and `{scratch}`, the folder of the attempt, are replaced by
+    quoted absolute paths; the prompt is on stdin as well. Exit 0 is DONE, 126 and 127 are
+    UNAVAILABLE, anything else is FAILED.
     """
-    return partial(_ask, settings.command, emit, agent_environment(environ))
+    return calling(settings.command, None, emit, environ)
+
+
+def calling(
+    line: str | None, answer_file: str | None, emit: Emit, environ: Mapping[str, str]
+) -> Agent:
+    """An agent that runs this line and answers in a file of the attempt's folder.
+
+    Without one, and where it writes none, it answers by what it prints.
+    """
+    return partial(_ask, line, answer_file, emit, agent_environment(environ))
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
@@ -42,7 +53,13 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     return nested(environ) or (None if settings.command else _NO_COMMAND)
 
 
-def _ask(line: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
+def _ask(
+    line: str | None,
+    answer_file: str | None,
+    emit: Emit,
+    env: Mapping[str, str],
+    request: AgentRequest,
+) -> AgentReply:
     if not line:
         return _NO_COMMAND.reply
     prompt_file = Path(request.scratch) / "prompt.md"
@@ -51,7 +68,7 @@ def _ask(line: str | None, emit: Emit, env: Mapping[str, str], request: AgentReq
     emit(AgentActivity(text=line))
     done = process.run(
         process.Command(
-            argv=("/bin/sh", "-c", _filled(line, prompt_file, request.workspace)),
+            argv=("/bin/sh", "-c", _filled(line, prompt_file, request)),
             cwd=Path(request.workspace),
             env=env,
             stdin=prompt,
@@ -60,16 +77,21 @@ def _ask(line: str | None, emit: Emit, env: Mapping[str, str], request: AgentReq
             log_dir=Path(request.scratch) / "agent",
         )
     )
-    return _reply(done)
+    answer = Path(request.scratch) / (answer_file or "")
+    return _reply(done, answer.read_text() if answer.is_file() else done.stdout.text)
 
 
-def _filled(line: str, prompt_file: Path, workspace: str) -> str:
-    values = {"prompt_file": str(prompt_file), "workspace": workspace}
+def _filled(line: str, prompt_file: Path, request: AgentRequest) -> str:
+    values = {
+        "prompt_file": str(prompt_file),
+        "workspace": request.workspace,
+        "scratch": request.scratch,
+    }
     return _PLACEHOLDER.sub(lambda found: shlex.quote(values[found[1]]), line)
 
 
-def _reply(done: Completed) -> AgentReply:
-    told = read(done.stdout.text)
+def _reply(done: Completed, answer: str) -> AgentReply:
+    told = read(answer)
     status = _status(done)
     return AgentReply(
         status=status,

@@ -1,7 +1,8 @@
 """Session, cost and last words in what agent CLIs print as JSON. Pure; knows no CLI by name.
 
 Read are the shapes of `codex exec --json`, `gemini --output-format json`, `opencode run --format
-json` and `claude --output-format json`; text that is no JSON is left alone.
+json`, `claude --output-format json` and mini-swe-agent's trajectory; text that is no JSON is left
+alone.
 """
 
 import re
@@ -13,9 +14,9 @@ from msgspec import Struct, field
 
 from atlas_retry.model import Tokens, paid
 
-MAX_LINE_CHARS: Final = 1 << 20
-_COST_IN_TEXT: Final = re.compile(r"^Cost: .*\$(\d+\.\d+) session\.?$", re.MULTILINE)
-"""As aider ends."""
+MAX_JSON_CHARS: Final = 1 << 24
+_COST_IN_TEXT: Final = re.compile(r"\bCost:\s+\$[\d.]+\s+message,\s+\$(\d+\.\d+)\s+session\b")
+"""As aider ends; it breaks the line at 80 characters, wherever that is."""
 
 
 class _Cache(msgspec.Struct):
@@ -37,14 +38,18 @@ class _Tokens(msgspec.Struct):
     prompt: int = 0
     candidates: int = 0
     cached: int = 0
+    thoughts: int = 0
 
     @property
     def told(self) -> Tokens:
-        """In our words; Codex and Gemini count cached tokens as part of the input."""
+        """In our words; Codex and Gemini count cached tokens as part of the input.
+
+        Gemini's `input` is its `prompt` without those.
+        """
         within = self.cached_input_tokens + self.cached
         return Tokens(
-            input=self.input + self.input_tokens + self.prompt - within,
-            output=self.output + self.output_tokens + self.candidates,
+            input=(self.prompt or self.input + self.input_tokens) - within,
+            output=self.output + self.output_tokens + self.candidates + self.thoughts,
             cache_read=self.cache.read + self.cache_read_input_tokens + within,
             cache_write=self.cache.write + self.cache_creation_input_tokens,
         )
@@ -65,6 +70,16 @@ class _Stats(msgspec.Struct):
     models: dict[str, _Model] = {}
 
 
+class _ModelStats(msgspec.Struct):
+    instance_cost: float | None = None
+
+
+class _Info(msgspec.Struct):
+    model_stats: _ModelStats = msgspec.field(default_factory=_ModelStats)
+    exit_status: str | None = None
+    submission: str | None = None
+
+
 class _CommandOutput(msgspec.Struct, rename={"session": "sessionID"}):
     type: str = ""
     session: str | None = None
@@ -77,15 +92,19 @@ class _CommandOutput(msgspec.Struct, rename={"session": "sessionID"}):
     stats: _Stats | None = None
     part: _Part | None = None
     item: _Part | None = None
+    info: _Info | None = None
 
     @property
     def words(self) -> str | None:
         spoken = (part for part in (self.part, self.item) if part)
         text = next((p.text for p in spoken if p.type in ("text", "agent_message")), None)
-        return self.response or self.result or text
+        ended = self.info.submission or self.info.exit_status if self.info else None
+        return self.response or self.result or text or ended
 
     @property
     def cost_usd(self) -> float | None:
+        if self.info:
+            return self.info.model_stats.instance_cost
         return self.total_cost_usd if self.part is None else self.part.cost
 
     @property
@@ -134,7 +153,7 @@ def _objects(printed: str) -> Iterator[_CommandOutput]:
 
 
 def _object(text: str) -> _CommandOutput | None:
-    if not text.startswith("{") or len(text) > MAX_LINE_CHARS:
+    if not text.startswith("{") or len(text) > MAX_JSON_CHARS:
         return None
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace"), type=_CommandOutput)

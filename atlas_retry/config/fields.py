@@ -11,7 +11,9 @@ MAX_COMMAND_CHARS = 100_000
 """One argument of a process may have 128 KiB on Linux (MAX_ARG_STRLEN)."""
 DAY_S = 86_400
 DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?")
-BACKENDS = ("claude-code", "anthropic", "command", "scripted")
+CLI_BACKENDS = ("codex", "gemini", "opencode", "aider", "mini-swe-agent", "command")
+"""Each with models of its own, chosen in its own settings."""
+BACKENDS = ("claude-code", "anthropic", *CLI_BACKENDS, "scripted")
 DOTTED_BACKEND = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -111,11 +111,12 @@ class Agent(StrictSection):
     """Who repairs."""
 
     backend: Backend = "claude-code"
-    """claude-code, anthropic, command, scripted, or package.module:factory."""
+    """claude-code, anthropic, codex, gemini, opencode, aider, mini-swe-agent, command, scripted, or
+    package.module:factory."""
     models: Annotated[list[Model], Field(min_length=1)] = Field(
         default=["sonnet", "sonnet", "opus"]
     )
-    """By attempt; the last one repeats."""
+    """By attempt; the last one repeats. Other CLIs than Claude Code choose their own by default."""
     session: Annotated[list[Annotated[Session, Field(strict=False)]], Field(min_length=1)] = Field(
         default=[Session.NEW, Session.RESUME, Session.NEW]
     )
@@ -123,7 +124,7 @@ class Agent(StrictSection):
     effort: list[Literal["low", "medium", "high", "xhigh", "max"]] = Field(default=[])
     """By attempt, where the agent knows efforts; the last one repeats; empty = the agent's own."""
     command: ShellLine | None = None
-    """Of the command backend: "codex exec - < {prompt_file}"."""
+    """Of the command backend: "my-agent --edit < {prompt_file}"."""
     path: Text | None = None
     """Of the Claude Code CLI, if it is not on PATH; of the scripted backend: its edits."""
     max_turns: Annotated[int, *whole(1, 10_000)] | None = None
@@ -137,7 +138,7 @@ class Agent(StrictSection):
     ] = "acceptEdits"
     """Of the Claude Code CLI; acceptEdits confines edits to the workspace."""
     extra_args: list[FreeText] = Field(default=[])
-    """Added to the agent's command line."""
+    """Added to the command line of an agent that is a CLI, but for the command backend."""
 
 
 class Context(StrictSection):

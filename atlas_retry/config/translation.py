@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
+from atlas_retry.config.fields import CLI_BACKENDS
 from atlas_retry.config.gate_keys import Check, CommandGate, CommandKeys, QualityGate, ReviewGate
 from atlas_retry.config.layers import Layer, Path, dotted
 from atlas_retry.config.names import short_name, told_apart
 from atlas_retry.config.refusal import nearest, refused
-from atlas_retry.config.sections import Batch, Configuration, RetrySection, StrategyStep
+from atlas_retry.config.sections import Agent, Batch, Configuration, RetrySection, StrategyStep
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Budget, Gate, Kind, ReportFile
 from atlas_retry.settings import (
@@ -52,7 +53,7 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
         retry=_retry(said.retry, layer),
         agent=AgentSettings(
             backend=agent.backend,
-            models=tuple(agent.models),
+            models=_models(agent),
             session=tuple(agent.session),
             effort=tuple(agent.effort),
             command=agent.command,
@@ -79,6 +80,12 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
         sources=around.sources,
         warnings=tuple(_warnings(said, layer)),
     )
+
+
+def _models(said: Agent) -> tuple[str, ...]:
+    """The names that stand there by default are Claude's."""
+    is_said = said.backend not in CLI_BACKENDS or "models" in said.model_fields_set
+    return tuple(said.models) if is_said else ()
 
 
 def _retry(said: RetrySection, layer: Layer) -> RetrySettings:

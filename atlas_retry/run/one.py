@@ -311,9 +311,11 @@ def _capturing(opened: OpenWorkspace, asked: Asked) -> Callable[[Agent], Agent]:
 def _reviewer(opened: OpenWorkspace, gate: Gate, told: Emit) -> Agent:
     """The agent of a review gate: its own, else the configured one. Raises AgentError."""
     settings = opened.settings.agent
-    if gate.agent and gate.agent != settings.backend:
-        settings = replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
-    return agents.resolve(settings.backend)(settings, told, opened.environ)
+    if gate.agent in (None, settings.backend):
+        return agents.resolve(settings.backend)(settings, told, opened.environ)
+    settings = replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
+    reviewer = agents.resolve(gate.agent)(settings, told, opened.environ)
+    return lambda request: reviewer(replace(request, model=None))  # the names are the author's
 
 
 def _baseline(opened: OpenWorkspace, recorded: Recorded | None) -> Validation | None:

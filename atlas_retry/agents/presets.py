@@ -1,0 +1,89 @@
+"""Agent CLIs whose command lines are known: a row for each that was run. Starts nothing itself."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from atlas_retry.agents import command
+from atlas_retry.agents.environment import nested
+from atlas_retry.agents.lack import Lack
+from atlas_retry.events import Emit
+from atlas_retry.model import Agent, AgentReply, AgentRequest
+from atlas_retry.settings import AgentSettings
+
+
+class Preset(Struct, frozen=True, kw_only=True):
+    """How an agent CLI is called headless, with leave to edit the workspace."""
+
+    line: str
+    """As `agent.command`; begins with the program, `{args}` are the user's `agent.extra_args`."""
+    install: str
+    answer_file: str | None = None
+    """In the folder of the attempt: where it says what it did, if not by what it prints."""
+
+    @property
+    def program(self) -> str:
+        return self.line.split()[0]
+
+
+PRESETS: Final[dict[str, Preset]] = {
+    # 0.169. Its own sandbox: no network, writes only in the workspace.
+    "codex": Preset(
+        line="codex exec --json --ephemeral --sandbox workspace-write {args} - < {prompt_file}",
+        install="npm install -g @openai/codex",
+    ),
+    # 0.61. In a folder that is not trusted it edits nothing and says so on stderr only.
+    "gemini": Preset(
+        line="gemini --approval-mode auto_edit --skip-trust --output-format json {args} "
+        "< {prompt_file}",
+        install="npm install -g @google/gemini-cli",
+    ),
+    # 1.18. Without a title of ours it pays another request for one.
+    "opencode": Preset(
+        line="opencode run --format json --title atlas {args} < {prompt_file}",
+        install="npm install -g opencode-ai",
+    ),
+    # 0.86. With --yes-always it would fetch every address that a gate has printed.
+    "aider": Preset(
+        line="aider --message-file {prompt_file} --yes-always --no-auto-commits "
+        "--no-dirty-commits --no-gitignore --no-pretty --no-stream --no-check-update "
+        "--no-show-release-notes --no-show-model-warnings --no-analytics --no-detect-urls "
+        "--no-suggest-shell-commands --chat-history-file {scratch}/aider.md "
+        "--input-history-file {scratch}/aider.history {args}",
+        install="pipx install aider-chat",
+    ),
+    # 2.4. It prints the prompt, and the cost in whole cents.
+    "mini-swe-agent": Preset(
+        line="mini --yolo --exit-immediately --output {scratch}/trajectory.json {args} "
+        '--task "$(cat {prompt_file})"',
+        answer_file="trajectory.json",
+        install="pipx install mini-swe-agent",
+    ),
+}
+
+
+def preset(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """The `command` agent with the line of the preset that `agent.backend` names.
+
+    Without a model in the request the CLI's own settings name one.
+    """
+    row = PRESETS[settings.backend]
+
+    def ask(request: AgentRequest) -> AgentReply:
+        model = ("--model", request.model) if request.model else ()
+        line = row.line.replace("{args}", shlex.join((*model, *settings.extra_args)))
+        return command.calling(line, row.answer_file, emit, environ)(request)
+
+    return ask
+
+
+def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
+    """Why the CLI cannot be started, as far as that shows without starting it."""
+    row = PRESETS[settings.backend]
+    if shutil.which(row.program, path=environ.get("PATH", os.defpath)):
+        return nested(environ)
+    return Lack(error=f"{row.program} is not on PATH", remedy=row.install)
