@@ -1,13 +1,16 @@
-"""The hooks of Codex CLI and Cursor, by what their documentation says; neither is run here."""
+"""The hooks of Codex CLI, run where it is on PATH, and of Cursor, by its documentation alone."""
 
 import json
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.messages_server import call, say, serving
 from tests.projects import FIXED, WORSE, Project, atlas
+from tests.test_agent_clis import CODEX
 
 CODEX_ANSWER = {"continue", "decision", "reason", "stopReason", "suppressOutput", "systemMessage"}
 """All that codex-rs/hooks/schema/generated/stop.command.output.schema.json lets through."""
@@ -136,3 +139,37 @@ def test_a_turn_of_cursor_that_was_cut_off_is_left_alone(status: str, project: P
     end = cursor(project, "stop", "g1", status=status, loop_count=0)
     assert json.loads(called(project, stop, end)) == {}
     assert Path(project.root, ".cursor/hooks.json").exists()
+
+
+def test_the_real_codex_goes_on_until_the_gates_pass(project: Project) -> None:
+    if not shutil.which("codex"):
+        pytest.skip("codex is not on PATH: npm install -g @openai/codex")
+    installed(project, "codex")
+    fix = call("exec_command", cmd="sed -i 's/a - b/a + b/' calc.py")
+    trusted = f'[projects."{project.root}"]\ntrust_level = "trusted"\n'
+    with serving(say("done"), fix, say("now it is")) as server:
+        home = Path(project.environ["HOME"], ".codex")
+        home.mkdir()
+        (home / "config.toml").write_text(CODEX.replace("{url}", server.url) + trusted)
+        subprocess.run(
+            (
+                "codex",
+                "exec",
+                "--sandbox",
+                "workspace-write",
+                "--dangerously-bypass-hook-trust",
+                "-",
+            ),
+            cwd=project.root,
+            env=project.environ | {"OPENAI_API_KEY": "dummy-key"},
+            input="fix it",
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert (project.root / "calc.py").read_text() == FIXED
+    asked = json.dumps(server.requests[1].body["input"], ensure_ascii=False)
+    assert "<hook_prompt" in asked
+    assert "Quality Gate Failures (attempt 1/" in asked
+    assert len(server.requests) == 3, "green after the second stop"

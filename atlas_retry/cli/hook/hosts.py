@@ -1,7 +1,7 @@
 """The agents that have hooks: where each is told of them, what it says, what it hears.
 
-Claude Code was observed (docs/hook.md). Codex CLI: developers.openai.com/codex/hooks, and the
-schemas in openai/codex, codex-rs/hooks. Cursor: cursor.com/docs/agent/hooks.
+Claude Code and Codex CLI were observed (docs/hook.md); of Codex see also
+developers.openai.com/codex/hooks. Cursor: cursor.com/docs/agent/hooks, not run.
 """
 
 from collections.abc import Mapping
