@@ -147,3 +147,10 @@ def test_what_cannot_be_asked_is_refused(
 ) -> None:
     ended = atlas(project, *arguments)
     assert (ended.code, why in ended.err) == (2, True)
+
+
+def test_a_base_that_is_not_there_is_named_before_any_gate_runs(project: Project) -> None:
+    project.configure(validation={"test": ["touch ran"]})
+    ended = atlas(project, "validate", "--receipt", "r.json", "--base", "origin/main")
+    assert (ended.code, "no commit 'origin/main'" in ended.err) == (3, True)
+    assert not (project.root / "ran").exists()

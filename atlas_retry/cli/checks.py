@@ -74,6 +74,10 @@ def validate(
     chosen = select(opened.settings.gates, only or [])
     if list_only:
         return _listed(chosen, as_json=json)
+    if receipt:
+        from atlas_retry.workspace.git import commit_id
+
+        base = commit_id(opened.root, opened.git.environ, base)  # a wrong one costs no gate
     if only and not any(gate.required for gate in chosen):  # asked for by name, they decide
         chosen = tuple(replace(gate, required=True) for gate in chosen)
     how = replace(
