@@ -48,6 +48,8 @@ def step(project: Project, name: str, **values: str) -> Ended:
         "STEP_MODEL": "",
         "STEP_ARGUMENTS": "",
         "STEP_REPORT": "report.json",
+        "STEP_PATCH": "",
+        "STEP_BRANCH": "",
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), project.environ["PATH"])),
     }
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """The recipes of docs/ci.md, each run end to end: a bare remote, checkouts of it, no network."""
 
+import json
 import os
 import re
 import shutil
@@ -15,10 +16,14 @@ from msgspec import Struct
 
 from tests.projects import CALC, FIXED, UNITTEST, Project, git
 from tests.test_action import step
+from tests.test_deliver import GH
 from tests.test_docs import blocks
 
 PAGE = Path(__file__).parents[1] / "docs" / "ci.md"
 LIMIT_S = 120.0
+RUNNER = {"github.ref_name": "main"}
+"""What a job is told by GitHub."""
+DEFAULTS = {"STEP_BRANCH": "main", "STEP_REPORT": "atlas-report.json"}
 PLUS = {"calc.py": "import helper\n\n\ndef add(a, b):\n    return helper.plus(a, b)\n"}
 HELPER = {"helper.py": "def plus(a, b):\n    return a + b\n"}
 
@@ -83,9 +88,10 @@ def job(recipe: Mapping[str, Any], project: Project, name: str = "", path: str =
     done = Job(codes=[], outputs={})
     for each in steps:
         if "OWNER" in each.get("uses", ""):
-            given = {f"STEP_{key.upper()}": str(value) for key, value in each["with"].items()}
-            ended = step(project, "Run atlas", **given)
-            prefix = f"steps.{each['id']}.outputs."
+            known = done.outputs | RUNNER
+            given = {f"STEP_{k.upper()}": _filled(str(v), known) for k, v in each["with"].items()}
+            ended = step(project, "Run atlas", **DEFAULTS | given)
+            prefix = f"steps.{each.get('id')}.outputs."
             done.outputs.update({prefix + key: value for key, value in ended.outputs.items()})
             done.codes.append(ended.code)
         elif "download-artifact" in each.get("uses", ""):
@@ -94,7 +100,7 @@ def job(recipe: Mapping[str, Any], project: Project, name: str = "", path: str =
             shutil.copy(path, folder)
         elif "run" in each and _holds(each.get("if"), done.outputs):
             given = {k: _filled(value, done.outputs) for k, value in each.get("env", {}).items()}
-            code = sh(project, each["run"], given | {"GITHUB_RUN_ID": "7"}).returncode
+            code = sh(project, each["run"], given).returncode
             done.codes.append(code)
         if done.codes and done.codes[-1]:
             break
@@ -150,17 +156,48 @@ def names(remote: Path, branch: str, project: Project) -> list[str]:
     return git(remote, "ls-tree", "--name-only", branch, environ=project.environ).split()
 
 
-def test_what_one_job_fixed_another_one_pushes(remote: Path, project: Project) -> None:
+def fixed_patch(remote: Path, project: Project) -> str:
+    """What the first job of the recipe hands on."""
     recipe = RECIPES["Fix a branch"]
     fixed = job(recipe, checkout(remote, "job", project), "fix")
     assert fixed.codes == [0]
-    patch = _filled(recipe["jobs"]["fix"]["outputs"]["patch"], fixed.outputs)
+    return _filled(recipe["jobs"]["fix"]["outputs"]["patch"], fixed.outputs)
+
+
+def desk(project: Project, *, label: str = "") -> Path:
+    """A folder with a `gh` that knows a pull request with one comment of ours and its labels."""
+    folder = project.root.with_name("gh")
+    folder.mkdir()
+    labels = [{"name": label}] if label else []
+    answer = {"number": 7, "url": "u", "labels": labels, "state": "OPEN"}
+    files = {name: folder / name for name in ("log", "answer", "body", "comments")}
+    files["answer"].write_text(json.dumps(answer))
+    files["comments"].write_text("[3]\n")
+    (folder / "gh").write_text(GH.format(**files))
+    (folder / "gh").chmod(0o755)
+    project.environ["PATH"] = f"{folder}:{project.environ['PATH']}"
+    return folder
+
+
+def test_what_one_job_fixed_another_one_pushes(remote: Path, project: Project) -> None:
+    patch = fixed_patch(remote, project)
+    gh = desk(project)
     pushing = checkout(remote, "writer", project)
-    assert job(recipe, pushing, "push", patch).codes == [0]
-    assert names(remote, "atlas/7", project) == [
+    assert job(RECIPES["Fix a branch"], pushing, "push", patch).codes == [0]
+    assert names(remote, "main", project) == [
         *(".atlas", ".gitignore", "calc.py", "helper.py", "test_calc.py")
     ]
-    assert gates_of_a_clone(remote, project, "atlas/7") == 0
+    assert "--method PATCH repos/{owner}/{repo}/issues/comments/3" in (gh / "log").read_text()
+    assert "failed -> passed" in (gh / "body").read_text()
+    assert gates_of_a_clone(remote, project, "main") == 0
+
+
+def test_a_label_keeps_the_second_job_from_pushing(remote: Path, project: Project) -> None:
+    patch = fixed_patch(remote, project)
+    desk(project, label="no-auto-fix")
+    pushing = checkout(remote, "writer", project)
+    assert job(RECIPES["Fix a branch"], pushing, "push", patch).codes == [1]
+    assert "helper.py" not in names(remote, "main", project)
 
 
 def test_the_key_and_the_right_to_write_are_never_in_one_job() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from atlas_retry.reports.delivery import comment
 from tests.projects import CALC, FIXED, UNITTEST, Project, atlas, git
 
 HELPER = "import helper\n\n\ndef add(a, b):\n    return helper.plus(a, b)\n"
@@ -87,6 +88,7 @@ def test_a_branch_holds_one_commit_upon_the_start(run: Project) -> None:
     assert text.split("\n")[0] == git(run.root, "rev-parse", "HEAD", environ=run.environ).strip()
     assert "Make test pass" in text
     assert "failed -> passed" in text
+    assert "1 attempt, cost not reported" in text
     assert text.rstrip().splitlines()[-1].startswith("Atlas-Run: ")
     assert git(run.root, "status", "--porcelain", environ=run.environ) == before
     assert files(clone(run, None, "-b", "fix/add")) == files(run.root)
@@ -211,7 +213,7 @@ def test_a_pull_request_is_opened_with_what_the_run_did(project: Project, desk: 
     assert ended.code == 0, ended.err
     assert "https://example.invalid/pr/1" in ended.out
     assert "pr create --head atlas/" in (desk / "log").read_text()
-    assert "| failed | passed |" in (desk / "body").read_text()
+    assert "failed -> passed" in (desk / "body").read_text()
 
 
 @pytest.mark.parametrize(
@@ -238,6 +240,47 @@ def test_a_label_keeps_every_push_away(project: Project, desk: Path, remote: Pat
     ended = atlas(project, "deliver", "--branch", "fix", "--push")
     assert (ended.code, "no-auto-fix" in ended.out) == (1, True)
     assert git(remote, "branch", "--list", "fix", environ=project.environ) == ""
+
+
+def test_a_patch_of_another_job_is_the_same_tree_with_the_same_words(
+    run: Project, remote: Path
+) -> None:
+    assert atlas(run, "deliver", "--patch", "../fix.patch").code == 0
+    assert atlas(run, "deliver", "--branch", "here").code == 0
+    fresh = clone(run, remote)
+    other = Project(root=fresh, script=run.script, environ=run.environ)
+    ended = atlas(other, "deliver", "--apply", "../fix.patch", "--branch", "main", "--push")
+    assert ended.code == 0, ended.err
+    form = ("log", "-1", "--format=%T%n%B")
+    there = git(remote, *form, "main", environ=run.environ)
+    assert there == git(run.root, *form, "here", environ=run.environ)
+
+
+@pytest.mark.parametrize(
+    ("mail", "code", "why"),
+    [
+        ("", 3, "does not fit"),
+        ("Subject: [PATCH] x\n\nno trailer\n---\n\n{diff}", 2, "no Atlas-Run in it"),
+        ("Subject: [PATCH] x\n\nAtlas-Run: 1\n---\n\n{diff}", 0, ""),
+        ("Subject: [PATCH] x\n\nAtlas-Run: 1\n---\n\n{other}", 3, "does not fit"),
+    ],
+)
+def test_only_a_patch_of_a_run_that_fits_is_applied(
+    mail: str, code: int, why: str, project: Project
+) -> None:
+    lines = "@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    c\n"
+    diff = f"--- a/calc.py\n+++ b/calc.py\n{lines}"
+    text = mail.replace("{diff}", diff).replace("{other}", diff.replace("a - b", "b - a"))
+    (project.root.parent / "p").write_text(text)
+    ended = atlas(project, "deliver", "--apply", "../p", "--branch", "new")
+    assert ended.code == code, ended.out + ended.err
+    assert why in ended.err
+
+
+def test_a_comment_is_no_markup_of_whoever_named_a_gate() -> None:
+    text = comment("Make x pass\n\n- @all ```` <b> (lint): passed\n\nAtlas-Run: 1\n", "abc")
+    assert "`````text\n- @all ```` <b>" in text
+    assert text.endswith("Atlas-Run: 1\n`````\n")
 
 
 def test_without_gh_a_pull_request_is_refused_with_what_works(

@@ -28,6 +28,10 @@ def add_to(app: typer.Typer) -> None:
 def deliver(
     run: Run = None,
     *,
+    apply: Annotated[
+        Path | None,
+        typer.Option("--apply", metavar="FILE", help="Not a run, but the patch of another job."),
+    ] = None,
     patch: Annotated[
         Path | None,
         typer.Option("--patch", metavar="FILE", help="Write it for git am or git apply."),
@@ -46,7 +50,6 @@ def deliver(
 ) -> int:
     """Deliver what a green run changed: exactly its files, upon the commit that it started from."""
     from atlas_retry import workspace
-    from atlas_retry.reports.delivery import message
 
     if not (patch or branch or pr):
         raise UsageError(
@@ -54,18 +57,12 @@ def deliver(
         )
     if push and not (branch or pr):
         raise UsageError("--push needs a branch", remedy="atlas deliver --branch NAME --push")
-    row = found_run(run)
-    told = _delivery(row)
-    ws = workspace_of(row)
-    bases = (*([row.head] if row.head else ()), "HEAD")
-    with workspace.lock(ws):
-        made = workspace.commit_run(
-            ws,
-            _span(ws, row, told),
-            bases,
-            workspace.CommitMessage(text=message(told), at=row.ended_at or row.last_at),
-            store=bool(branch or pr),
+    if apply and (run or patch or not branch):
+        raise UsageError(
+            "--apply needs a branch, and nothing else to deliver",
+            remedy=f"atlas deliver --apply {apply} --branch NAME --push",
         )
+    ws, made, text = _applied(apply) if apply else _committed(run, store=bool(branch or pr))
     if workspace.delivered_in_a_row(ws, made.base) >= max_pushes:
         return _refused(
             f"the last {max_pushes} commits come from runs: somebody has to look, or --max-pushes"
@@ -77,8 +74,39 @@ def deliver(
         _write(patch, made.patch)
     if branch or pr:
         there = remote if push or pr else ""
-        return _to_branch(ws, told, made, branch or f"atlas/{row.id}", there, pr=pr)
+        return _to_branch(ws, text, made, branch or f"atlas/{_run_id(text)}", there, pr=pr)
     return DELIVERED
+
+
+def _committed(run: str | None, *, store: bool) -> "tuple[Workspace, Made, str]":
+    """A run as a commit, and what that says."""
+    from atlas_retry import workspace
+    from atlas_retry.reports.delivery import message
+
+    row = found_run(run)
+    told = _delivery(row)
+    ws = workspace_of(row)
+    bases = (*([row.head] if row.head else ()), "HEAD")
+    said = workspace.CommitMessage(text=message(told), at=row.ended_at or row.last_at)
+    with workspace.lock(ws):
+        made = workspace.commit_run(ws, _span(ws, row, told), bases, said, store=store)
+    return ws, made, said.text
+
+
+def _applied(file: Path) -> "tuple[Workspace, Made, str]":
+    """A patch as a commit, and what that says."""
+    from atlas_retry import state_dir, workspace
+
+    try:
+        mail = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--apply {file}: {error.strerror}") from error
+    ws = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
+    return ws, *workspace.commit_patch(ws, mail)
+
+
+def _run_id(text: str) -> str:
+    return text.rstrip().rpartition(": ")[2]
 
 
 def _delivery(row: "RunRow") -> "Delivery":
@@ -96,7 +124,6 @@ def _delivery(row: "RunRow") -> "Delivery":
     with history.reading(state_dir.locate(os.environ)) as connection:
         return Delivery(
             run_id=row.id,
-            verdict=row.verdict,
             gates=archive.gates_of(connection, row.id),
             attempts=archive.attempts(connection, row.id),
             cost_usd=row.cost_usd,
@@ -116,14 +143,16 @@ def _span(ws: "Workspace", row: "RunRow", told: "Delivery") -> tuple[str, str]:
 
 
 def _to_branch(
-    ws: "Workspace", told: "Delivery", made: "Made", branch: str, remote: str, *, pr: bool
+    ws: "Workspace", text: str, made: "Made", branch: str, remote: str, *, pr: bool
 ) -> int:
     from atlas_retry import workspace
     from atlas_retry.cli.pull_request import GitHub
 
     github = GitHub(root=ws.root, environ=os.environ)
     if pr and not github.is_there:
-        raise AtlasError("--pr needs gh, which is not installed", remedy="--branch NAME --push")
+        raise AtlasError(
+            "--pr needs gh, which is not installed", remedy="atlas deliver --branch NAME --push"
+        )
     request = github.of_branch(branch) if remote else None
     if request and NO_AUTO_FIX in request.labels:
         return _refused(f"{request.url} has the label {NO_AUTO_FIX}")
@@ -131,19 +160,19 @@ def _to_branch(
     print(f"{made.commit[:12]} on {branch}")
     if remote:
         _push(ws, made, branch, remote)
-        _publish(github, told, made, branch, pr=pr)
+        _publish(github, text, made, branch, pr=pr)
     return DELIVERED
 
 
-def _publish(github: "GitHub", told: "Delivery", made: "Made", branch: str, *, pr: bool) -> None:
-    from atlas_retry.reports.delivery import MARK, comment, title
+def _publish(github: "GitHub", text: str, made: "Made", branch: str, *, pr: bool) -> None:
+    from atlas_retry.reports.delivery import MARK, comment
 
-    body = comment(told, made.commit)
+    body = comment(text, made.commit)
     if request := github.of_branch(branch):
         github.comment(request, MARK, body)
         print(f"commented on {request.url}")
     elif pr:
-        print(github.create(branch, title(told), body))
+        print(github.create(branch, text.partition("\n")[0], body))
 
 
 def _push(ws: "Workspace", made: "Made", branch: str, remote: str) -> None:

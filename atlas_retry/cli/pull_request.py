@@ -49,9 +49,9 @@ class GitHub(Struct, frozen=True, kw_only=True):
         return self._done(*asked, stdin=body).strip()
 
     def comment(self, request: PullRequest, mark: str, body: str) -> None:
-        """Write the one comment that holds `mark`, over the one that is there already."""
+        """Write the one comment that begins with `mark`, over the one that is there already."""
         place = f"repos/{{owner}}/{{repo}}/issues/{request.number}/comments"
-        shape = f"[.[] | select(.body | contains({json.dumps(mark)})) | .id]"
+        shape = f"[.[] | select(.body | startswith({json.dumps(mark)})) | .id]"
         ids = self._done("api", "--paginate", place, "--jq", shape)
         known = [number for line in ids.splitlines() if line for number in json.loads(line)]
         if known:

@@ -1,12 +1,13 @@
-"""What a run that is delivered has done: a commit message, and a comment in Markdown."""
+"""What a run that is delivered has done: a commit message, and that as a comment in Markdown."""
 
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
-from atlas_retry.model import Attempt, GateCourse, Verdict
-from atlas_retry.reports.markdown import code, one_line
-from atlas_retry.reports.phrases import VERDICTS, counted, plain
+from atlas_retry.model import Attempt, GateCourse
+from atlas_retry.reports.markdown import one_line
+from atlas_retry.reports.phrases import counted, plain
 from atlas_retry.text.units import usd
 
 MARK = "<!-- atlas deliver -->"
@@ -18,7 +19,6 @@ class Delivery(Struct, frozen=True, kw_only=True):
     """A run that ended green."""
 
     run_id: str
-    verdict: Verdict
     gates: tuple[GateCourse, ...]
     attempts: tuple[Attempt, ...]
     cost_usd: float
@@ -53,22 +53,18 @@ def message(delivery: Delivery) -> str:
     return "\n".join([*lines, "", f"{delivery.trailer}: {delivery.run_id}", ""])
 
 
-def comment(delivery: Delivery, commit: str) -> str:
-    """The same for a pull request."""
-    lines = [
+def comment(text: str, commit: str) -> str:
+    """A commit message for a pull request: a comment that calls nobody and links to nothing."""
+    subject, _, body = text.partition("\n")
+    longest = max(map(len, re.findall(r"`+", body)), default=0)
+    fence = "`" * max(3, longest + 1)
+    lines = (
         MARK,
-        f"## {one_line(VERDICTS[delivery.verdict])}: {one_line(title(delivery))}",
-        "",
-        f"{_cost(delivery)} · run {code(delivery.run_id)} · commit {commit}",
-        "",
-        "| gate | before | after |",
-        "| --- | --- | --- |",
-    ]
-    lines += [f"| {one_line(g.name)} ({g.kind}) | {g.before} | {g.after} |" for g in delivery.gates]
-    if held := list(_held(delivery)):
-        lines += ["", "Held, and not in the commit; a person can accept it:", ""]
-        lines += [f"- {code(where)}: {code(rule)}" for where, rule in held]
-    return "\n".join([*lines, ""])
+        f"## {one_line(subject)}",
+        f"commit {commit}",
+        f"{fence}text\n{body.strip()}\n{fence}",
+    )
+    return "\n\n".join(lines) + "\n"
 
 
 def _course(gate: GateCourse) -> str:
@@ -78,7 +74,9 @@ def _course(gate: GateCourse) -> str:
 
 
 def _cost(delivery: Delivery) -> str:
-    return f"{counted(len(delivery.attempts), 'attempt')}, {usd(delivery.cost_usd)}"
+    is_known = any(attempt.cost_usd is not None for attempt in delivery.attempts)
+    cost = usd(delivery.cost_usd) if is_known or not delivery.attempts else "cost not reported"
+    return f"{counted(len(delivery.attempts), 'attempt')}, {cost}"
 
 
 def _held(delivery: Delivery) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.events import now
 from atlas_retry.workspace import place
 from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
@@ -79,6 +80,34 @@ def commit_run(
         f"uncommitted changes: {', '.join(paths[:5])}",
         remedy="commit those first and run again; or take the run as it is: atlas diff",
     )
+
+
+def commit_patch(ws: Workspace, mail: bytes) -> tuple[Made, str]:
+    """The commit of a patch that `commit_run` made elsewhere, upon HEAD; and what it says.
+
+    It is in the user's repository. Raises UsageError where it is no such patch, WorkspaceError
+    where it does not fit.
+    """
+    base = commit_id(ws.root, ws.environ, "HEAD")
+    with _desk(ws, now(), store=True) as desk:
+        try:
+            head = desk.git("mailinfo", "--encoding=UTF-8", "../body", "../diff", stdin=mail)
+            body = (desk.folder / "body").read_text(encoding="utf-8").strip()
+            desk.git("read-tree", base)
+            desk.git("apply", "--cached", "--whitespace=nowarn", "-", stdin=mail)
+        except GitError as error:
+            raise WorkspaceError(
+                f"the patch does not fit {base[:12]}: {error}",
+                remedy="check out the commit that the run started from",
+            ) from error
+        said = dict(line.split(": ", 1) for line in head.decode().splitlines() if ": " in line)
+        text = f"{said.get('Subject', '')}\n\n{body}\n"
+        if not body.rpartition("\n")[2].startswith(f"{TRAILER}: "):
+            raise UsageError(f"it is no patch of `atlas deliver --patch`: no {TRAILER} in it")
+        tree = desk.git("write-tree").decode().strip()
+        asked = ("commit-tree", tree, "-p", base, "-F", "-")
+        commit = desk.git(*asked, stdin=text.encode()).decode().strip()
+    return Made(commit=commit, base=base, tree=tree, patch=mail), text
 
 
 def delivered_in_a_row(ws: Workspace, commit: str) -> int:
