@@ -261,6 +261,17 @@ def test_a_rule_speaks_of_what_it_is_for(
     assert rule in given.get(answer, set())
 
 
+OF_ONE_LANGUAGE = {"standard-replaced", "run-ended", "always-equal", "errors-swallowed"}
+
+
+@pytest.mark.parametrize("path", ["app.dart", "app.zig"])
+def test_the_spelling_of_one_language_means_nothing_in_another(path: str) -> None:
+    for rule, _, _, before, after in BAD:
+        if rule in OF_ONE_LANGUAGE:
+            given = answers(judged({**TESTS, path: before or "\n"}, {path: after}))
+            assert not given.get("review", set()) & OF_ONE_LANGUAGE, after
+
+
 @pytest.mark.parametrize(("path", "before", "after"), GOOD)
 def test_no_rule_speaks_of_an_honest_look_alike(path: str, before: str, after: str) -> None:
     assert answers(judged({**TESTS, path: before or "\n"}, {path: after})) == {}
@@ -307,6 +318,12 @@ def test_a_suppression_of_what_failed_is_taken_out_and_any_other_is_noted(
     assert left == (("100644", b"x = 1\n") if answer == "held" else None)
 
 
+def test_a_suppression_of_several_lines_stays_and_is_for_review() -> None:
+    judgement = judged({JS: "x\n"}, {JS: "/* eslint-disable\n no-undef */\nx\n"}, RUFF)
+    assert answers(judgement) == {"review": {"suppression-added"}}
+    assert judgement.rewrite == {}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "held"),
     [
@@ -334,10 +351,11 @@ TSC = '{"scripts": {"test": "npm run types && mocha", "types": "tsc --noEmit"}}'
         (TS, "const x = users.get(id)!.name;\n"),
         ("types/lib.d.ts", "interface Map<K, V> {\n  get(key: K): any;\n}\n"),
         ("types/lib.d.ts", "declare global {\n  interface A { b: string }\n}\n"),
+        (PHP, "<?php\nfunction f(mixed $a) {}\n"),
     ],
 )
 def test_a_type_that_is_given_up_is_for_review_where_types_failed(path: str, text: str) -> None:
-    before = {PY: "\n", TS: "\n", "package.json": TSC}
+    before = {PY: "\n", TS: "\n", PHP: "<?php\n", "package.json": TSC}
     assert answers(judged(before, {path: text}, MYPY)) == {"review": {"type-escape"}}
     assert answers(judged(before, {path: text}, failed("npm test"))) == {"review": {"type-escape"}}
     assert answers(judged(before, {path: text}, PYTEST)) == {}
