@@ -292,6 +292,14 @@ def test_a_value_that_another_source_speaks_of_is_no_special_case() -> None:
     assert answers(judged(before, after)) == {}
 
 
+@pytest.mark.parametrize(("line", "review"), [("4, 3", True), ("14, 3", False), ("4, 30", False)])
+def test_a_part_of_a_number_is_no_value_of_a_test(line: str, review: bool) -> None:
+    tests = {"tests/test_a.py": f"def test():\n    assert add({line}) == 7\n"}
+    after = {PY: "def add(a, b):\n    if a == 4 and b == 3:\n        return 7\n    return a\n"}
+    given = answers(judged({**tests, PY: "\n"}, after))
+    assert given == ({"review": {"special-cased"}} if review else {})
+
+
 def test_reviews_are_only_noted_where_the_user_asks_for_that() -> None:
     change = case({**TESTS, PY: "\n"}, {PY: "import os\n\n\ndef f():\n    os._exit(0)\n"})
     judgement = guard.assess(replace(change, notes_reviews=True))
