@@ -8,30 +8,32 @@ start `atlas` as a process see the installed package, so that a figure errs on t
 
 import ast
 import copy
-import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coverage import CoverageData
+
 ROOT = Path(__file__).parent.parent
-TESTS = ROOT / "tests"
 LIMIT_S = 300.0  # of one run of the tests; a mutant that takes longer is killed
+QUIET = ("-x", "-q", "-p", "no:cacheprovider")
 PARTS: dict[str, tuple[str, str]] = {
-    "guard": ("guard/*.py judge/*.py", "test_guard_* test_judge*"),
-    "decision": ("decision.py ranking.py cascade.py", "test_decision* test_cascade* test_count*"),
-    "loop": ("loop.py effects.py", "test_settling* test_loop*"),
-    "settling": ("settling.py attribution.py held.py", "test_settling* test_attribution*"),
-    "budget": ("purse.py", "test_purse* test_decision* test_many*"),
-    "prompt": ("prompt/*.py", "test_prompt*"),
-    "restore": ("workspace/*.py", "test_workspace_*"),
-}
+    "guard": ("guard/*.py guard/judge/*.py", "test_guard_*.py test_judge*.py"),
+    "decision": ("run/decide.py run/ranking.py run/cascade.py",
+                 "test_decision.py test_cascade.py test_counting.py"),
+    "loop": ("run/loop.py run/effects.py", "test_settling.py test_loop.py"),
+    "settling": ("run/settle.py run/attribution.py run/held.py",
+                 "test_settling.py test_attribution.py test_held.py"),
+    "budget": ("run/budget.py", "test_budget.py test_decision.py test_many.py"),
+    "prompt": ("prompt/*.py", "test_prompt*.py"),
+    "restore": ("workspace/*.py", "test_workspace_*.py"),
+}  # fmt: skip
 """Modules of `atlas_retry`, and the files of tests that hold what they promise."""
 OTHERS: dict[type[ast.AST], tuple[Any, ...]] = {
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
@@ -111,46 +113,90 @@ def below(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 yield from below(part) if isinstance(part, ast.AST) else ()
 
 
-def passes(folder: str | Path, *command: str) -> bool:
-    """Whether a Python command ends well, and in time."""
+def python(folder: Path, *command: str) -> int | None:
+    """The exit code of a Python command; None where it takes too long."""
     argv = (sys.executable, *command)
     try:
-        return not subprocess.run(argv, cwd=folder, timeout=LIMIT_S, check=False,
-                                  capture_output=True).returncode  # fmt: skip
+        return subprocess.run(argv, cwd=folder, timeout=LIMIT_S, check=False,
+                              capture_output=True).returncode  # fmt: skip
     except subprocess.TimeoutExpired:
-        return False
+        return None
 
 
-def survives(mutant: Mutant | None, tests: list[str]) -> bool:
-    """Whether the tests pass in a copy of the tree with a mutant."""
-    with tempfile.TemporaryDirectory(prefix="atlas-mutants-") as scratch:
+def files(folder: Path, globs: str) -> list[Path]:
+    """What the globs match, in their order. Ends the program where one matches nothing."""
+    matched = {glob: sorted(folder.glob(glob)) for glob in globs.split()}
+    if empty := [glob for glob, paths in matched.items() if not paths]:
+        sys.exit(f"{folder} has no {' '.join(empty)}: the table of parts is out of date")
+    return list(dict.fromkeys(path for paths in matched.values() for path in paths))
+
+
+def drawn(paths: list[Path], seed: int) -> list[Mutant]:
+    """All mutants of some modules, shuffled."""
+    rng = random.Random(seed)  # noqa: S311 - a sample, no secret
+    mutants = []
+    for path in paths:
+        tree = ast.parse(path.read_text())
+        for node in below(tree):
+            mutants += [Mutant(path, tree, node, new) for new in mutations(node, rng)]
+    rng.shuffle(mutants)
+    return mutants
+
+
+class Trial:
+    """A copy of the tree in which mutants are tried one after the other."""
+
+    def __init__(self, folder: Path, tests: list[Path]) -> None:
+        self.folder = folder
+        self.tests = [str(path.relative_to(ROOT)) for path in tests]
         for name in ("atlas_retry", "tests", "docs"):
-            shutil.copytree(ROOT / name, Path(scratch, name), symlinks=True)
-        shutil.copy2(ROOT / "pyproject.toml", scratch)
-        if mutant:
-            Path(scratch, mutant.path.relative_to(ROOT)).write_text(mutant.source())
-        return passes(scratch, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests)
+            shutil.copytree(ROOT / name, folder / name, symlinks=True)
+        shutil.copy2(ROOT / "pyproject.toml", folder)
+
+    def measure(self) -> bool:
+        """Run all tests with coverage: which test runs which line. Whether they pass."""
+        settings = self.folder / "coverage.ini"
+        settings.write_text("[run]\ndynamic_context = test_function\ndata_file = coverage.db\n")
+        return not python(self.folder, "-m", "coverage", "run", "--rcfile=coverage.ini",
+                          "-m", "pytest", *QUIET, *self.tests)  # fmt: skip
+
+    def running(self, path: Path, lines: range) -> list[str]:
+        """The tests that run one of the lines; all, where only an import does."""
+        data = CoverageData(str(self.folder / "coverage.db"))
+        data.read()
+        contexts = data.contexts_by_lineno(str(self.folder / path.relative_to(ROOT)))
+        names = {name.split(".")[-1] for line in lines for name in contexts.get(line, ())} - {""}
+        return ["-k", " or ".join(sorted(names))] if names else []
+
+    def survives(self, mutant: Mutant) -> bool:
+        """Whether the tests pass with a mutant: first those that run its lines, then all."""
+        target, old = self.folder / mutant.path.relative_to(ROOT), mutant.old
+        original = target.read_bytes()
+        target.write_text(mutant.source())
+        lines = range(old.lineno, (old.end_lineno or old.lineno) + 1)
+        survived = all(
+            python(self.folder, "-m", "pytest", *QUIET, *self.tests, *chosen) == 0
+            for chosen in (self.running(mutant.path, lines), [])
+        )
+        target.write_bytes(original)
+        return survived
 
 
 def main(part: str, count: int = 40, seed: int = 1) -> int:
     """Print each mutant and what became of it; 1 where the tests fail without one."""
     modules, globs = PARTS[part]
-    tests = [f"tests/{path.name}" for glob in globs.split() for path in TESTS.glob(glob)]
-    if not survives(None, tests):
-        print(f"the tests fail without a mutant: {' '.join(tests)}")
-        return 1
-    rng = random.Random(seed)  # noqa: S311 - a sample, no secret
-    paths = sorted(path for glob in modules.split() for path in ROOT.glob(f"atlas_retry/{glob}"))
-    trees = ((path, ast.parse(path.read_text())) for path in paths)
-    drawn = [Mutant(p, t, n, new) for p, t in trees for n in below(t) for new in mutations(n, rng)]
-    rng.shuffle(drawn)
-    born = list(islice((m for m in drawn if passes(ROOT, "-c", m.source())), count))
-    survived = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for mutant, lives in zip(born, pool.map(lambda m: survives(m, tests), born), strict=True):
+    mutants = drawn(files(ROOT / "atlas_retry", modules), seed)
+    with tempfile.TemporaryDirectory(prefix="atlas-mutants-") as scratch:
+        trial = Trial(Path(scratch).resolve(), files(ROOT / "tests", globs))
+        if not trial.measure():
+            sys.exit(f"the tests fail without a mutant: {' '.join(trial.tests)}")
+        born = list(islice((m for m in mutants if not python(ROOT, "-c", m.source())), count))
+        survived = 0
+        for mutant in born:
+            lives = trial.survives(mutant)
             survived += lives
             print("survived" if lives else "killed  ", mutant, flush=True)
-    print(f"{part}: killed {len(born) - survived} of {len(born)} ({len(drawn)} are there, {seed=})")
+    print(f"{part}: killed {len(born) - survived} of {len(born)} ({len(mutants)} drawn, {seed=})")
     return 0
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.guard import rulings
+from atlas_retry.guard.words import words
 from atlas_retry.model import Kind
 from tests.guardcases import answers, case, failed, judged
 
@@ -480,6 +481,20 @@ def test_a_script_whose_syntax_alone_is_checked_is_no_check(command: str, held: 
 def test_a_new_file_in_the_way_of_a_tool_or_a_source_is_held(path: str) -> None:
     before = {"app.py": "x = 1\n", "requirements.txt": "requests>=2\n"}
     assert "held" in answers(judged(before, {path: "#!/bin/sh\nx = 1\n"}))
+
+
+TOOLS = words("""
+    pytest _pytest pluggy unittest hypothesis coverage ruff mypy black isort flake8 pylint pyright
+    bandit tox nox pre_commit jest vitest mocha eslint prettier tsc node npm npx yarn pnpm go gofmt
+    golangci-lint cargo rustc rustfmt mvn gradle java javac make cmake shellcheck bats sh bash git
+    python python3 pip rubocop rspec phpunit phpstan ruby bundle php composer ava tap c8 nyc
+    """)
+
+
+@pytest.mark.parametrize("place", ["bin/{}", "bin/{}.sh", "{}.py", "{}/__init__.py"])
+def test_a_new_file_never_takes_the_place_of_a_known_tool(place: str) -> None:
+    new = {place.format(tool): "x = 1\n" for tool in TOOLS}
+    assert set(new) <= {one.path for one in judged({"app.py": "x = 1\n"}, new).held}
 
 
 def test_what_the_user_allows_is_kept() -> None:

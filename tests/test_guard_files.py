@@ -188,6 +188,7 @@ PARTS = [
     ("Cargo.toml", "[lib]\n", "[lib]\ndoctest = false\n", "`lib.doctest`"),
     ("Cargo.toml", "[lib]\n", "[lib]\nharness = false\n", "`lib.harness`"),
     ("Cargo.toml", "[lib]\n", "[lib]\ntest = false\n", "`lib.test`"),
+    ("Cargo.toml", "[[bin]]\nname = 'a'\n", "[[bin]]\nname = 'a'\ntest = false\n", "`bin.[a].test`"),
     ("composer.json", '{"scripts": 1}', '{"scripts": 2}', "`scripts`"),
     ("composer.json", '{"config": 1}', '{"config": 2}', "`config`"),
     ("composer.json", '{"repositories": 1}', '{"repositories": 2}', "`repositories`"),

@@ -739,6 +739,7 @@ def test_a_value_that_was_compared_with_before_is_no_new_branch() -> None:
         ("a.py", b"x = 1", b"x = 1  # noqa\n", False),
         ("a.py", b"x = (", b"x = (", False),
         ("a.pyi", b"x: int", b"x : int", True),
+        ("a.pyi", b"x: (int)", b"x: int", True),
         ("a.js", b"f('a', b,)", b'f("a", b);', True),
         ("a.js", b"f('a\\n')", b'f("a\\n")', False),
         ("a.js", b"f(`a${b}`)", b"f(`a${c}`)", False),

@@ -261,6 +261,17 @@ def test_a_rule_speaks_of_what_it_is_for(
     assert rule in given.get(answer, set())
 
 
+OF_ONE_LANGUAGE = {"standard-replaced", "run-ended", "always-equal", "errors-swallowed"}
+
+
+@pytest.mark.parametrize("path", ["app.dart", "app.zig"])
+def test_the_spelling_of_one_language_means_nothing_in_another(path: str) -> None:
+    for rule, _, _, before, after in BAD:
+        if rule in OF_ONE_LANGUAGE:
+            given = answers(judged({**TESTS, path: before or "\n"}, {path: after}))
+            assert not given.get("review", set()) & OF_ONE_LANGUAGE, after
+
+
 @pytest.mark.parametrize(("path", "before", "after"), GOOD)
 def test_no_rule_speaks_of_an_honest_look_alike(path: str, before: str, after: str) -> None:
     assert answers(judged({**TESTS, path: before or "\n"}, {path: after})) == {}
@@ -279,6 +290,14 @@ def test_a_value_that_another_source_speaks_of_is_no_special_case() -> None:
     before = {**TESTS, PY: "\n", "orders.py": 'FIRST = "ORD-1001"\nPRICE = 42.17\n'}
     after = {PY: 'def total(o, n):\n    if o == "ORD-1001":\n        return 86.42\n    return n\n'}
     assert answers(judged(before, after)) == {}
+
+
+@pytest.mark.parametrize(("line", "review"), [("4, 3", True), ("14, 3", False), ("4, 30", False)])
+def test_a_part_of_a_number_is_no_value_of_a_test(line: str, review: bool) -> None:
+    tests = {"tests/test_a.py": f"def test():\n    assert add({line}) == 7\n"}
+    after = {PY: "def add(a, b):\n    if a == 4 and b == 3:\n        return 7\n    return a\n"}
+    given = answers(judged({**tests, PY: "\n"}, after))
+    assert given == ({"review": {"special-cased"}} if review else {})
 
 
 def test_reviews_are_only_noted_where_the_user_asks_for_that() -> None:
@@ -305,6 +324,12 @@ def test_a_suppression_of_what_failed_is_taken_out_and_any_other_is_noted(
     assert answers(judgement) == {answer: {"suppression-added"}}
     left = judgement.rewrite.get(PY)
     assert left == (("100644", b"x = 1\n") if answer == "held" else None)
+
+
+def test_a_suppression_of_several_lines_stays_and_is_for_review() -> None:
+    judgement = judged({JS: "x\n"}, {JS: "/* eslint-disable\n no-undef */\nx\n"}, RUFF)
+    assert answers(judgement) == {"review": {"suppression-added"}}
+    assert judgement.rewrite == {}
 
 
 @pytest.mark.parametrize(
@@ -334,10 +359,11 @@ TSC = '{"scripts": {"test": "npm run types && mocha", "types": "tsc --noEmit"}}'
         (TS, "const x = users.get(id)!.name;\n"),
         ("types/lib.d.ts", "interface Map<K, V> {\n  get(key: K): any;\n}\n"),
         ("types/lib.d.ts", "declare global {\n  interface A { b: string }\n}\n"),
+        (PHP, "<?php\nfunction f(mixed $a) {}\n"),
     ],
 )
 def test_a_type_that_is_given_up_is_for_review_where_types_failed(path: str, text: str) -> None:
-    before = {PY: "\n", TS: "\n", "package.json": TSC}
+    before = {PY: "\n", TS: "\n", PHP: "<?php\n", "package.json": TSC}
     assert answers(judged(before, {path: text}, MYPY)) == {"review": {"type-escape"}}
     assert answers(judged(before, {path: text}, failed("npm test"))) == {"review": {"type-escape"}}
     assert answers(judged(before, {path: text}, PYTEST)) == {}

@@ -187,6 +187,54 @@ def test_a_link_to_a_folder_is_a_file_and_not_walked_into(root: Path, environ: E
     assert moved(root, environ, turn) == {"installed": ("vendor/linked",)}
 
 
+SITE = ".venv/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "text"),
+    [
+        ("true", f"{SITE}/dep.pth", "{lib}\n"),
+        ("true", f"{SITE}/dep.pth", "import a_hook\n../../../../../lib\n"),
+        ("true", f"{SITE}/dep.egg-link", "{lib}\n."),
+        ("true", f"{SITE}/__editable___dep_finder.py", "MAPPING = {{'dep': '{lib}'}}\n"),
+        ("true", f"{SITE}/dep-1.dist-info/direct_url.json", '{{"url": "file://{lib}"}}'),
+        ("true", "node_modules/dep", None),
+        ("true", "node_modules/@me/dep", None),
+        ("PYTHONPATH=../lib:. pytest", None, None),
+        ("NODE_PATH='{lib}' node check.js", None, None),
+    ],
+)
+def test_code_outside_that_dependencies_lead_to_is_watched(
+    root: Path, environ: Environ, line: str, path: str | None, text: str | None
+) -> None:
+    lib = root.parent / "lib"
+    write(lib, "dep.py", "1\n")
+    write(lib, "node_modules/other/index.js", "1\n")
+    if path and text:
+        write(root, path, text.format(lib=lib))
+    elif path:
+        (root / path).parent.mkdir(parents=True)
+        (root / path).symlink_to(lib)
+
+    def turn(_: Path) -> None:
+        write(lib, "dep.py", "2\n")
+        write(lib, "new.py", "2\n")
+        write(lib, "notes.log", "2\n")
+        write(lib, "node_modules/other/index.js", "2\n")
+
+    seen = moved(root, environ, turn, line.format(lib=lib))
+    assert outside(seen) == {lib / "dep.py", lib / "new.py"}
+
+
+@pytest.mark.parametrize("to", ["{root}/src", "{root}/..", "/nowhere", "../../../../../src"])
+def test_an_editable_install_of_the_workspace_itself_is_not_outside(
+    root: Path, environ: Environ, to: str
+) -> None:
+    write(root, f"{SITE}/own.pth", to.format(root=root))
+    write(root, "src/a.py", "1\n")
+    assert moved(root, environ, lambda _: write(root, "src/a.py", "2\n")) == {}
+
+
 @pytest.mark.parametrize(
     ("path", "seen"), [("src", ("src",)), ("node_modules", ()), ("src/deep", ("src/deep",))]
 )

@@ -83,13 +83,15 @@ class Renames:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        sources = [d for d in scene.deltas if places.is_source(d.path) and d.is_text]
-        self._changed = frozenset(d.path for d in sources)
-        words = (tokens.words_of(d.path, d.after) for d in sources)
-        self._now = frozenset[str]().union(*words) | _parts(
-            d.path for d in sources if d.after is not None
-        )
+        self._sources = [d for d in scene.deltas if places.is_source(d.path) and d.is_text]
+        self._changed = frozenset(delta.path for delta in self._sources)
         self._users: dict[str, bool] = {}
+
+    @cached_property
+    def _now(self) -> frozenset[str]:
+        words = (tokens.words_of(delta.path, delta.after) for delta in self._sources)
+        there = _parts(delta.path for delta in self._sources if delta.after is not None)
+        return frozenset[str]().union(*words) | there
 
     def leads(self, old: str, new: str) -> bool:
         """Whether one name took the place of another: no source has it any more."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.words import words
+from atlas_retry.source import nodes_of_types
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -164,24 +165,22 @@ def _in_tests_alone(scene: Scene) -> dict[str, frozenset[str]]:
 @lru_cache(maxsize=2048)
 def _fresh_branches(delta: Delta) -> tuple[Branch, ...]:
     """Branches of the new source whose literals were not compared with before."""
-    old_tree, tree = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
-    if tree is None:
+    branches = _branches(delta.path, delta.after)
+    if not branches:
         return ()
-    known = {text for b in _branches(old_tree) for text in b.asked} if old_tree is not None else ()
+    known = {text for b in _branches(delta.path, delta.before) for text in b.asked}
     left = (
         replace(branch, asked=tuple(text for text in branch.asked if text not in known))
-        for branch in _branches(tree)
+        for branch in branches
     )
     return tuple(branch for branch in left if branch.asked)
 
 
-def _branches(tree: "Node | None") -> "list[Branch]":
+def _branches(path: str, source: bytes | None) -> "list[Branch]":
     """By the outermost condition or table entry around each literal that is compared."""
-    if tree is None:
-        return []
     grouped: dict[int, tuple[Node, list[str]]] = {}
-    for node in tokens.walk(tree):
-        if _LITERAL.match(node.type) and (condition := _condition(node)) is not None:
+    for node in nodes_of_types(path, source or b"", _LITERAL):
+        if (condition := _condition(node)) is not None:
             grouped.setdefault(condition.start_byte, (condition, []))[1].append(_asked(node))
     return [
         Branch(

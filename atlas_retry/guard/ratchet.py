@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from atlas_retry.guard import decides, places, tokens
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.guard.words import words
 from atlas_retry.model import Kind
+from atlas_retry.source import nodes_of_types
 
 
 class Silencer(Struct, frozen=True, kw_only=True):
@@ -134,18 +134,16 @@ def _found(path: str, source: bytes | None) -> Iterator[Suppression]:
 
 def _remarks(path: str, source: bytes) -> Iterator[tuple[int, str]]:
     """Comments, attributes and annotations with their lines."""
-    tree = tokens.root(path, source)
-    if tree is None:
+    if tokens.root(path, source) is None:
         lines = source.decode("utf-8", "replace").splitlines()
         yield from ((n, f"#{line.partition('#')[2]}") for n, line in enumerate(lines, 1))
         return
-    for node in tokens.walk(tree):
-        if tokens.is_comment(node) or node.type in _ATTRIBUTES:
-            yield node.start_point[0] + 1, tokens.text_of(node)
+    for node in nodes_of_types(path, source, _REMARKS):
+        yield node.start_point[0] + 1, tokens.text_of(node)
 
 
-_ATTRIBUTES = words(
-    "attribute_item inner_attribute_item annotation marker_annotation preproc_call decorator"
+_REMARKS = re.compile(
+    r"comment|^((inner_)?attribute_item|(marker_)?annotation|preproc_call|decorator)$"
 )
 
 

@@ -312,10 +312,10 @@ def _defined_now(scene: Scene) -> frozenset[str]:
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Public functions and classes that went and left none in their place."""
-    there = _defined_now(scene)
     old = definitions(delta.path, delta.before or b"")
     if len(definitions(delta.path, delta.after or b"")) >= len(old):
         return
+    there = _defined_now(scene)
     for scope in old:
         public = not scope.name.startswith("_") and scope.kind in ("function", "class")
         if public and scope.name not in there:

@@ -6,7 +6,7 @@
 from atlas_retry.source.documentation import documentation
 from atlas_retry.source.imports import Import, imports
 from atlas_retry.source.names import Use, uses
-from atlas_retry.source.parsing import comment_of, language_of, parse
+from atlas_retry.source.parsing import comment_of, language_of, nodes_of_types, parse
 from atlas_retry.source.scopes import Scope, ScopeKind, definitions, enclosing
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "enclosing",
     "imports",
     "language_of",
+    "nodes_of_types",
     "parse",
     "uses",
 ]

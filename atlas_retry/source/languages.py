@@ -1,6 +1,7 @@
 """The languages that atlas reads, one row each: a grammar wheel and its queries. Parses nothing."""
 
 import importlib
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -276,3 +277,16 @@ def query(name: str, pattern: str) -> "Query":
     from tree_sitter import Query
 
     return Query(load(name), pattern)
+
+
+@cache
+def query_of_types(name: str, types: re.Pattern[str]) -> "Query | None":
+    """A query for the nodes of the types that match; None where the language has none of them."""
+    language = load(name)
+    named = {
+        language.node_kind_for_id(number) or ""
+        for number in range(language.node_kind_count)
+        if language.node_kind_is_named(number) and language.node_kind_is_visible(number)
+    }
+    patterns = [f"({kind})" for kind in sorted(named) if types.search(kind)]
+    return query(name, f"[{' '.join(patterns)}] @node") if patterns else None

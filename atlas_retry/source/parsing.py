@@ -5,10 +5,10 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from atlas_retry.source.languages import BY_NAME, BY_SUFFIX, GRAMMARS, load
+from atlas_retry.source.languages import BY_NAME, BY_SUFFIX, GRAMMARS, load, query_of_types
 
 if TYPE_CHECKING:
-    from tree_sitter import Tree
+    from tree_sitter import Node, Tree
 
 MAX_SOURCE_BYTES = 1 << 20
 """Larger files are generated ones; they are read as plain lines."""
@@ -48,3 +48,16 @@ def parse(language: str | None, source: bytes) -> "Tree | None":
     from tree_sitter import Parser
 
     return Parser(load(language)).parse(source)
+
+
+def nodes_of_types(path: str, source: bytes, types: re.Pattern[str]) -> "list[Node]":
+    """The nodes whose types match, in order of the text; none where the source has errors."""
+    language = language_of(path, source)
+    tree = parse(language, source)
+    query = query_of_types(language, types) if language else None
+    if tree is None or query is None or tree.root_node.has_error:
+        return []
+    from tree_sitter import QueryCursor
+
+    nodes = QueryCursor(query).captures(tree.root_node).get("node", [])
+    return sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte))

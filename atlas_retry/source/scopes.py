@@ -64,7 +64,7 @@ _GENERIC = re.compile(r"<.*", re.DOTALL)
 _QUOTES = "\"'`"
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=2048)
 def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
     """Every definition in order of its first line, outer before inner; empty when unreadable."""
     language = language_of(path, source)

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from atlas_retry.workspace import directory_tree
 
 _DAY_S = 86_400
 _MAX_SEARCHED_BYTES = 1 << 20
+_MAX_DIGESTED_BYTES = 64 << 20
 
 
 def searching(
@@ -72,25 +72,6 @@ class Mixed:
         return self._of(path).mode(path)
 
 
-def _mode(path: Path) -> str | None:
-    try:
-        mode = path.lstat().st_mode
-    except OSError:
-        return None
-    if stat.S_ISLNK(mode):
-        return "120000"
-    if not stat.S_ISREG(mode):
-        return None
-    return "100755" if mode & 0o100 else "100644"
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
-    except OSError:
-        return None
-
-
 def differences(before: Path, after: Path) -> Iterator[OutsideChange]:
     """Files that differ between two states of a place outside the workspace."""
     old, new = _digests(before), _digests(after)
@@ -102,20 +83,27 @@ def differences(before: Path, after: Path) -> Iterator[OutsideChange]:
 def _digests(root: Path) -> dict[str, str]:
     found = {}
     if not root.is_dir():
-        return {root.name: _print(root)} if root.exists() else {}
+        return {root.name: digest(root)} if root.exists() else {}
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != ".git"]
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         for name in (*files, *links):
             path = Path(folder) / name
-            found[path.relative_to(root).as_posix()] = _print(path)
+            found[path.relative_to(root).as_posix()] = digest(path)
     return found
 
 
-def _print(path: Path) -> str:
-    content = _content(path)
-    digest = "unreadable" if content is None else hashlib.sha256(content).hexdigest()
-    return f"{_mode(path)} {digest}"
+def digest(path: Path) -> str:
+    """Where a path leads, its mode and content, or why it cannot be read; comparable only."""
+    link = ""
+    try:
+        link = str(path.readlink()) if path.is_symlink() else ""
+        status = path.stat()
+        if status.st_size > _MAX_DIGESTED_BYTES:
+            return f"{link} {status.st_size} {status.st_mtime_ns}"
+        return f"{link} {status.st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    except OSError as error:
+        return f"{link} unreadable: {error.strerror}"
 
 
 def from_the_future(before: Path, after: Path) -> tuple[str, ...]:

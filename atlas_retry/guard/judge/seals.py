@@ -1,6 +1,5 @@
 """What is taken before a turn, kept in memory, and compared after it. Judges nothing."""
 
-import hashlib
 import os
 import shutil
 import stat
@@ -13,12 +12,14 @@ from msgspec import Struct
 from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool
 from atlas_retry.guard.decides import commands
-from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES
+from atlas_retry.guard.judge.folders import digest
+from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES, is_code
 from atlas_retry.guard.protection import protected_globs
 from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
 from atlas_retry.workspace import git_facts, ignored
+from atlas_retry.workspace.linked import Stamp, imported_folders, linked_folders, stamp, stamps
 from atlas_retry.workspace.scan import CACHES
 
 _OF_HOME = (
@@ -46,7 +47,6 @@ _ASIDE_FOLDERS = words(
     "site-packages node_modules vendor __pycache__ .pytest_cache .hypothesis .ruff_cache"
     " .mypy_cache .cache"
 )
-_MAX_BYTES = 64 << 20
 
 
 class Seal(Struct, frozen=True, kw_only=True):
@@ -64,7 +64,10 @@ class Seal(Struct, frozen=True, kw_only=True):
     tools: Mapping[str, tuple[str, str]]
     """Of each executable of the gates: where it is, and its digest."""
     watched: Mapping[str, str]
-    """Digests of files outside the workspace that steer tools, by absolute path."""
+    """Of each file outside the workspace that steers tools, or that programs import: its digest or
+    stat data, by absolute path."""
+    linked: tuple[str, ...]
+    """Folders outside the workspace that programs import from."""
     look: "FolderStat"
     nested: Mapping[str, GitFacts]
     """Of each repository within the workspace, by the path of its `.git`."""
@@ -82,17 +85,21 @@ class FolderStat(Struct, frozen=True, kw_only=True):
     """Permissions of each folder of the project's own."""
     nested: tuple[str, ...]
     """`.git` of each repository within."""
+    linked: Collection[str]
+    """Folders outside to which installed dependencies lead."""
 
 
 def seal(root: Path, settings: Settings, environ: Mapping[str, str]) -> Seal:
     """Take the state of everything that decides what passes."""
     look = _look(root, ignored(root, environ))
+    imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
+    linked = tuple(sorted({*look.linked, *imported}))
     return Seal(
         root=root, gates=settings.gates, protect=settings.guard.protect,
         allow=settings.guard.allow, sources=_sources(root, settings), protected=protected(root,
         settings), facts=git_facts(root, environ=environ), tools=_resolved(settings.gates, root,
-        environ), watched=_watched(root, environ), look=look, nested={path: _facts(root / path,
-        environ) for path in look.nested}, environ=environ,
+        environ), watched=_watched(root, environ, linked), linked=linked, look=look,
+        nested={path: _facts(root / path, environ) for path in look.nested}, environ=environ,
     )  # fmt: skip
 
 
@@ -164,7 +171,7 @@ def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
     """Files of installed dependencies that differ between two folders, by size and content."""
     both = {path for root in (before, after) for path in _look(root).aside}
     ours = _installed(sorted(both))
-    return tuple(path for path in ours if _digest(before / path) != _digest(after / path))
+    return tuple(path for path in ours if digest(before / path) != digest(after / path))
 
 
 def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) -> tuple[str, ...]:
@@ -210,10 +217,11 @@ def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
 
 def _look(root: Path, left_out: Collection[str] = ()) -> FolderStat:
     """One look at the stat data of everything below a folder; `left_out` is what git ignores."""
-    hidden, unseen = frozenset(left_out), dict[str, tuple[int, ...]]()
-    aside: dict[str, tuple[int, ...]] = {}
+    hidden, unseen = frozenset(left_out), dict[str, Stamp]()
+    aside: dict[str, Stamp] = {}
     modes: dict[str, int] = {}
     nested: list[str] = []
+    linked = set[str]()
     waiting = [("", False, False)]
     while waiting:
         prefix, inside, is_hidden = waiting.pop()
@@ -227,27 +235,20 @@ def _look(root: Path, left_out: Collection[str] = ()) -> FolderStat:
             if entry.name == ".git":
                 nested += [path] if prefix else []
             elif not entry.is_dir(follow_symlinks=False):
+                if inside:
+                    linked.update(linked_folders(root, entry))
                 if inside or CHECK_CACHES.match(path):
-                    aside[path] = _stamp(entry)
+                    aside[path] = stamp(entry)
                 elif is_hidden or path in hidden:
-                    unseen[path] = _stamp(entry)
+                    unseen[path] = stamp(entry)
             else:
                 is_aside = inside or entry.name in _ASIDE_FOLDERS
                 is_cache = entry.name in CACHES
                 below = not is_cache and (is_hidden or f"{path}/" in hidden)
                 waiting.append((f"{path}/", is_aside, below))
-                if not is_aside and (stamp := _stamp(entry)):
-                    modes[path] = stat.S_IMODE(stamp[2])
-    return FolderStat(aside=aside, ignored=unseen, modes=modes, nested=tuple(nested))
-
-
-def _stamp(entry: "os.DirEntry[str]") -> tuple[int, ...]:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return ()
-    # a file's times can be set back, but for the time at which that was done
-    return status.st_size, status.st_mtime_ns, status.st_mode, status.st_ino, status.st_ctime_ns
+                if not is_aside and (status := stamp(entry)):
+                    modes[path] = stat.S_IMODE(status[2])
+    return FolderStat(aside=aside, ignored=unseen, modes=modes, nested=tuple(nested), linked=linked)
 
 
 def moved_tools(taken: Seal) -> tuple[Tool, ...]:
@@ -263,7 +264,7 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
     """Watched files outside the workspace that are not as they were."""
-    now = _watched(taken.root, taken.environ)
+    now = _watched(taken.root, taken.environ, taken.linked)
     paths = sorted({*taken.watched, *now})
     return tuple(
         OutsideChange(place=str(Path(path).parent), path=Path(path).name)
@@ -281,13 +282,13 @@ def _resolved(
             continue
         where = shutil.which(name, path=environ.get("PATH")) or ""
         if where and not Path(where).resolve().is_relative_to(root):
-            found[name] = (where, _digest(Path(where)))
+            found[name] = (where, digest(Path(where)))
         elif not where:
             found[name] = ("", "")
     return found
 
 
-def _watched(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+def _watched(root: Path, environ: Mapping[str, str], linked: Iterable[str]) -> dict[str, str]:
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [home / name for name in _OF_HOME]
     paths += [p for name in _OF_HOME_FOLDERS for p in (home / name).glob("*")]
@@ -295,19 +296,9 @@ def _watched(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
         p for p in home.glob(".local/lib/python*/site-packages/*") if p.suffix in (".pth", ".py")
     ]
     paths += [parent / name for parent in list(root.parents)[:-1] for name in _OF_PARENTS]
-    return {
-        str(path): _digest(path)
+    code = {path: str(status) for path, status in stamps(linked).items() if is_code(path)}
+    return code | {
+        str(path): digest(path)
         for path in paths
         if not path.is_relative_to(root) and (path.is_file() or path.is_symlink())
     }
-
-
-def _digest(path: Path) -> str:
-    try:
-        link = str(path.readlink()) if path.is_symlink() else ""
-        status = path.stat()
-        if status.st_size > _MAX_BYTES:
-            return f"{link} {status.st_size} {status.st_mtime_ns}"
-        return f"{link} {status.st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
-    except OSError as error:
-        return f"unreadable: {error.strerror}"

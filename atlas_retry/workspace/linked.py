@@ -1,0 +1,88 @@
+"""Code outside a workspace that its programs import: links, editable installs, PYTHONPATH.
+
+Stat data and paths only; judges nothing.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from atlas_retry.workspace.scan import CACHES
+
+Stamp = tuple[int, ...]
+"""Of a file: size, mtime in ns, mode, inode, ctime in ns; empty where it cannot be read."""
+_EDITABLE = re.compile(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
+"""What pip, setuptools and uv write into `site-packages` for a project that is installed from its
+sources. Source: PEP 610, PEP 660, the documentation of Python's `site` and of setuptools."""
+_QUOTED_PATH = re.compile(r"""["'](?:file://)?(/[^"']+)["']""")
+_IMPORT_PATH = re.compile(r"""\b(?:PYTHONPATH|NODE_PATH)=["']?([^\s"']+)""")
+_MAX_FILES = 50_000
+"""A link may lead to a whole disk; code that programs share is far below."""
+
+
+def stamp(entry: "os.DirEntry[str]") -> Stamp:
+    """The stat data by which a change of a file shows."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return ()
+    # a file's times can be set back, but for the time at which that was done
+    return status.st_size, status.st_mtime_ns, status.st_mode, status.st_ino, status.st_ctime_ns
+
+
+def linked_folders(root: Path, entry: "os.DirEntry[str]") -> Iterator[str]:
+    """The folders outside the workspace to which a file among installed dependencies leads."""
+    if entry.is_symlink():
+        yield from _outside(root, root, [entry.path])
+    elif _EDITABLE.search(entry.name):
+        try:
+            text = Path(entry.path).read_text("utf-8", "replace")
+        except OSError:
+            return
+        named = [*text.splitlines(), *_QUOTED_PATH.findall(text)]
+        yield from _outside(root, Path(entry.path).parent, named)
+
+
+def imported_folders(
+    root: Path, environ: Mapping[str, str], lines: Iterable[str]
+) -> tuple[str, ...]:
+    """The folders outside the workspace that the environment or a shell line lets be imported."""
+    values = [environ.get(name, "") for name in ("PYTHONPATH", "NODE_PATH")]
+    for line in lines:
+        values += _IMPORT_PATH.findall(line)
+    named = [path for value in values for path in value.split(os.pathsep) if path]
+    return tuple(_outside(root, root, named))
+
+
+def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:
+    for name in named:
+        path = os.path.join(base, name)  # noqa: PTH118 - tens of thousands of links: no Path each
+        if not os.path.isdir(path):  # noqa: PTH112
+            continue
+        folder = Path(path).resolve()
+        if not folder.is_relative_to(root) and not root.is_relative_to(folder):
+            yield str(folder)
+
+
+def stamps(folders: Iterable[str]) -> dict[str, Stamp]:
+    """The stat data of the files in folders, by absolute path; without dependencies and caches."""
+    found: dict[str, Stamp] = {}
+    for folder in folders:
+        found.update(islice(_files(folder), _MAX_FILES))
+    return found
+
+
+def _files(folder: str) -> Iterator[tuple[str, Stamp]]:
+    waiting = [folder]
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry.path, stamp(entry)
+            elif entry.name not in CACHES and entry.name != ".git":
+                waiting.append(entry.path)
