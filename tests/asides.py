@@ -66,6 +66,7 @@ def _many(root: Path) -> None:
     commit(root)
 
 
+LARGE = "20,000 files"
 CASES: dict[str, Case] = {
     "nothing": Case(line="cat src/a.py; pwd -P | sed 's#.*/##'", sees="a = 1\nrepo\n"),
     "an edit": Case(
@@ -166,7 +167,7 @@ CASES: dict[str, Case] = {
         exit_code=None,
         timeout_s=1.0,
     ),
-    "20,000 files": Case(
+    LARGE: Case(
         make=_many,
         changes={f"many/{n // 200}/{n}.txt": ("100644", b"changed\n") for n in range(0, 20_000, 2)},
         line="grep -rl changed many | wc -l | tr -d ' '; rm -r many/99",

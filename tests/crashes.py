@@ -18,6 +18,7 @@ from pathlib import Path
 import yaml
 from msgspec import Struct, field
 
+from tests.commands import run_atlas
 from tests.projects import CALC, TEST, git
 from tests.repositories import entries, git_bytes
 
@@ -53,15 +54,7 @@ class Crash(Struct, frozen=True, kw_only=True):
 
     def atlas(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """One command of the command line, to its end."""
-        return subprocess.run(
-            (sys.executable, "-m", "atlas_retry", *arguments),
-            cwd=self.root,
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return run_atlas(arguments, cwd=self.root, environ=self.environ, limit_s=120.0)
 
     def killed(self, *arguments: str, after_s: float) -> bool:
         """One command that is killed after a while; whether it had not ended by itself."""

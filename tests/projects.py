@@ -15,6 +15,7 @@ from atlas_retry.events import Event
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.run.one import Asked, opened_with, run_one
+from tests.commands import run_atlas
 
 LIMIT_S = 60.0
 """A bound on hangs."""
@@ -123,15 +124,12 @@ def atlas(
     project: Project, *arguments: str, said: str = "", cwd: Path | None = None, **variables: str
 ) -> Ended:
     """A command line as a person calls it; `said` is what stands on its standard input."""
-    done = subprocess.run(
-        (sys.executable, "-m", "atlas_retry", *arguments),
+    done = run_atlas(
+        arguments,
         cwd=cwd or project.root,
-        env=project.environ | variables,
-        check=False,
-        capture_output=True,
-        text=True,
-        input=said,
-        timeout=LIMIT_S,
+        environ=project.environ | variables,
+        stdin=said,
+        limit_s=LIMIT_S,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 

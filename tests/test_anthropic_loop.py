@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from tests.commands import run_atlas
 from tests.messages_server import Answer, Failure, Hang, Recorded, Step, call, serving
 from tests.processes import until
 from tests.projects import CALC, FIXED, UNITTEST, WORSE, Project, atlas, git, make_project
@@ -37,14 +38,11 @@ def retry(
     project: Project, *script: Step, key: str = "dummy-key", flags: tuple[str, ...] = ()
 ) -> Ended:
     with serving(*script) as server:
-        done = subprocess.run(
-            (sys.executable, "-m", "atlas_retry", "retry", ".", "--ai-fix", "--json", *flags),
+        done = run_atlas(
+            ("retry", ".", "--ai-fix", "--json", *flags),
             cwd=project.root,
-            env=project.environ | {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": key},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
+            environ=project.environ | {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": key},
+            limit_s=LIMIT_S,
         )
     return Ended(done.returncode, json.loads(done.stdout), done.stderr, server.requests)
 

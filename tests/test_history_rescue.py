@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.history import archive, path_of, reading
+from tests.commands import run_atlas
 from tests.crashes import PACKAGE, undo_after_kills
 from tests.projects import CALC, FIXED, WORSE, Project, atlas, git, make_project, on_a_terminal
 from tests.repositories import entries, git_bytes
@@ -26,15 +26,8 @@ class After(Struct, frozen=True, kw_only=True):
         return self.project.root / "calc.py"
 
     def atlas(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            (sys.executable, "-m", "atlas_retry", *arguments),
-            cwd=self.project.root,
-            env={**self.project.environ, "PYTHONPATH": str(PACKAGE)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        environ = {**self.project.environ, "PYTHONPATH": str(PACKAGE)}
+        return run_atlas(arguments, cwd=self.project.root, environ=environ)
 
 
 @pytest.fixture

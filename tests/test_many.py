@@ -22,6 +22,7 @@ from atlas_retry.reports.screen.console import Printer
 from atlas_retry.run import many
 from atlas_retry.run.one import Asked, Done
 from atlas_retry.run.waiting import left_to_do
+from tests.commands import run_atlas
 from tests.projects import git
 
 GATE = "grep -q good state.txt || { echo 'state.txt:1:1: S001 it is bad'; exit 1; }"
@@ -68,16 +69,7 @@ class Yard(Struct, frozen=True):
         return many.run(roots, asked, self.environ, told.append, jobs=jobs)
 
     def atlas(self, *arguments: str, at: str = ".") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            (sys.executable, "-m", "atlas_retry", *arguments),
-            cwd=self.folder / at,
-            env=self.environ,
-            check=False,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-        )
+        return run_atlas(arguments, cwd=self.folder / at, environ=self.environ, limit_s=120.0)
 
     def waiting(self) -> list[str]:
         state = Path(self.environ["ATLAS_HOME"])

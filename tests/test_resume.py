@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from atlas_retry.history import RunRow, RunState, archive, reading
 from atlas_retry.model import Verdict
+from tests.commands import run_atlas
 from tests.crashes import PACKAGE, resume_after_kills
 from tests.processes import alive, token
 from tests.projects import CALC, UNITTEST, Project, git, make_project
@@ -50,16 +51,7 @@ class Scene(Struct, frozen=True, kw_only=True):
         return self.atlas("retry", ".", "--ai-fix")
 
     def atlas(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            (sys.executable, "-m", "atlas_retry", *arguments),
-            cwd=self.project.root,
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_atlas(arguments, cwd=self.project.root, environ=self.environ)
 
     def asked(self) -> list[str]:
         return (self.notes / "asked").read_text().splitlines()

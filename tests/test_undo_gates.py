@@ -1,8 +1,6 @@
 """What gates write is held before, and `atlas undo` brings it back."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 from atlas_retry.events import now, seconds_of
 from atlas_retry.history.validated import holding, run_of
 from atlas_retry.workspace import open_workspace
+from tests.commands import run_atlas
 from tests.crashes import PACKAGE
 from tests.projects import CALC, FIXED, Project, atlas, git
 from tests.repositories import entries, git_bytes
@@ -26,14 +25,8 @@ def writing(project: Project, *lines: str, **rest: object) -> None:
 
 def ended(project: Project, *arguments: str) -> int:
     """As `atlas`, of a command that may be killed."""
-    return subprocess.run(
-        (sys.executable, "-m", "atlas_retry", *arguments),
-        cwd=project.root,
-        env={**project.environ, "PYTHONPATH": str(PACKAGE)},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    ).returncode
+    environ = {**project.environ, "PYTHONPATH": str(PACKAGE)}
+    return run_atlas(arguments, cwd=project.root, environ=environ).returncode
 
 
 def there(project: Project) -> Sequence[object]:
