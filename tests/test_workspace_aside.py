@@ -48,7 +48,7 @@ def _cases() -> Iterator[tuple[str, str, str]]:
             yield name, way, user
 
 
-@pytest.mark.parametrize(("name", "way", "user"), _cases())
+@pytest.mark.parametrize(("name", "way", "user"), [*_cases()])
 def test_a_command_sees_the_changes_and_leaves_the_workspace_as_it_was(
     name: str, way: str, user: str, folder: Path
 ) -> None:
