@@ -261,7 +261,8 @@ def test_gitlab_validates_and_has_its_reports(
     assert done.returncode == code, done.stdout + done.stderr
     for report in recipe["artifacts"]["reports"].values():
         assert (here.root / report).stat().st_size
-    assert (here.root.parent / "tools/installed").read_text() == f"install atlas-retry=={__version__}\n"
+    installed = (here.root.parent / "tools/installed").read_text()
+    assert installed == f"install atlas-retry=={__version__}\n"
 
 
 @pytest.mark.parametrize(("change", "code"), [("calc.py", 0), ("test_calc.py", 1)])

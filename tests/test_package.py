@@ -80,7 +80,5 @@ def test_an_index_gets_whole_links_to_the_release(wheel: zipfile.ZipFile) -> Non
 
 def test_recipes_install_the_present_version() -> None:
     texts = [(ROOT / name).read_text("utf-8") for name in ("docs/ci.md", "README.md")]
-    named = {
-        version for text in texts for version in re.findall(r"atlas-retry\S*==([\d.]+)", text)
-    }
+    named = {version for text in texts for version in re.findall(r"atlas-retry\S*==([\d.]+)", text)}
     assert named <= {__version__}

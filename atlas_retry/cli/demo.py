@@ -73,14 +73,17 @@ def _opening(root: Path, missing: Sequence[str]) -> Iterator[Line]:
     yield "", ""
 
 
+ALL_GATES = """\
+What happened: the formatter and ruff's own fixer cost nothing; the first attempt
+fixed the type and fell short of the test; the second was told why, and fixed it."""
+TESTS_ALONE = """\
+What happened: the first attempt fell short of the test; the second was told why,
+and fixed it."""
+
+
 def _story(outcome: Outcome, missing: Sequence[str]) -> Iterator[Line]:
     yield "", ""
-    if missing:
-        yield "What happened: the first attempt fell short of the test; the second was told", ""
-        yield "why, and fixed it.", ""
-    else:
-        yield "What happened: the formatter and ruff's own fixer cost nothing; the first attempt", ""
-        yield "fixed the type and fell short of the test; the second was told why, and fixed it.", ""
+    yield from ((line, "") for line in (TESTS_ALONE if missing else ALL_GATES).splitlines())
     yield f"Spent: ${outcome.cost_usd:.2f}.", ""
 
 
