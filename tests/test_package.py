@@ -72,7 +72,7 @@ def test_an_index_gets_whole_links_to_the_release(wheel: zipfile.ZipFile) -> Non
     metadata = message_from_bytes(wheel.read(name))
     tag = f"v{__version__}"
     assert f"Source, {HOME}" in metadata.get_all("Project-URL", [])
-    links = re.findall(r"!?\]\(([^)]+)\)", metadata.get_payload())
+    links = re.findall(r"!?\]\(([^)]+)\)", str(metadata.get_payload()))
     assert f"{HOME}/raw/{tag}/docs/demo.svg" in links
     assert f"{HOME}/blob/{tag}/SECURITY.md" in links
     assert not [link for link in links if not link.startswith(("https://", "#"))]

@@ -10,7 +10,6 @@ from atlas_retry.diagnostics.counting import course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
 from atlas_retry.reports.phrases import (
-    counted,
     fraction,
     headline,
     listed,
@@ -21,7 +20,7 @@ from atlas_retry.reports.phrases import (
     tally,
 )
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, spent, usd
+from atlas_retry.text.units import counted, seconds, spent, usd
 
 MARKS = {
     Status.PASSED: "✅",

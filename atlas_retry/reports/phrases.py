@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Level, Status, Validation, Verdict
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.json_text import encodable
+from atlas_retry.text.units import counted
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL
@@ -127,11 +128,6 @@ def _of_validation(validation: Validation) -> str:
     if not validation.failures:
         return f"Not checked: {validation.unchecked}"
     return f"{len(validation.failures)} of {counted(len(results), 'gate')} failed"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 gate`, `2 gates`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def fraction(validation: Validation) -> str:

@@ -13,9 +13,9 @@ from atlas_retry.reports.page.attempts import attempts
 from atlas_retry.reports.page.elements import Node, html, tag
 from atlas_retry.reports.page.gates import gates
 from atlas_retry.reports.page.timeline import timeline
-from atlas_retry.reports.phrases import counted, fraction, headline
+from atlas_retry.reports.phrases import fraction, headline
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, spent
+from atlas_retry.text.units import counted, seconds, spent
 
 
 def report(subject: Subject) -> str:

@@ -7,9 +7,9 @@ from atlas_retry.reports.findings import Finding, of_attempt
 from atlas_retry.reports.page.diff import diff
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.page.gates import MAX_COMPLAINTS, complaint_list, gates
-from atlas_retry.reports.phrases import counted, fraction
+from atlas_retry.reports.phrases import fraction
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, usd
+from atlas_retry.text.units import counted, seconds, usd
 
 MAX_PROMPT_CHARS = 200_000
 KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))

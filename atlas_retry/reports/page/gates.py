@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from atlas_retry.model import Diagnostic, GateResult, Status, Validation
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
-from atlas_retry.reports.phrases import counted, listed, more, place, plain, position
-from atlas_retry.text.units import seconds
+from atlas_retry.reports.phrases import listed, more, place, plain, position
+from atlas_retry.text.units import counted, seconds
 
 SIGNS = {
     Status.PASSED: "✓",
