@@ -16,7 +16,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.reports.screen.wording import failure_lines, lines_of, outcome_summary
-from tests.reports.samples import HELD
+from tests.reports.samples import HELD, big_run
 from tests.values import attempt
 
 
@@ -104,6 +104,12 @@ def test_failing_tests_come_first_by_their_id_and_then_their_place() -> None:
 
 def summary(run: Outcome) -> list[str]:
     return [line for line, _ in outcome_summary(run)]
+
+
+def test_a_run_that_fell_short_shows_its_course() -> None:
+    said = summary(big_run(attempts=2))
+    assert "  problems: 311 -> 233 -> 155  █▇▅" in said
+    assert "  gates: ruff ✗✗✗, test ✗✗✗" in said
 
 
 def test_the_last_lines_say_what_became_of_each_change() -> None:

@@ -9,7 +9,7 @@ from atlas_retry.reports.page.patch import FileDiff, Hunk, files_of
 from atlas_retry.text.units import counted
 
 MAX_LINES = 3_000
-UNFOLDED_LINES = 400
+UNFOLDED_LINES = 60
 ROWS = {"+": "added", "-": "removed", "\\": "remark"}
 
 

@@ -333,17 +333,29 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
 
 def _course(outcome: Outcome, kept: list[Attempt]) -> Iterator[Line]:
     """How the number of problems went, and where the best tree is if it is not in the workspace."""
-    from atlas_retry.diagnostics.counting import course_of
+    from atlas_retry.diagnostics.counting import counts_of, course_of
+    from atlas_retry.reports.phrases import sparkline, strip_of
 
     if outcome.verdict.is_green:
         return
     if problems := course_of(outcome):
-        yield f"  problems: {problems}", ""
+        yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
+        red = [(name, seen) for name, seen in strip_of(outcome) if not all(map(_is_ok, seen))]
+        yield f"  gates: {some((f'{name} {_strip(seen)}' for name, seen in red), limit=6)}", ""
     if outcome.better is not None:
         yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
         yield f"take: atlas pick {outcome.run_id} {outcome.better}", "code"
     elif outcome.attempts and not kept:
         yield "  no attempt was better: the workspace is as it was before the first one", ""
+
+
+def _is_ok(result: GateResult | None) -> bool:
+    return result is not None and result.success
+
+
+def _strip(seen: Sequence[GateResult | None]) -> str:
+    """A character for each validation: passed, not passed, not run."""
+    return "".join("-" if one is None else "✓" if one.success else "✗" for one in seen)
 
 
 def lost_lines(outcome: Outcome) -> Iterator[Line]:
