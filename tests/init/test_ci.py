@@ -75,8 +75,10 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "    - run: cargo deny --help\n    - run: cargo test\n",
         },
         [
-            'lint: RUSTFLAGS="--deny warnings" cargo clippy'
-            " | fix cargo clippy --all-targets --fix --allow-dirty --allow-staged",
+            (
+                'lint: RUSTFLAGS="--deny warnings" cargo clippy'
+                " | fix cargo clippy --all-targets --fix --allow-dirty --allow-staged"
+            ),
             "test: cargo test",
         ],
     ),
