@@ -74,11 +74,12 @@ def _opening(root: Path, missing: Sequence[str]) -> Iterator[Line]:
 
 
 ALL_GATES = """\
-What happened: the formatter and ruff's own fixer cost nothing; the first attempt
-fixed the type and fell short of the test; the second was told why, and fixed it."""
-TESTS_ALONE = """\
-What happened: the first attempt fell short of the test; the second was told why,
+What happened: the formatter and ruff's own fixer cost nothing; the first
+attempt fixed the type and fell short of the test; the second was told why,
 and fixed it."""
+TESTS_ALONE = """\
+What happened: the first attempt fell short of the test; the second was told
+why, and fixed it."""
 
 
 def _story(outcome: Outcome, missing: Sequence[str]) -> Iterator[Line]:
