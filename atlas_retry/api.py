@@ -1,17 +1,14 @@
-"""Validation and the loop for Python programs, as the command line runs them. Prints nothing."""
+"""Validation and the loop for Python programs, as the command line runs them. Prints nothing.
+
+What runs is imported where it is used: whoever imports these two functions pays when they call.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from atlas_retry.events import Emit, unseen
-from atlas_retry.gates.validation import run_gates
-from atlas_retry.history import Order
 from atlas_retry.model import Outcome, Validation
-from atlas_retry.run.one import Asked, opened_with, run_one
-from atlas_retry.run.open import open_configured, plan, select, validation_logs
 
 
 def validate(
@@ -28,6 +25,11 @@ def validate(
     of the configuration with dots: {"validation.timeout": "1m"}. Raises an AtlasError for what
     has to be mended first: ConfigError, UsageError, WorkspaceError.
     """
+    from msgspec.structs import replace
+
+    from atlas_retry.gates.validation import run_gates
+    from atlas_retry.run.open import open_configured, plan, select, validation_logs
+
     opened = open_configured(Path(path).resolve(), os.environ, settings)
     how = replace(plan(opened, validation_logs(opened)), check=check)
     return run_gates(select(opened.settings.gates, only), how, on_event)
@@ -47,5 +49,8 @@ def retry(
     Interrupted once everything is put back, where signals are handled by
     `atlas_retry.process.handle_signals`.
     """
+    from atlas_retry.history import Order
+    from atlas_retry.run.one import Asked, opened_with, run_one
+
     asked = Asked(order=Order(ai_fix=ai_fix, overrides=settings or {}))
     return run_one(opened_with(Path(path).resolve(), asked, os.environ), asked, on_event)

@@ -218,6 +218,8 @@ class AgentActivity(Event, frozen=True, kw_only=True):
     text: str
     session_id: str | None = None
     cost_usd: float | None = None
+    turns: int | None = None
+    """Of the model so far, the present one included; None: the agent does not tell."""
 
     @property
     def message(self) -> str:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
+from atlas_retry import __version__
 from tests.projects import CALC, FIXED, UNITTEST, Project, git
 from tests.test_action import step
 from tests.test_deliver import GH
@@ -222,8 +223,7 @@ def test_gitlab_pushes_what_another_job_fixed(remote: Path, project: Project) ->
     recipe = RECIPES["Fix a branch on GitLab"]
     here, writer = (checkout(remote, name, project) for name in ("job", "writer"))
     home = str(project.root.parent / "state-of-the-job")
-    variables = {"TOOL_REPOSITORY": "r", "TOOL_COMMIT": "c", "ATLAS_HOME": home}
-    done = sh(here, "\n".join(recipe["fix"]["script"]), variables)
+    done = sh(here, "\n".join(recipe["fix"]["script"]), {"ATLAS_HOME": home})
     assert done.returncode == 0, done.stdout + done.stderr
     (artifact,) = recipe["fix"]["artifacts"]["paths"]
     shutil.copy(here.root / artifact, writer.root)
@@ -256,13 +256,13 @@ def test_gitlab_validates_and_has_its_reports(
     if fix:
         (here.root / "calc.py").write_text(FIXED)
     recipe = RECIPES["GitLab CI"]["checks"]
-    variables = {"CI_PROJECT_DIR": str(here.root), "TOOL_REPOSITORY": "r", "TOOL_COMMIT": "c"}
     home = recipe["variables"]["ATLAS_HOME"].replace("$CI_PROJECT_DIR", str(here.root))
-    done = sh(here, "\n".join(recipe["script"]), variables | {"ATLAS_HOME": home})
+    done = sh(here, "\n".join(recipe["script"]), {"ATLAS_HOME": home})
     assert done.returncode == code, done.stdout + done.stderr
     for report in recipe["artifacts"]["reports"].values():
         assert (here.root / report).stat().st_size
-    assert (here.root.parent / "tools/installed").read_text() == "install git+r@c\n"
+    installed = (here.root.parent / "tools/installed").read_text()
+    assert installed == f"install atlas-retry=={__version__}\n"
 
 
 @pytest.mark.parametrize(("change", "code"), [("calc.py", 0), ("test_calc.py", 1)])

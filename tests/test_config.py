@@ -225,7 +225,7 @@ import json, sys
 from pathlib import Path
 from atlas_retry import config
 settings = config.load(Path(sys.argv[1]), environ=json.loads(sys.argv[2]), overrides={})
-heavy = {"pydantic", "pydantic_settings", "yaml", "rich", "anthropic", "detect_secrets", "asyncio"}
+heavy = {"pydantic", "pydantic_settings", "yaml", "rich", "anthropic", "asyncio"}
 print(json.dumps([settings.batch.jobs, sorted(heavy & set(sys.modules))]))
 """
 

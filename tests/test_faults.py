@@ -24,7 +24,7 @@ def test_an_agent_that_is_lost_once_it_was_asked_has_made_no_attempt(project: Pr
     project.attempt(1, {"calc.py": FIXED}, status="unavailable", error="529 for too long")
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert ended.code == 3
-    assert "the agent could not be had: this was not attempt 1" in ended.out
+    assert "the agent is not available: this was not attempt 1" in ended.out
     assert "0 attempts" in atlas(project, "log").out
 
 

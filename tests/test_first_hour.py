@@ -21,10 +21,23 @@ def test_without_a_configuration_the_proposed_gates_run_and_nothing_is_written(
     before = git(project.root, "status", "--porcelain", environ=project.environ)
     ended = atlas(project, "validate")
     assert ended.code == 1
-    assert "no configuration: these are the 1 gates that atlas init would write" in ended.out
+    assert "no configuration: these are the 1 gates that atlas init proposes" in ended.out
     assert "next: atlas init" in ended.out
     after = git(project.root, "status", "--porcelain", environ=project.environ)
     assert after.replace("?? __pycache__/\n", "") == before.replace("?? __pycache__/\n", "")
+
+
+@pytest.mark.parametrize(("line", "code"), [("hadolint Dockerfile", 3), ("", 1)])
+def test_what_ci_runs_and_cannot_start_here_is_broken(
+    line: str, code: int, project: Project
+) -> None:
+    without_configuration(project)
+    workflow = project.root / ".github" / "workflows" / "ci.yml"
+    workflow.parent.mkdir(parents=True)
+    steps = [{"run": run} for run in ("make test", line) if run]
+    workflow.write_text(json.dumps({"on": "push", "jobs": {"a": {"steps": steps}}}))
+    ended = atlas(project, "validate")
+    assert (ended.code, "BROKEN" in ended.out) == (code, bool(line))
 
 
 def test_where_nothing_is_found_two_lines_for_the_language_are_printed(project: Project) -> None:

@@ -5,21 +5,28 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+
+from atlas_retry import __version__
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 120.0
 
 
+HOME = "https://example.org/owner/atlas"
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """As a release builds it."""
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)),
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"},
+        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8", "PROJECT_URL": HOME},
         check=True,
         capture_output=True,
         timeout=LIMIT_S,
@@ -49,7 +56,8 @@ def test_the_metadata_promises_what_ci_tries() -> None:
         match[1] for c in project["classifiers"] if (match := re.search(r":: (3\.\d+)$", c))
     ]
     assert project["requires-python"] == f">={versions[0]}"
-    assert project["scripts"] == {"atlas": "atlas_retry.cli:main"}
+    # `uvx atlas-retry` runs the command that is named as the package.
+    assert project["scripts"] == dict.fromkeys(("atlas", "atlas-retry"), "atlas_retry.cli:main")
 
 
 def test_every_dependency_has_a_lower_bound() -> None:
@@ -57,3 +65,20 @@ def test_every_dependency_has_a_lower_bound() -> None:
     optional = [name for group in project["optional-dependencies"].values() for name in group]
     for dependency in (*project["dependencies"], *optional):
         assert re.search(r">=|==|^atlas-retry\[", dependency), dependency
+
+
+def test_an_index_gets_whole_links_to_the_release(wheel: zipfile.ZipFile) -> None:
+    (name,) = [name for name in wheel.namelist() if name.endswith("/METADATA")]
+    metadata = message_from_bytes(wheel.read(name))
+    tag = f"v{__version__}"
+    assert f"Source, {HOME}" in metadata.get_all("Project-URL", [])
+    links = re.findall(r"!?\]\(([^)]+)\)", str(metadata.get_payload()))
+    assert f"{HOME}/raw/{tag}/docs/demo.svg" in links
+    assert f"{HOME}/blob/{tag}/SECURITY.md" in links
+    assert not [link for link in links if not link.startswith(("https://", "#"))]
+
+
+def test_recipes_install_the_present_version() -> None:
+    texts = [(ROOT / name).read_text("utf-8") for name in ("docs/ci.md", "README.md")]
+    named = {version for text in texts for version in re.findall(r"atlas-retry\S*==([\d.]+)", text)}
+    assert named <= {__version__}

@@ -65,6 +65,13 @@ SECRETS = {
     "huggingface": ("hf_" + "aBcDeFgHiJ" * 4, "huggingface-token"),
     "vault": ("hvs." + "CAESI" + "a1B2c3D4" * 5, "vault-token"),
     "jwt": (JWT, "jwt"),
+    "gitlab runner": ("GR1348941" + "aB3dE6gH9jK2mN5pQ8sT", "gitlab-token"),
+    "gitlab job": ("glcbt-64_" + "aB3dE6gH9jK2mN5pQ8sT", "gitlab-token"),
+    "gitlab agent": ("glagent-" + "aB3dE6gH9j" * 5, "gitlab-token"),
+    "discord": ("MTk4NjIyNDgzNDcxOTI1MjQ4" + ".Cl2FMQ." + "ZnCjm1XVW7vRze4b7Cq4se7kKWs", "discord"),
+    "mailchimp": ("0123456789abcdef" * 2 + "-us12", "mailchimp"),
+    "square": ("sq0csp-" + "aB3dE6gH9j" * 4 + "xyz", "square-oauth"),
+    "pypi test": ("pypi-AgENdGVzdC5weXBpLm9yZw" + "Ab3_" * 20, "pypi-token"),
 }
 
 
@@ -97,6 +104,8 @@ def test_a_secret_of_known_shape_is_hidden_wherever_it_stands(
         ("tool --api-token a1b2c3d4", "tool --api-token [redacted:token]"),
         ("machine x login bob password pa55", "machine x login bob password [redacted:password]"),
         ("AccountKey=" + "a1B/" * 22, "[redacted:azure-storage-key]"),
+        ("aws_token: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'", "[redacted:aws-secret]"),
+        ("v=XOXB-1234-abcdef", "v=[redacted:slack]"),
         ("SECRET_KEY = 'django-insecure-#x8$k'", "SECRET_KEY = '[redacted:key]'"),
     ],
 )  # fmt: skip

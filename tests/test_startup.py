@@ -100,3 +100,10 @@ def test_validate_imports_nothing_that_it_does_not_need(project: Project) -> Non
     assert roots - machine - set(sys.stdlib_module_names) <= THIRD_PARTY
     assert ours - packages <= OURS | {"atlas_retry.__main__"}
     assert not roots & DEAR
+
+
+def test_importing_the_functions_imports_nothing_that_runs() -> None:
+    code = "import sys; from atlas_retry import retry, validate; print(*sys.modules)"
+    done = subprocess.run((sys.executable, "-c", code), check=True, capture_output=True, text=True)
+    ours = {name for name in done.stdout.split() if name.startswith("atlas_retry.")}
+    assert ours == {f"atlas_retry.{name}" for name in ("api", "events", "model")}

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from atlas_retry.events import AttemptFinished, ViolationsFound
+from atlas_retry.events import AttemptFinished, GateFinished, ViolationsFound
 from atlas_retry.model import (
     Diagnostic,
     GateResult,
@@ -16,7 +16,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.reports.screen.wording import failure_lines, lines_of, outcome_summary
-from tests.reports.samples import HELD
+from tests.reports.samples import HELD, big_run
 from tests.values import attempt
 
 
@@ -37,6 +37,23 @@ def test_an_exception_that_begins_its_message_is_named_once() -> None:
     )
     text = "\n".join(line for line, _ in failure_lines(Validation(results=(failed,)), verbosity=0))
     assert "pytest: AssertionError: 1 != 2" in text
+
+
+def test_a_long_message_ends_with_dots() -> None:
+    told = Diagnostic(tool="x", message="m" * 5000)
+    failed = GateResult(
+        name="unit",
+        kind=Kind.TEST,
+        command="x",
+        status=Status.FAILED,
+        success=False,
+        error="e" * 5000,
+        diagnostics=(told,),
+    )
+    lines = [line for line, _ in failure_lines(Validation(results=(failed,)))]
+    lines += [line for line, _ in lines_of(GateFinished(result=failed))]
+    assert max(map(len, lines)) < 300
+    assert sum(line.endswith("...") for line in lines) == len([line for line in lines if line]) - 1
 
 
 def test_refused_held_and_left_for_review_are_told_apart() -> None:
@@ -87,6 +104,12 @@ def test_failing_tests_come_first_by_their_id_and_then_their_place() -> None:
 
 def summary(run: Outcome) -> list[str]:
     return [line for line, _ in outcome_summary(run)]
+
+
+def test_a_run_that_fell_short_shows_its_course() -> None:
+    said = summary(big_run(attempts=2))
+    assert "  problems: 311 -> 233 -> 155  █▇▅" in said
+    assert "  gates: ruff ✗✗✗, test ✗✗✗" in said
 
 
 def test_the_last_lines_say_what_became_of_each_change() -> None:

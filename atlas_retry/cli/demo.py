@@ -3,12 +3,11 @@
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from atlas_retry import agents
-from atlas_retry.errors import UsageError
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Screen
@@ -17,19 +16,18 @@ from atlas_retry.run.one import Asked, opened_with, run_one
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import git, user_environment
 
-TOOLS = ("git", "ruff", "mypy", "pytest")
+TOOLS = ("ruff", "mypy", "pytest")
+PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
+"""The gates where one of the tools is missing: `uvx atlas-retry demo` has none of them."""
 
 
 def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
-    """Run the demo and say on a screen what it did; 0 when the project ended green.
-
-    Raises UsageError where one of the demo's tools is missing.
-    """
+    """Run the demo and say on a screen what it did; 0 when the project ended green."""
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
         folder = Path(scratch)
         own = _environment(environ, folder)
-        _require_tools(own)
-        root = _project(folder, own)
+        missing = [name for name in TOOLS if shutil.which(name, path=own["PATH"]) is None]
+        root = _project(folder, own, gates=PYTHON_ALONE if missing else None)
         with as_file(files("atlas_retry.cli") / "demo_project" / "script") as script:
             overrides: dict[str, object] = {"agent.backend": agent}
             if agent == "scripted":
@@ -37,10 +35,11 @@ def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
             asked = Asked(order=Order(ai_fix=True, overrides=overrides))
             opened = opened_with(root, asked, own)
             with on as shown:
-                shown.write(_opening(root))
+                shown.write(_opening(root, missing))
                 outcome = run_one(opened, asked, shown)
                 shown.write(outcome_summary(outcome, with_commands=False))
-                shown.write(_closing(outcome, environ))
+                shown.write(_story(outcome, missing))
+                shown.write(_what_next(environ))
     return 0 if outcome.verdict.is_green else 1
 
 
@@ -51,19 +50,12 @@ def _environment(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     return {**environ, "PATH": path, "ATLAS_HOME": str(folder / "state")}
 
 
-def _require_tools(environ: Mapping[str, str]) -> None:
-    missing = [name for name in TOOLS if shutil.which(name, path=environ["PATH"]) is None]
-    if missing:
-        raise UsageError(
-            f"the demo runs real tools, and cannot find {', '.join(missing)}",
-            remedy="pip install ruff mypy pytest",
-        )
-
-
-def _project(folder: Path, environ: Mapping[str, str]) -> Path:
+def _project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> Path:
     root = folder / "ledger"
     with as_file(files("atlas_retry.cli") / "demo_project" / "project") as source:
         shutil.copytree(source, root, ignore=shutil.ignore_patterns("__pycache__"))
+    if gates:
+        (root / ".atlas" / "config.yaml").write_text(gates, encoding="utf-8")
     identity = ("-c", "user.name=demo", "-c", "user.email=demo@example.invalid")
     env = user_environment(environ)
     git("init", "-q", "--template=", cwd=root, env=env)
@@ -72,17 +64,31 @@ def _project(folder: Path, environ: Mapping[str, str]) -> Path:
     return root
 
 
-def _opening(root: Path) -> Iterator[Line]:
+def _opening(root: Path, missing: Sequence[str]) -> Iterator[Line]:
     yield f"A scratch project in {root}: two functions, an unused import, a wrong type, a bug.", ""
+    if missing:
+        yield f"{', '.join(missing)} not found: the tests are its only gate. For all of them:", ""
+        yield "uvx 'atlas-retry[demo]' demo", "code"
     yield "atlas retry . --ai-fix  (its agent replays two recorded attempts)", "code"
     yield "", ""
 
 
-def _closing(outcome: Outcome, environ: Mapping[str, str]) -> Iterator[Line]:
+ALL_GATES = """\
+What happened: the formatter and ruff's own fixer cost nothing; the first
+attempt fixed the type and fell short of the test; the second was told why,
+and fixed it."""
+TESTS_ALONE = """\
+What happened: the first attempt fell short of the test; the second was told
+why, and fixed it."""
+
+
+def _story(outcome: Outcome, missing: Sequence[str]) -> Iterator[Line]:
     yield "", ""
-    yield "What happened: the formatter and ruff's own fixer cost nothing; the first attempt", ""
-    yield "mended the type and fell short of the test; the second was told why, and fixed it.", ""
+    yield from ((line, "") for line in (TESTS_ALONE if missing else ALL_GATES).splitlines())
     yield f"Spent: ${outcome.cost_usd:.2f}.", ""
+
+
+def _what_next(environ: Mapping[str, str]) -> Iterator[Line]:
     yield "", ""
     yield "On your own project: atlas init, atlas validate, then atlas retry . --ai-fix", "code"
     if agents.check(AgentSettings(), environ) is None:

@@ -54,23 +54,27 @@ def initialise(root: Path, environ: Mapping[str, str], wish: Wish) -> int:
 def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     """The configuration of what init would propose, changing no file, and a line that says so.
 
-    A formatter that cannot only check is left out. Raises UsageError where nothing is found.
+    What CI runs is among the gates even where it cannot start here: then it is broken, and the
+    validation no success. A formatter that cannot only check is left out, and so is what nothing
+    but a file of settings asks for and cannot start. Raises UsageError where nothing is found.
     """
     from atlas_retry.config.init.commands import only_checks
     from atlas_retry.config.init.values import Choice, Slot
 
     proposal = init.propose(root, environ)
-    only = [replace(p, run=only_checks(p.run)) for p in proposal.gates]
+    idle = [choice.proposed for choice in proposal.idle]
+    asked = [*proposal.gates, *(p for p in idle if p.in_ci)]
+    only = [replace(p, run=only_checks(p.run)) for p in asked]
     writers = [
         p
-        for p, was in zip(only, proposal.gates, strict=True)
+        for p, was in zip(only, asked, strict=True)
         if p.writes or (p.slot is Slot.FORMAT and p.run == was.run and not was.fix)
     ]
     kept = [p for p in only if p not in writers]
     if not kept:
         raise init.nothing_found(root, proposal)
-    told = f"no configuration: these are the {len(kept)} gates that atlas init would write"
-    without = [*(p.run for p in writers), *(choice.proposed.run for choice in proposal.idle)]
+    told = f"no configuration: these are the {len(kept)} gates that atlas init proposes"
+    without = [*(p.run for p in writers), *(p.run for p in idle if not p.in_ci)]
     left = f"; left out: {', '.join(without)}" if without else ""
     choices = tuple(Choice(proposed=p) for p in kept)
     return init.text_of(replace(proposal, choices=choices)), told + left

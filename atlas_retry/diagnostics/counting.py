@@ -182,17 +182,34 @@ def _is_whole_file(d: Diagnostic, test_id: str) -> bool:
 
 def course_of(outcome: Outcome) -> str:
     """`279 -> 217 -> 109`: the problems before the first attempt and after each; empty without."""
-    after = [attempt.validation for attempt in outcome.attempts if attempt.validation]
-    return course((outcome.baseline, *after)) if after else ""
+    seen = _validations(outcome)
+    return course(seen) if len(seen) > 1 else ""
+
+
+def counts_of(outcome: Outcome) -> tuple[int | None, ...]:
+    """The same as numbers; None where a gate could not count."""
+    seen = _validations(outcome)
+    hidden = _hidden(seen)
+    return tuple(None if n in hidden else total(one) for n, one in enumerate(seen))
 
 
 def course(seen: Sequence[Validation]) -> str:
     """How many problems there were, one figure a validation."""
-    hidden = {n for n, one in enumerate(seen) if not one.success and cut_short(one, seen[0])}
-    if len(hidden) == len(seen):
-        hidden = set()  # no runner that can count: what it says is all there is to compare
+    hidden = _hidden(seen)
     told = ("not counted" if n in hidden else _figure(one) for n, one in enumerate(seen))
     return " -> ".join(told)
+
+
+def _validations(outcome: Outcome) -> tuple[Validation, ...]:
+    after = (attempt.validation for attempt in outcome.attempts if attempt.validation)
+    return (outcome.baseline, *after)
+
+
+def _hidden(seen: Sequence[Validation]) -> frozenset[int]:
+    """Which of them a gate could not count."""
+    hidden = {n for n, one in enumerate(seen) if not one.success and cut_short(one, seen[0])}
+    # no runner that can count: what it says is all there is to compare
+    return frozenset(hidden if len(hidden) < len(seen) else ())
 
 
 def _figure(validation: Validation) -> str:

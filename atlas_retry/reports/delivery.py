@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from atlas_retry.model import Attempt, GateCourse
 from atlas_retry.reports.markdown import one_line
-from atlas_retry.reports.phrases import counted, plain
-from atlas_retry.text.units import usd
+from atlas_retry.reports.phrases import plain
+from atlas_retry.text.units import counted, usd
 
 MARK = "<!-- atlas deliver -->"
 """By it the comment is found again that is to be updated."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status
 from atlas_retry.reports.findings import Finding
-from atlas_retry.reports.phrases import counted, listed, plain, reason
+from atlas_retry.reports.phrases import listed, plain, reason
 from atlas_retry.reports.subject import Subject
+from atlas_retry.text.units import counted
 
 SHOWN = 10
 COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}

@@ -7,8 +7,8 @@ from typing import Final
 
 from atlas_retry.model import Attempt, Change, Diagnostic, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
-from atlas_retry.reports.phrases import VERDICTS, counted, listed, more, place, plain
-from atlas_retry.text.units import seconds, spent, usd
+from atlas_retry.reports.phrases import VERDICTS, listed, more, place, plain
+from atlas_retry.text.units import counted, seconds, spent, usd
 
 MAX_COMPLAINTS: Final = 10
 MAX_FILES: Final = 10

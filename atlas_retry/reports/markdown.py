@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.counting import course_of
+from atlas_retry.diagnostics.counting import counts_of, course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
 from atlas_retry.reports.phrases import (
-    counted,
     fraction,
     headline,
     listed,
@@ -18,10 +17,12 @@ from atlas_retry.reports.phrases import (
     place,
     plain,
     position,
+    sparkline,
+    strip_of,
     tally,
 )
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, spent, usd
+from atlas_retry.text.units import counted, seconds, spent, usd
 
 MARKS = {
     Status.PASSED: "✅",
@@ -55,7 +56,7 @@ def _run(run: Outcome) -> Iterator[str]:
     attempts = counted(len(run.attempts), "attempt")
     yield f"{attempts} · {seconds(run.duration_ms)} · {spent(run.cost_usd, run.interrupted_usd)}"
     if problems := course_of(run):
-        yield f"Problems: {one_line(problems)}"
+        yield f"Problems: {one_line(problems)} {sparkline(counts_of(run)).strip()}"
     if run.better is not None:
         pick = code(f"atlas pick {run.run_id} {run.better}")
         yield f"Attempt {run.better} came closest, and is not in the workspace: {pick}"
@@ -72,7 +73,19 @@ def _run(run: Outcome) -> Iterator[str]:
         yield "| --: | --- | --: | --: | --: | --: | --: | --- |"
         yield from map(_attempt, run.attempts)
         yield ""
+        yield from _strip(run)
     yield from _answers(of_run(run))
+
+
+def _strip(run: Outcome) -> Iterator[str]:
+    """Each gate at the start and after each attempt."""
+    columns = ["start", *(str(a.number) for a in run.attempts if a.validation)]
+    yield f"| gate | {' | '.join(columns)} |"
+    yield f"| --- |{' :-: |' * len(columns)}"
+    for name, results in strip_of(run):
+        marks = (MARKS[result.status] if result else "" for result in results)
+        yield f"| {one_line(name)} | {' | '.join(marks)} |"
+    yield ""
 
 
 def guard_summary(found: Sequence[Finding]) -> str:

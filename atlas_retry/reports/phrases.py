@@ -5,15 +5,27 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from atlas_retry.model import Attempt, Diagnostic, GateResult, Level, Status, Validation, Verdict
+from atlas_retry.model import (
+    Attempt,
+    Diagnostic,
+    GateResult,
+    Level,
+    Outcome,
+    Status,
+    Validation,
+    Verdict,
+)
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.json_text import encodable
+from atlas_retry.text.units import counted
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL
 )
 # XML 1.0 §2.2: what is left over cannot be written down, not even as a character reference.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+BARS = "▁▂▃▄▅▆▇█"
 
 VERDICTS = {
     Verdict.CLEAN: "Everything passes",
@@ -129,9 +141,19 @@ def _of_validation(validation: Validation) -> str:
     return f"{len(validation.failures)} of {counted(len(results), 'gate')} failed"
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 gate`, `2 gates`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def strip_of(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], ...]:
+    """Each gate with its result at the start and after each attempt; None where it did not run."""
+    seen = [run.baseline, *(a.validation for a in run.attempts if a.validation)]
+    names = dict.fromkeys(result.name for one in seen for result in one.results)
+    columns = [{result.name: result for result in one.results} for one in seen]
+    return tuple((name, tuple(column.get(name) for column in columns)) for name in names)
+
+
+def sparkline(counts: Iterable[int | None]) -> str:
+    """Counts as bars of one character each; a blank where nothing was counted."""
+    told = [*counts]
+    most = max((count for count in told if count is not None), default=0) or 1
+    return "".join(" " if n is None else BARS[-(-n * (len(BARS) - 1) // most)] for n in told)
 
 
 def fraction(validation: Validation) -> str:

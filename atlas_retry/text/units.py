@@ -20,6 +20,16 @@ def usd(amount: float, *, at_least: bool = False) -> str:
     return f"at least {told}" if at_least else told
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 gate`, `2 gates`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def bounded(text: str, limit_chars: int) -> str:
+    """A text that is no longer than this: what is left out at its end is `...`."""
+    return text if len(text) <= limit_chars else f"{text[: limit_chars - 3].rstrip()}..."
+
+
 def some(names: Iterable[str], limit: int) -> str:
     """The first names, and how many more there are: `a, b and 3 more`."""
     every = [*names]

@@ -51,7 +51,6 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "  publish: {steps: [{run: cargo build --release}]}\n",
         },
         [
-            "lint: cargo check --all-targets",
             "test: cargo test --all-features | RUSTFLAGS=-Dwarnings",
         ],
     ),
@@ -67,6 +66,36 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["format: mix format --check-formatted | fix mix format", "test: mix test --cover"],
     ),
+    "quoted variables, help, and what was left behind": (
+        {
+            "Cargo.toml": "",
+            ".travis.yml": "script: cargo test --release\n",
+            ".github/workflows/ci.yml": "on: push\njobs:\n  a:\n    steps:\n"
+            '    - run: RUSTFLAGS="--deny warnings" cargo clippy\n'
+            "    - run: cargo deny --help\n    - run: cargo test\n",
+        },
+        [
+            (
+                'lint: RUSTFLAGS="--deny warnings" cargo clippy'
+                " | fix cargo clippy --all-targets --fix --allow-dirty --allow-staged"
+            ),
+            "test: cargo test",
+        ],
+    ),
+    "a bare rake, composer exec, a target that checks": (
+        {
+            "Rakefile": "task default: :test\n",
+            "Makefile": "vulncheck:\n\tscan\n",
+            ".github/workflows/ci.yml": "on: push\njobs:\n  a:\n    steps:\n"
+            "    - run: bundle exec rake\n    - run: make vulncheck\n"
+            "    - run: composer exec phpunit -- --group fast\n",
+        },
+        [
+            "lint: make vulncheck",
+            "test: bundle exec rake",
+            "test: composer exec phpunit -- --group fast",
+        ],
+    ),
     "CircleCI": (
         {
             "go.mod": "",
@@ -75,7 +104,6 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
             "    - run: {name: tests, command: go test -race ./..., working_directory: .}\n",
         },
         [
-            "format: go fmt ./...",
             "lint: go vet -composites=false ./...",
             "test: go test -race ./...",
         ],

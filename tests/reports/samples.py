@@ -1,5 +1,7 @@
 """A validation and a run with everything that is awkward to write down."""
 
+from msgspec.structs import replace
+
 from atlas_retry.model import (
     Attempt,
     Change,
@@ -239,3 +241,76 @@ SUBJECTS = {
     "held": of_run(HELD),
 }
 """One of each kind, by what a test's name should say."""
+
+
+def big_run(attempts: int = 5, problems: int = 280, files: int = 30) -> Outcome:
+    """A run as of a large project: a dozen gates, hundreds of problems, many changed files."""
+    runs = [
+        _big_attempt(number, problems - number * problems // (attempts + 2), files)
+        for number in range(1, attempts + 1)
+    ]
+    return Outcome(
+        run_id="20261122-100000-0b16",
+        verdict=Verdict.EXHAUSTED,
+        workspace=WORKSPACE,
+        baseline=_big_validation(problems),
+        final=_big_validation(problems - attempts * problems // (attempts + 2)),
+        attempts=tuple(runs),
+        cost_usd=4.2,
+        final_error="test failed after 5 attempts",
+    )
+
+
+def _big_attempt(number: int, problems: int, files: int) -> Attempt:
+    validation = _big_validation(problems)
+    left = tuple(d.fingerprint for result in validation.results for d in result.diagnostics)
+    changes = [
+        Change(path=f"src/package/module_{n}.py", status=ChangeStatus.MODIFIED, added=9, removed=4)
+        for n in range(files)
+    ]
+    return Attempt(
+        number=number,
+        agent="claude-code",
+        model="sonnet",
+        cost_usd=0.84,
+        duration_ms=400_000,
+        changes=tuple(changes),
+        summary="The parser dropped the last token; it is kept now.",
+        remaining=left,
+        introduced=left[:40],
+        validation=validation,
+    )
+
+
+def _big_validation(problems: int) -> Validation:
+    told = tuple(
+        Diagnostic(
+            tool="ruff",
+            message=f"`module_{n % 7}.name_{n}` imported but unused; consider removing it",
+            rule_id=("F401", "E501", "B006")[n % 3],
+            path=f"src/package/sub/module_{n // 9}.py",
+            region=Region(start_line=n + 1, start_column=5),
+            fingerprint=f"f{n}",
+        )
+        for n in range(problems)
+    )
+    tests = tuple(
+        Diagnostic(
+            tool="pytest",
+            message=f"AssertionError: assert {n} == {n + 1}",
+            path="tests/test_package.py",
+            region=Region(start_line=n * 9 + 4),
+            test_id=f"tests/test_package.py::TestModule::test_that_number_{n}_is_right",
+            fingerprint=f"t{n}",
+        )
+        for n in range(problems // 9)
+    )
+    green = tuple(
+        replace(GREEN_TEST, name=f"gate {n}", command=f"make check-{n}") for n in range(10)
+    )
+    lint = replace(LINT, diagnostics=told, stdout="x\n" * 3000)
+    return Validation(
+        results=(*green, lint, replace(TEST, diagnostics=tests)),
+        started_at=TIMES[0],
+        duration_ms=90_000,
+    )

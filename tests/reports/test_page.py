@@ -8,13 +8,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from atlas_retry.reports import page as page_package
 from atlas_retry.reports.formats import REPORTS, of_run
 from atlas_retry.reports.page.patch import files_of
-from tests.reports.samples import FIXED, PATCH, SUBJECTS
+from tests.reports.samples import FIXED, PATCH, SUBJECTS, big_run
 
 VOID = {"meta", "link", "br", "rect"}
 
@@ -120,6 +122,60 @@ def test_a_huge_patch_is_cut_and_says_so() -> None:
     assert len(text) < 100_000
 
 
+def test_problems_are_grouped_by_file_and_rule_and_folded_after_twenty() -> None:
+    page = Page(REPORTS["html"](of_run(big_run(attempts=1))))
+    heads = [text for _, text in page.texts if text == "src/package/sub/module_0.py"]
+    said = [text for _, text in page.texts]
+    assert len(heads) < 9, "one heading for the nine problems of a file"
+    assert "180 more problems" in said
+    assert " 3 times" in said
+
+
+def test_the_course_is_a_curve_and_a_strip() -> None:
+    page = Page(REPORTS["html"](SUBJECTS["fixed run"]))
+    (curve,) = [a["points"] for tag, a in page.tags if tag == "polyline"]
+    assert curve == "20,20.0 80,60.0 140,100.0"
+    cells = [a for tag, a in page.tags if tag == "td" and "title" in a]
+    assert {"class": "bad", "title": "failed"} in cells
+
+
+COLOUR = re.compile(r"--([\w-]+): (#\w{6})")
+TEXTS = {
+    *("text", "dim", "good", "bad", "warn", "link"),
+    *("comment", "keyword", "string", "number", "function"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_on_every_ground(scheme: str) -> None:
+    """Contrast as WCAG 2.2 §1.4.3 has it; the sheet takes no colour from elsewhere."""
+    sheet = (files(page_package) / "page.css").read_text(encoding="utf-8")
+    schemes = re.findall(r":root \{(.*?)\}", sheet, re.DOTALL)
+    colours = dict(COLOUR.findall(schemes[scheme == "dark"]))
+    assert "#" not in re.sub(r":root \{.*?\}", "", sheet, flags=re.DOTALL)
+    grounds = colours.keys() - TEXTS - {"line", "agent"}
+    low = {
+        (text, ground): round(contrast(colours[text], colours[ground]), 2)
+        for text in TEXTS
+        for ground in grounds
+        if contrast(colours[text], colours[ground]) < 4.5
+    }
+    assert low == {}
+
+
+def contrast(one: str, other: str) -> float:
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    shares = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 # patches
 
 
@@ -192,9 +248,9 @@ ODD = {
 
 @pytest.mark.parametrize(("patch", "paths", "lines"), ODD.values(), ids=ODD.keys())
 def test_patches_as_odd_as_git_writes_them(patch: str, paths: list[str], lines: int) -> None:
-    files = files_of(patch)
-    assert [file.path for file in files] == paths
-    assert sum(len(hunk.lines) for file in files for hunk in file.hunks) == lines
+    changed = files_of(patch)
+    assert [file.path for file in changed] == paths
+    assert sum(len(hunk.lines) for file in changed for hunk in file.hunks) == lines
 
 
 # a browser
@@ -210,6 +266,7 @@ addEventListener("load", () => {
     overflow: inner.documentElement.scrollWidth - inner.documentElement.clientWidth,
     ground: style("body").backgroundColor,
     border: style("header").borderLeftWidth,
+    height: inner.documentElement.scrollHeight,
     ran: String(Boolean(inner.defaultView.ran)),
   };
   document.body.insertAdjacentHTML("beforeend", Object.entries(told)
@@ -283,11 +340,12 @@ def seen(folder: Path, *options: str) -> tuple[str, list[str]]:
 def test_a_browser_shows_it_on_a_phone_and_asks_for_nothing_else(
     tmp_path: Path, options: tuple[str, ...], ground: str
 ) -> None:
-    wide = PATCH.replace("return a\n", f"return {'a' * 400}\n")
-    subject = of_run(FIXED, patches={1: wide}, prompts={1: "x" * 3000})
+    wide = PATCH.replace("return a\n", f"return {'a' * 400}\n") * 30
+    subject = of_run(big_run(), patches=dict.fromkeys(range(1, 6), wide), prompts={1: "x" * 3000})
     (tmp_path / "report.html").write_text(REPORTS["html"](subject), encoding="utf-8")
     (tmp_path / "harness.html").write_text(HARNESS, encoding="utf-8")
     dom, asked = seen(tmp_path, *options)
     told = dict(re.findall(r"<p>(\w+)=([^;]*);</p>", dom))
+    assert int(told.pop("height")) < 6_000
     assert told == {"overflow": "0", "ground": ground, "border": "8px", "ran": "false"}
     assert [path for path in asked if path != "/favicon.ico"] == ["/harness.html", "/report.html"]

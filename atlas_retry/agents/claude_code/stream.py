@@ -130,7 +130,10 @@ class Transcript(Struct):
     def activity(self, text: str) -> AgentActivity:
         """What it does, with the conversation and what that has cost so far."""
         return AgentActivity(
-            text=one_line(text), session_id=self.session_id, cost_usd=self.cost_usd
+            text=one_line(text),
+            session_id=self.session_id,
+            cost_usd=self.cost_usd,
+            turns=len(self.usage) or None,
         )
 
     def feed(self, chunk: bytes) -> tuple[Event, ...]:

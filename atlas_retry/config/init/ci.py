@@ -16,13 +16,13 @@ FILES = (
     ".github/actions/*.y*ml",
     ".gitlab-ci.y*ml",
     ".circleci/config.yml",
-    ".travis.yml",
     "azure-pipelines.yml",
     ".azure/*.yml",
     ".azure-pipelines/*.yml",
     ".cirrus.yml",
-    "appveyor.yml",
 )
+LEFT_BEHIND = (".travis.yml", "appveyor.yml")
+"""Often still there when a project has moved on: read where nothing else says anything."""
 ACTIONS = {
     "pre-commit/action": "pre-commit run --all-files",
     "j178/prek-action": "prek run --all-files",
@@ -92,7 +92,11 @@ class _Around(Struct, frozen=True, kw_only=True):
 
 def lines_of(project: ProjectFiles) -> Iterator[CiLine]:
     """Every command of the files that run on a push or a pull request, in their order."""
-    for path in project.below(*FILES):
+    yield from [*_of_files(project, FILES)] or _of_files(project, LEFT_BEHIND)
+
+
+def _of_files(project: ProjectFiles, patterns: tuple[str, ...]) -> Iterator[CiLine]:
+    for path in project.below(*patterns):
         document = project.yaml(path)
         if _on_push(document):
             yield from _walk(document, _Around(where=path))

@@ -22,6 +22,7 @@ TARGETS = (
     r"(?P<start>g?make) (?:-\S+ )*(?P<name>[\w./-]+)",
     r"(?P<start>just|task|mise run|rake|composer(?: run-script| run)?) (?P<name>[\w:-]+)",
     r"(?P<start>poe|pdm run|hatch run) (?:\S+:)?(?P<name>[\w:-]+)",
+    r"(?P<start>rake)(?P<name>)$",
     r"(?P<start>tox)(?: run| r)?(?:.* -[ef] ?(?P<name>[\w.-]+)|$)?",
     r"(?P<start>nox)(?:.*(?: -s| -e| --sessions?)[ =](?P<name>[\w.-]+)|$)?",
     r"(?P<start>p?npm|yarn|bun)(?: run(?:-script)?| workspaces \w+| -\S+)* (?P<name>[\w:.-]+)",
@@ -36,7 +37,7 @@ NEVER = re.compile(
 TIMEOUTS = {Slot.FORMAT: None, Slot.LINT: None, Slot.TYPES: None}
 SAME_TOOL = 3
 """How many lines of one tool and slot: a matrix of features, not a whole history."""
-CHECKING = re.compile(r"(?:check|verify|validate)(?![a-z])")
+CHECKING = re.compile(r".*(?:check|verify|validate)(?![a-z])")
 """The name of a target that checks something, whatever that is."""
 OPTIONAL = re.compile(r"\|\| *(?:true|:)\s*$")
 
@@ -47,12 +48,15 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
     known: set[tuple[str, str]] = set()
     for line in lines_of(project):
         gate = _gate(project, _settled(line))
-        if not gate or gate.run == "" or (gate.cwd, gate.run) in known or _is_opaque(gate.run):
+        if not gate or gate.run == "" or _is_opaque(gate.run):
+            continue
+        same = (gate.cwd, re.sub(r"^(p?npm|yarn|bun) run ", r"\1 ", gate.run))
+        if same in known:
             continue
         key = (gate.cwd, gate.slot, gate.tool)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= SAME_TOOL:
-            known.add((gate.cwd, gate.run))
+            known.add(same)
             yield gate
 
 
@@ -165,4 +169,5 @@ def _body(project: ProjectFiles, start: str, name: str, line: str) -> str | None
             if "/" in line.split(maxsplit=1)[0] + path and project.has(path)
             else None
         )
-    return tasks.body_of(project, f"{start} {name}") or ""
+    run = "composer run-script" if start == "composer" else start
+    return tasks.body_of(project, f"{run} {name}")

@@ -14,7 +14,7 @@ _VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|
 _OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
 LAUNCHER = re.compile(
     r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
-    r"|(?:pnpm|npm|yarn|bundle) exec|(?:pnpm|yarn) dlx|yarn|pnpm|python[\d.]* -m"
+    r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn|pnpm|python[\d.]* -m"
     r"|coverage run -m|xvfb-run|cross-env|time"
     rf"|bun run|sudo|mise exec --|rtx exec --)\s+{_OPTIONS}(?:--\s+)?"
 )
@@ -161,7 +161,7 @@ def understand(line: str) -> UnderstoodCommand | None:
         )
     for slot, language, start in _KNOWN:
         match = start.match(rest)
-        if match and "--version" not in rest:
+        if match and not re.search(r"--(?:version|help)\b", rest):
             word = match[1].split()[0]
             named = "deno" if word == "deno" else language or LANGUAGES.get(word, word)
             return UnderstoodCommand(slot=slot, tool=tool_name(match[1]), language=named)

@@ -38,23 +38,18 @@ def detect(files: Files) -> tuple[Proposed, ...]:
     found = tuple(_at(project))
     apart = "go" if project.has("go.work") else None
     covered = {(p.slot, p.language) for p in found if p.language != apart}
+    whole = {p.slot for p in found if p.in_ci and p.cwd == "." and not p.language}
     in_ci = {(p.cwd, p.slot) for p in found}
     tested = any(p.slot is Slot.TEST for p in found)
-    parts = [(base, _at(ProjectFiles(files, base))) for base in parts_of(files)[:MAX_PARTS]]
-    nested = [
+    nested = (
         replace(p, cwd=f"{base}{'' if p.cwd == '.' else p.cwd}".rstrip("/"))
-        for base, told in parts
-        for p in told
-        if not (p.task and tested) and p.slot is not Slot.HOOKS
-    ]
-    return (
-        *found,
-        *(
-            p
-            for p in nested
-            if (p.slot, p.language) not in covered and (p.cwd, p.slot) not in in_ci
-        ),
+        for base in parts_of(files)[:MAX_PARTS]
+        for p in _at(ProjectFiles(files, base))
+        if (p.slot, p.language) not in covered and p.slot not in {*whole, Slot.HOOKS}
     )
+    left_open = (p for p in nested if (p.cwd, p.slot) not in in_ci and not (p.task and tested))
+    asked = {p.slot for p in found if p.in_ci}
+    return tuple(p for p in (*found, *left_open) if p.slot in asked or not (asked and p.weak))
 
 
 def parts_of(files: Files) -> list[str]:

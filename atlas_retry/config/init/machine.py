@@ -88,7 +88,7 @@ class Machine(Struct, frozen=True, dict=True):
             for environment in ENVIRONMENTS:
                 path = f"{environment}/bin/{need.program}"
                 if need.program and (self.root / proposed.cwd / path).exists():
-                    return _started_by(proposed, need.program, path)
+                    return _instead(proposed, f"{need.program} ", f"{path} ", Need(path=path))
         return self._without_runner(proposed)
 
     def _without_runner(self, proposed: Proposed) -> Proposed:
@@ -99,19 +99,17 @@ class Machine(Struct, frozen=True, dict=True):
             program = line[started.end() :].partition(" ")[0]
             path = self._installed(program, self.root / proposed.cwd)
             if path and self._which("python3"):
+                need = Need(program=path) if "/" not in path else Need(path=path)
                 return _instead(
-                    proposed,
-                    started[0],
-                    path[: -len(program)],
-                    runner,
-                    Need(program=path) if "/" not in path else Need(path=path),
+                    proposed, started[0], path[: -len(program)], need, _missing_runner(runner)
                 )
         modules = self.root / proposed.cwd / "node_modules"
         lacking = runner in NODE_RUNNERS and not self._which(runner)
         if lacking and self._which("npm") and modules.exists():
             return _by_npm(proposed, runner)
         if runner == "python" and not self._which("python") and self._which("python3"):
-            return _instead(proposed, "python ", "python3 ", runner, Need(program="python3"))
+            need = Need(program="python3")
+            return _instead(proposed, "python ", "python3 ", need, _missing_runner(runner))
         return proposed
 
     def _installed(self, program: str, folder: Path) -> str | None:
@@ -121,25 +119,15 @@ class Machine(Struct, frozen=True, dict=True):
         return here or (program if self._which(program) else None)
 
 
-def _started_by(proposed: Proposed, program: str, path: str) -> Proposed:
-    def moved(line: str | None) -> str | None:
-        starts = line is not None and (line == program or line.startswith(f"{program} "))
-        return f"{path}{line[len(program) :]}" if line is not None and starts else line
-
-    return replace(
-        proposed,
-        run=moved(proposed.run) or proposed.run,
-        fix=moved(proposed.fix),
-        recheck=moved(proposed.recheck),
-        needs=(Need(path=path),),
-    )
-
-
-def _instead(proposed: Proposed, old: str, new: str, missing: str, need: Need) -> Proposed:
+def _instead(proposed: Proposed, old: str, new: str, need: Need, why: str = "") -> Proposed:
     """The proposal with another start of its lines, and the reason."""
 
     def moved(line: str | None) -> str | None:
-        return new + line.removeprefix(old) if line and line.startswith(old) else None
+        return (
+            (new + f"{line} ".removeprefix(old)).rstrip()
+            if line and f"{line} ".startswith(old)
+            else line
+        )
 
     return replace(
         proposed,
@@ -147,8 +135,12 @@ def _instead(proposed: Proposed, old: str, new: str, missing: str, need: Need) -
         fix=moved(proposed.fix),
         recheck=moved(proposed.recheck),
         needs=(need,),
-        reason=f"{proposed.reason}; {missing} is not on PATH, what it starts is",
+        reason=proposed.reason + why,
     )
+
+
+def _missing_runner(name: str) -> str:
+    return f"; {name} is not on PATH, what it starts is"
 
 
 def _by_npm(proposed: Proposed, missing: str) -> Proposed:
@@ -157,4 +149,4 @@ def _by_npm(proposed: Proposed, missing: str) -> Proposed:
     start = old[0] if old else ""
     script = proposed.body or start.endswith("run ") or proposed.run.endswith(" test")
     new = "npx " if not script else "npm run "
-    return _instead(proposed, start, new, missing, Need(program="npm"))
+    return _instead(proposed, start, new, Need(program="npm"), _missing_runner(missing))

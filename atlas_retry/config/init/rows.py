@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from atlas_retry.config.init.commands import understand
+from atlas_retry.config.init.commands import ASSIGNED, understand
 from atlas_retry.config.init.project import ProjectFiles, strings, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
@@ -63,7 +63,7 @@ PHPSTAN, PHPCS = "phpstan analyse --no-progress", "squizlabs/php_codesniffer"
 MVN, GRADLEW = "mvn -B -ntp", "gradle --no-daemon"
 
 ROWS = (
-    Row("go", GO, Slot.FORMAT, "go fmt ./..."),
+    Row("go", GO, Slot.FORMAT, "go fmt ./...", weak=True),
     Row("go", GO, Slot.LINT, "golangci-lint run", "golangci-lint", ".golangci.*",
         fix="golangci-lint run --fix"),
     Row("go", GO, Slot.LINT, "go vet ./...", weak=True),
@@ -204,7 +204,8 @@ def _own_script(project: ProjectFiles, run: str) -> str | None:
 
 def needs_of(line: str) -> tuple[Need, ...]:
     """The programs that a line needs to start, the first word first."""
-    program = re.sub(r"^(?:[A-Za-z_]\w*=\S*\s+)*", "", line).partition(" ")[0]
+    line = re.sub(rf"^{ASSIGNED}", "", line)
+    program = line.partition(" ")[0]
     if program in ("test", "cd", "[", "set"):
         program = "gofmt" if "gofmt" in line else ""
     also = [more for start, more in ALSO.items() if line.removeprefix("./").startswith(start)]

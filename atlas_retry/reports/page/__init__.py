@@ -10,16 +10,17 @@ from atlas_retry import __version__
 from atlas_retry.diagnostics.counting import course_of
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports.page.attempts import attempts
-from atlas_retry.reports.page.elements import Node, html, tag
+from atlas_retry.reports.page.elements import Node, foldable, html, tag
 from atlas_retry.reports.page.gates import gates
+from atlas_retry.reports.page.progress import progress
 from atlas_retry.reports.page.timeline import timeline
-from atlas_retry.reports.phrases import counted, fraction, headline
+from atlas_retry.reports.phrases import fraction, headline
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, spent
+from atlas_retry.text.units import counted, seconds, spent
 
 
 def report(subject: Subject) -> str:
-    """Verdict, timeline, gates as they stand, attempts, and the state before the first one."""
+    """Verdict, course, gates as they stand, attempts, and the state before the first one."""
     sign = "✓" if subject.success else "✗"
     title = f"{sign} {subject.workspace.name}: {headline(subject)}"
     return html(tag("html", _head(title), _body(subject, sign), lang="en"))
@@ -59,7 +60,7 @@ def _body(subject: Subject, sign: str) -> Node:
         _verdict(subject, sign),
         tag(
             "main",
-            tag("section", tag("h2", "Timeline"), timeline(run)) if run and run.attempts else None,
+            _course(run) if run and run.attempts else None,
             tag(
                 "section",
                 tag("h2", "Gates now" if run else "Gates"),
@@ -71,6 +72,10 @@ def _body(subject: Subject, sign: str) -> Node:
         ),
         tag("footer", f"atlas {__version__}"),
     )
+
+
+def _course(run: Outcome) -> Node:
+    return tag("section", tag("h2", "Course"), progress(run), timeline(run))
 
 
 def _verdict(subject: Subject, sign: str) -> Node:
@@ -126,4 +131,5 @@ def _facts(subject: Subject) -> Iterable[str]:
 
 
 def _baseline(run: Outcome) -> Node:
-    return tag("section", tag("h2", "Before the first attempt"), gates(run.baseline), id="baseline")
+    title = f"Before the first attempt: {fraction(run.baseline)}"
+    return tag("section", foldable(title, gates(run.baseline)), id="baseline")

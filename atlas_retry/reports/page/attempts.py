@@ -6,26 +6,34 @@ from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens, Validation
 from atlas_retry.reports.findings import Finding, of_attempt
 from atlas_retry.reports.page.diff import diff
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
-from atlas_retry.reports.page.gates import MAX_COMPLAINTS, complaint_list, gates
-from atlas_retry.reports.phrases import counted, fraction
+from atlas_retry.reports.page.gates import gates
+from atlas_retry.reports.page.problems import MAX_LISTED, problems
+from atlas_retry.reports.phrases import fraction
 from atlas_retry.reports.subject import Subject
-from atlas_retry.text.units import seconds, usd
+from atlas_retry.text.units import counted, seconds, usd
 
 MAX_PROMPT_CHARS = 200_000
+UNFOLDED_PATCH_LINES = 60
 KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))
 
 
 def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
-    """A section per attempt."""
+    """A section per attempt; open is the one that was kept, else the last."""
+    open_number = max((a.number for a in run.attempts if a.kept), default=len(run.attempts))
     known = _known((run.baseline, run.final, *(a.validation for a in run.attempts)))
     for attempt in run.attempts:
-        yield _attempt(
-            attempt,
-            run,
-            known,
-            patch=subject.patches.get(attempt.number, ""),
-            prompt=subject.prompts.get(attempt.number, ""),
-        )
+        patch = subject.patches.get(attempt.number, "")
+        prompt = subject.prompts.get(attempt.number, "")
+        body = _attempt(attempt, run, known, patch=patch, prompt=prompt)
+        is_open = attempt.number == open_number
+        folded = foldable(_title(attempt), *body, class_="attempt", unfolded=is_open)
+        yield tag("section", folded, id=f"attempt-{attempt.number}")
+
+
+def _title(attempt: Attempt) -> Node:
+    chip = tag("span", "kept", class_="chip good") if attempt.kept else None
+    facts = tag("span", *_facts(attempt), class_="facts")
+    return tag("span", tag("h2", f"Attempt {attempt.number}", chip), facts)
 
 
 def _known(validations: Iterable[Validation | None]) -> dict[str, Diagnostic]:
@@ -41,24 +49,18 @@ def _known(validations: Iterable[Validation | None]) -> dict[str, Diagnostic]:
 
 def _attempt(
     attempt: Attempt, run: Outcome, known: Mapping[str, Diagnostic], *, patch: str, prompt: str
-) -> Node:
-    label = f"attempt-{attempt.number}"
-    return tag(
-        "section",
-        tag("h2", f"Attempt {attempt.number}", tag("span", " kept", class_="chip good"))
-        if attempt.kept
-        else tag("h2", f"Attempt {attempt.number}"),
-        tag("p", *_facts(attempt), class_="facts"),
-        *_words(attempt),
-        _worse(attempt),
-        _answers(of_attempt(run, attempt)),
-        tag("div", *(_diagnostics(attempt, known, kind) for kind in KINDS), class_="three"),
-        *_changes(attempt, patch),
-        tag("h3", "Gates afterwards") if attempt.validation else None,
-        gates(attempt.validation) if attempt.validation else None,
-        _prompt(attempt, prompt) if prompt else None,
-        id=label,
-    )
+) -> Iterable[Node | None]:
+    yield from _words(attempt)
+    yield _worse(attempt)
+    yield _answers(of_attempt(run, attempt))
+    yield tag("div", *(_diagnostics(attempt, known, kind) for kind in KINDS), class_="three")
+    yield _changes(attempt, patch)
+    yield _gates_afterwards(attempt.validation) if attempt.validation else None
+    yield _prompt(attempt, prompt) if prompt else None
+
+
+def _gates_afterwards(validation: Validation) -> Node:
+    return foldable(f"Gates afterwards: {fraction(validation)}", gates(validation))
 
 
 def _facts(attempt: Attempt) -> Iterable[Node]:
@@ -111,7 +113,7 @@ def _answers(found: Sequence[Finding]) -> Node | None:
         for f in found
     ]
     heading = tag("p", tag("strong", "What the guard answered"))
-    return tag("div", heading, tag("ul", *items, class_="complaints"), class_="warn box")
+    return tag("div", heading, tag("ul", *items, class_="answers"), class_="warn box")
 
 
 def _diagnostics(attempt: Attempt, known: Mapping[str, Diagnostic], kind: tuple[str, str]) -> Node:
@@ -122,19 +124,18 @@ def _diagnostics(attempt: Attempt, known: Mapping[str, Diagnostic], kind: tuple[
     title = tag("span", tag("b", str(len(prints)), class_=weight if told else "dim"), f" {word}")
     if not told:
         return tag("p", title, class_="none")
-    left_out = len(told) - MAX_COMPLAINTS
-    more = f"{left_out} more" if left_out > 0 else ""
-    items = complaint_list(told[:MAX_COMPLAINTS], more)
-    return foldable(title, items, unfolded=word == "introduced")
+    left_out = len(told) - MAX_LISTED
+    listed = problems(told[:MAX_LISTED], f"{left_out} more" if left_out > 0 else "")
+    return foldable(title, listed)
 
 
-def _changes(attempt: Attempt, patch: str) -> Iterable[Node | None]:
-    yield tag("h3", counted(len(attempt.changes), "changed file"))
+def _changes(attempt: Attempt, patch: str) -> Node:
+    title = counted(len(attempt.changes), "changed file")
+    small = patch.count("\n") <= UNFOLDED_PATCH_LINES
     if patch:
-        yield from diff(patch)
-        return
+        return foldable(title, *diff(patch), unfolded=small)
     items = [tag("li", tag("code", c.path), f" {c.status}") for c in attempt.changes]
-    yield tag("ul", *items, class_="complaints") if items else None
+    return foldable(title, tag("ul", *items)) if items else tag("p", title, class_="none")
 
 
 def _prompt(attempt: Attempt, prompt: str) -> Node:

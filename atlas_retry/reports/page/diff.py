@@ -6,10 +6,10 @@ from xml.etree import ElementTree as ET
 from atlas_retry.reports.page.colours import coloured
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.page.patch import FileDiff, Hunk, files_of
-from atlas_retry.reports.phrases import counted
+from atlas_retry.text.units import counted
 
 MAX_LINES = 3_000
-UNFOLDED_LINES = 400
+UNFOLDED_LINES = 60
 ROWS = {"+": "added", "-": "removed", "\\": "remark"}
 
 

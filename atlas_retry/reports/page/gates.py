@@ -1,11 +1,12 @@
-"""Gates and their complaints as HTML."""
+"""Gates and their problems as HTML."""
 
 from collections.abc import Iterable
 
-from atlas_retry.model import Diagnostic, GateResult, Status, Validation
+from atlas_retry.model import GateResult, Status, Validation
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
-from atlas_retry.reports.phrases import counted, listed, more, place, plain, position
-from atlas_retry.text.units import seconds
+from atlas_retry.reports.page.problems import MAX_LISTED, problems
+from atlas_retry.reports.phrases import listed, more, plain
+from atlas_retry.text.units import counted, seconds
 
 SIGNS = {
     Status.PASSED: "✓",
@@ -16,19 +17,26 @@ SIGNS = {
     Status.FLAKY: "~",
     Status.SKIPPED: "–",  # noqa: RUF001 - a dash for nothing
 }
-MAX_COMPLAINTS = 200
 MAX_OUTPUT_CHARS = 20_000
 
 
+def weight(result: GateResult) -> str:
+    """`bad`, `good` or `warn`."""
+    return "bad" if result.blocks else "good" if result.status is Status.PASSED else "warn"
+
+
 def gates(validation: Validation, *, unfolded: bool = False) -> Node:
-    """A row per gate, which opens to what it said."""
-    longest = max((result.duration_ms for result in validation.results), default=0)
-    rows = [_gate(result, longest, unfolded=unfolded) for result in validation.results]
+    """A row per gate, which opens to what it said: those that block first, the first one open."""
+    results = sorted(validation.results, key=lambda result: not result.blocks)
+    longest = max((result.duration_ms for result in results), default=0)
+    rows = [
+        _gate(result, longest, unfolded=unfolded and result.blocks and not number)
+        for number, result in enumerate(results)
+    ]
     return tag("div", *rows, class_="gates") if rows else tag("p", "No gate ran.", class_="dim")
 
 
 def _gate(result: GateResult, longest_ms: int, *, unfolded: bool) -> Node:
-    weight = "bad" if result.blocks else "good" if result.status is Status.PASSED else "warn"
     optional = "" if result.required else " (optional)"
     title = tag(
         "span",
@@ -38,9 +46,7 @@ def _gate(result: GateResult, longest_ms: int, *, unfolded: bool) -> Node:
         tag("span", seconds(result.duration_ms), class_="time"),
         class_="row",
     )
-    return foldable(
-        title, *_told(result), class_=f"gate {weight}", unfolded=unfolded and result.blocks
-    )
+    return foldable(title, *_told(result), class_=f"gate {weight(result)}", unfolded=unfolded)
 
 
 def bar(value: int, longest: int) -> Node:
@@ -60,7 +66,9 @@ def bar(value: int, longest: int) -> Node:
 def _told(result: GateResult) -> Iterable[Node | None]:
     yield tag("p", tag("code", f"$ {result.command}"))
     yield tag("p", result.error) if result.error else None
-    yield _complaints(result) if result.diagnostics else None
+    if result.diagnostics:
+        shown = listed(result)[:MAX_LISTED]
+        yield problems(shown, more(result, shown))
     if result.changed:
         yield tag(
             "p", f"Changed {counted(len(result.changed), 'file')}: ", ", ".join(result.changed)
@@ -77,31 +85,3 @@ def _output(label: str, text: str) -> Node:
         half = MAX_OUTPUT_CHARS // 2
         shown = f"{shown[:half]}\n... {left_out} characters left out ...\n{shown[-half:]}"
     return foldable(label, scrollable(label, tag("pre", shown)), class_="output")
-
-
-def _complaints(result: GateResult) -> Node:
-    shown = listed(result)[:MAX_COMPLAINTS]
-    return complaint_list(shown, more(result, shown))
-
-
-def complaint_list(told: Iterable[Diagnostic], left_out: str = "") -> Node:
-    """Place, rule and message of each, and how many there are more."""
-    items = [_complaint(complaint) for complaint in told]
-    if left_out:
-        items.append(tag("li", f"and {left_out}", class_="dim"))
-    return tag("ul", *items, class_="complaints")
-
-
-def _complaint(complaint: Diagnostic) -> Node:
-    where = place(complaint)
-    return tag(
-        "li",
-        tag("code", where) if where else None,
-        " " if where else None,
-        tag("code", complaint.rule_id, class_="rule") if complaint.rule_id else None,
-        " ",
-        tag("span", complaint.message.strip(), class_="message"),
-        tag("span", f" ({position(complaint)})", class_="dim")
-        if complaint.test_id and complaint.path
-        else None,
-    )

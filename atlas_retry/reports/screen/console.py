@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from atlas_retry.events import (
     AgentActivity,
+    AgentReplied,
     AttemptFinished,
     AttemptStarted,
     Event,
@@ -21,7 +22,7 @@ from atlas_retry.events import (
     ValidationFinished,
 )
 from atlas_retry.reports.screen.wording import STYLES, Line, harmless, lines_of, printable
-from atlas_retry.text.units import seconds
+from atlas_retry.text.units import counted, seconds, usd
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -148,6 +149,23 @@ class _Running(Struct):
     last_line: str = ""
 
 
+class _Turn(Struct):
+    """The agent's turn under way, as the live view shows it."""
+
+    started_s: float
+    steps: int = 0
+    latest: AgentActivity | None = None
+
+    def row(self) -> str:
+        """What it does, after what it has cost and how far it is, as far as that is known."""
+        if self.latest is None:
+            return "is asked"
+        told = self.latest
+        cost = "" if told.cost_usd is None else f"{usd(told.cost_usd)}, "
+        turns = counted(told.turns, "turn") if told.turns else counted(self.steps, "step")
+        return f"{cost}{turns}: {told.text}"
+
+
 class LiveScreen(Struct, kw_only=True):
     """Lines above, what is running now below; started with the first event."""
 
@@ -156,7 +174,7 @@ class LiveScreen(Struct, kw_only=True):
     named: bool = False
     """Whether each line of an event says which workspace it is about."""
     running: dict[tuple[str, str], _Running] = field(default_factory=dict)
-    activity: dict[str, str] = field(default_factory=dict)
+    turns: dict[str, _Turn] = field(default_factory=dict)
     bell_after_s: float = BELL_AFTER_S
     _since_s: float = field(default_factory=time.monotonic)
     _console: "Console | None" = None
@@ -184,7 +202,7 @@ class LiveScreen(Struct, kw_only=True):
             from atlas_retry.reports.screen.live_region import LiveRegion
 
             self._region = LiveRegion(console=self._on(), render=self._rows).__enter__()
-        if self.verbosity >= 0 and not isinstance(event, AgentActivity):
+        if self.verbosity >= 0:
             self.write(_lines(event, self.verbosity, named=self.named))
 
     def write(self, lines: Iterable[Line]) -> None:
@@ -219,24 +237,32 @@ class LiveScreen(Struct, kw_only=True):
             case ValidationFinished():
                 self.running = {k: v for k, v in self.running.items() if k[0] != workspace}
             case AttemptStarted():
-                self.activity[workspace] = event.message
+                self.turns[workspace] = _Turn(time.monotonic())
             case AgentActivity():
-                self.activity[workspace] = event.text
-            case AttemptFinished():
-                self.activity.pop(workspace, None)
+                turn = self.turns.setdefault(workspace, _Turn(time.monotonic()))
+                turn.steps, turn.latest = turn.steps + 1, event
+            case AgentReplied() | AttemptFinished():
+                self.turns.pop(workspace, None)
             case _:
                 pass
 
     def _rows(self, columns: int) -> "list[Text]":
-        """What is running, one row each: spinner, name, elapsed time, last line of output."""
+        """What is running, one row each: spinner, name, elapsed time, what it says last."""
         from rich.text import Text
 
         now_s = time.monotonic()
-        told = [
-            (self._name(*key), seconds(round((now_s - entry.started_s) * 1000)), entry.last_line)
+        gates = [
+            (self._name(*key), entry.started_s, entry.last_line)
             for key, entry in list(self.running.items())
         ]
-        told += [(self._name(key, "agent"), "", text) for key, text in list(self.activity.items())]
+        agents = [
+            (self._name(key, "agent"), turn.started_s, turn.row())
+            for key, turn in list(self.turns.items())
+        ]
+        told = [
+            (name, seconds(round((now_s - started_s) * 1000)), text)
+            for name, started_s, text in (*gates, *agents)
+        ]
         names = [Text(name) for name, _, _ in told]
         width = min(max((name.cell_len for name in names), default=0), columns * 2 // 5)
         for name in names:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct, field
 from rich.control import Control
-from rich.segment import ControlType
 from rich.text import Text
 
 if TYPE_CHECKING:
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 TICK_S = 0.1
 NO_SIZE = (80, 24)
 """Columns and rows of a terminal that does not tell (VT100)."""
-ERASE_BELOW = "\x1b[J"
+UP_AND_ERASED = "\x1b[1A\x1b[2K"
+"""Line by line: tmux keeps in its history what is erased from the first row of the screen down."""
 
 
 class LiveRegion(Struct, kw_only=True):
@@ -74,8 +74,7 @@ class LiveRegion(Struct, kw_only=True):
         columns, _ = self._size()
         lines = sum(max(1, -(-cells // columns)) for cells in self._drawn)
         self._drawn = []
-        up = Control(ControlType.CARRIAGE_RETURN, (ControlType.CURSOR_UP, lines))
-        return f"{up}{ERASE_BELOW}" if lines else ""
+        return f"\r{UP_AND_ERASED * lines}" if lines else ""
 
     def _painted(self) -> str:
         columns, height = self._size()

@@ -34,7 +34,7 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.text.units import seconds, some, spent, usd
+from atlas_retry.text.units import bounded, counted, seconds, some, spent, usd
 
 Line = tuple[str, str]
 """Text and the name of its style, a key of `STYLES`; `gate` heads what a gate had to say, up to the
@@ -63,6 +63,7 @@ MARKS = {
 }
 
 HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS, GLIMPSE, MAX_CHANGES = 8, 24, 20, 3, 5
+MAX_MESSAGE_CHARS, MAX_STEP_CHARS, DIAGNOSIS_LINES = 240, 74, 6
 
 
 def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
@@ -83,13 +84,13 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
         case AttemptStarted():
             yield "", ""
             yield event.message, "head"
-        case AgentActivity():
-            yield f"  · {event.text}", "dim"
         case TransportRetried() | AnswerRetried():
             yield f"  {event.message}", "warn"
         case ViolationsFound():
             yield from _violations(event)
-        case AttemptFinished() | WorkspaceFinished() | AgentReplied():
+        case AgentActivity() | AgentReplied():
+            yield from _agents(event)
+        case AttemptFinished() | WorkspaceFinished():
             yield from _ended(event)
         case _:
             return
@@ -99,7 +100,7 @@ def _gate(result: GateResult) -> Iterator[Line]:
     mark, style = MARKS[result.status]
     if not result.required and not result.success:
         style, mark = "warn", f"{mark} (optional)"
-    tail = f": {result.error}" if result.error else ""
+    tail = f": {bounded(result.error, MAX_MESSAGE_CHARS)}" if result.error else ""
     took = f"reused, from {_when(result.reused)}" if result.reused else seconds(result.duration_ms)
     yield f"  {mark:<9} {result.name} ({took}){tail}", style
     if result.changed:
@@ -139,10 +140,6 @@ def _some(names: Iterable[str]) -> str:
     return some(map(printable, names), limit=4)
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def printable(text: str) -> str:
     """A name as it can be shown: surrogates and control characters escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -168,16 +165,16 @@ def _left_out(event: RunStarted, verbosity: int) -> Iterator[Line]:
 def _violations(event: ViolationsFound) -> Iterator[Line]:
     if event.violations:
         done = "all of the attempt is reverted" if event.rolled_back else "these files are reverted"
-        yield f"  the guard refuses {_counted(len(event.violations), 'change')}; {done}:", "bad"
+        yield f"  the guard refuses {counted(len(event.violations), 'change')}; {done}:", "bad"
         yield from map(_found, event.violations)
     if held := [seen for seen in event.held if not seen.in_place]:
         yield (
-            f"  {_counted(len(held), 'change')} for a person to accept, reverted meanwhile:",
+            f"  {counted(len(held), 'change')} for a person to accept, reverted meanwhile:",
             "warn",
         )
         yield from map(_found, held)
     if review := [seen for seen in event.held if seen.in_place]:
-        yield f"  {_counted(len(review), 'change')} for a person to look at, left in place:", "warn"
+        yield f"  {counted(len(review), 'change')} for a person to look at, left in place:", "warn"
         yield from map(_found, review)
 
 
@@ -186,11 +183,22 @@ def _found(seen: Violation | Held) -> Line:
     return f"    {printable(place)}: {seen.rule}: {seen.detail}", "warn"
 
 
-def _ended(event: AttemptFinished | WorkspaceFinished | AgentReplied) -> Iterator[Line]:
-    if isinstance(event, AgentReplied):
-        if event.reply.status is ReplyStatus.UNAVAILABLE:
-            yield f"  the agent could not be had: this was not attempt {event.number}", "warn"
+def _agents(event: AgentActivity | AgentReplied) -> Iterator[Line]:
+    """A step of the agent, or its own account of the turn: what it found and did."""
+    if isinstance(event, AgentActivity):
+        yield f"  · {bounded(event.text, MAX_STEP_CHARS)}", "dim"
         return
+    if event.reply.status is ReplyStatus.UNAVAILABLE:
+        yield f"  the agent is not available: this was not attempt {event.number}", "warn"
+        return
+    lines = [line for line in event.reply.summary.splitlines() if line.strip()]
+    for line in lines[:DIAGNOSIS_LINES]:
+        yield f"  > {bounded(line.strip(), MAX_MESSAGE_CHARS)}", ""
+    if len(lines) > DIAGNOSIS_LINES:
+        yield f"  > ... {counted(len(lines) - DIAGNOSIS_LINES, 'more line')}", "dim"
+
+
+def _ended(event: AttemptFinished | WorkspaceFinished) -> Iterator[Line]:
     if isinstance(event, WorkspaceFinished):
         style = "good" if event.outcome.verdict.is_green else "bad"
         yield f"{headline(event.outcome)} [{event.number} of {event.total}]", style
@@ -200,7 +208,7 @@ def _ended(event: AttemptFinished | WorkspaceFinished | AgentReplied) -> Iterato
     cost = "" if attempt.cost_usd is None else f", {usd(attempt.cost_usd)}"
     yield f"{event.message} ({seconds(attempt.duration_ms)}{cost})", "good" if passed else "bad"
     if attempt.error:
-        yield f"  the agent: {attempt.error}", "warn"
+        yield f"  the agent: {bounded(attempt.error, MAX_MESSAGE_CHARS)}", "warn"
     if attempt.denials:
         yield f"  not permitted: {_some(tuple(dict.fromkeys(attempt.denials)))}", "warn"
     if needed := [held.path for held in attempt.held if held.needed]:
@@ -218,7 +226,10 @@ def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Lin
     for result in validation.results:
         if not result.success:
             yield "", ""
-            yield f"{result.name}: {result.error or result.status}", "gate"
+            yield (
+                f"{result.name}: {bounded(result.error or result.status, MAX_MESSAGE_CHARS)}",
+                "gate",
+            )
             yield f"  $ {result.command}", "code"
             yield from _complaints(result, verbosity)
             yield from _output(result, verbosity)
@@ -257,7 +268,7 @@ def _said(diagnostic: Diagnostic) -> str:
     rule = f"{diagnostic.rule_id} " if named else ""
     times = f" (x{diagnostic.count})" if diagnostic.count > 1 else ""
     before = " (there before the change)" if diagnostic.preexisting else ""
-    return f"{rule}{printable(first[0])}{times}{before}"
+    return f"{rule}{bounded(printable(first[0]), MAX_MESSAGE_CHARS)}{times}{before}"
 
 
 def _output(result: GateResult, verbosity: int) -> Iterator[Line]:
@@ -322,17 +333,29 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
 
 def _course(outcome: Outcome, kept: list[Attempt]) -> Iterator[Line]:
     """How the number of problems went, and where the best tree is if it is not in the workspace."""
-    from atlas_retry.diagnostics.counting import course_of
+    from atlas_retry.diagnostics.counting import counts_of, course_of
+    from atlas_retry.reports.phrases import sparkline, strip_of
 
     if outcome.verdict.is_green:
         return
     if problems := course_of(outcome):
-        yield f"  problems: {problems}", ""
+        yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
+        red = [(name, seen) for name, seen in strip_of(outcome) if not all(map(_is_ok, seen))]
+        yield f"  gates: {some((f'{name} {_strip(seen)}' for name, seen in red), limit=6)}", ""
     if outcome.better is not None:
-        pick = f"atlas pick {outcome.run_id} {outcome.better}"
-        yield f"  attempt {outcome.better} came closest, and is not kept: {pick}", "warn"
+        yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
+        yield f"take: atlas pick {outcome.run_id} {outcome.better}", "code"
     elif outcome.attempts and not kept:
         yield "  no attempt was better: the workspace is as it was before the first one", ""
+
+
+def _is_ok(result: GateResult | None) -> bool:
+    return result is not None and result.success
+
+
+def _strip(seen: Sequence[GateResult | None]) -> str:
+    """A character for each validation: passed, not passed, not run."""
+    return "".join("-" if one is None else "✓" if one.success else "✗" for one in seen)
 
 
 def lost_lines(outcome: Outcome) -> Iterator[Line]:
@@ -387,7 +410,8 @@ def headline(outcome: Outcome) -> str:
         count = len(outcome.attempts)
         by = f"in {count} attempt{'s' if count > 1 else ''}" if count else "by the fixers"
         return f"fixed {by} {took}"
-    reason = f": {outcome.final_error}" if outcome.final_error else ""
+    error = bounded(outcome.final_error or "", MAX_MESSAGE_CHARS)
+    reason = f": {error}" if error else ""
     return f"{outcome.verdict.value.replace('_', ' ')}{reason} {took}"
 
 

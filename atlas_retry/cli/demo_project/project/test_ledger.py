@@ -1,15 +1,16 @@
 """What the ledger promises."""
 
+import unittest
+
 import ledger
 
 
-def test_total_counts_every_amount() -> None:
-    assert ledger.total([1, 2, 3]) == 6
+class TestLedger(unittest.TestCase):
+    def test_total_counts_every_amount(self) -> None:
+        self.assertEqual(ledger.total([1, 2, 3]), 6)
 
+    def test_average_keeps_the_fraction(self) -> None:
+        self.assertEqual(ledger.average([1, 2]), 1.5)
 
-def test_average_keeps_the_fraction() -> None:
-    assert ledger.average([1, 2]) == 1.5
-
-
-def test_average_of_nothing_is_nothing() -> None:
-    assert ledger.average([]) == 0
+    def test_average_of_nothing_is_nothing(self) -> None:
+        self.assertEqual(ledger.average([]), 0)
