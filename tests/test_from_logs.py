@@ -9,7 +9,7 @@ import pytest
 
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Status
-from atlas_retry.reports.formats import read_report
+from atlas_retry.reports.reading import read_report
 from tests.ci_logs import Ran, gh_view, github, gitlab, ran
 from tests.projects import UNITTEST, Project, atlas
 

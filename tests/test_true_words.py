@@ -17,9 +17,9 @@ from atlas_retry.model import (
     Verdict,
     WorkspaceFacts,
 )
-from atlas_retry.reports.formats import Subject
 from atlas_retry.reports.phrases import headline
 from atlas_retry.reports.screen.wording import Line, outcome_summary, validation_summary
+from atlas_retry.reports.subject import Subject
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.decide import Limits, Progress, decide, last_attempt
 from atlas_retry.run.one import Done, Finished

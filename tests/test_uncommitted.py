@@ -5,8 +5,8 @@ import pytest
 from atlas_retry.cli.batch_screen import told_batch
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports import markdown, page
-from atlas_retry.reports.formats import Subject
 from atlas_retry.reports.screen.wording import outcome_summary
+from atlas_retry.reports.subject import Subject
 from atlas_retry.run.one import Done, Finished
 from tests.projects import CALC, FIXED, Project, atlas, git
 

@@ -8,8 +8,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
-from atlas_retry.agents import anthropic, claude_code, command, presets, scripted
 from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.presets import PRESETS
 from atlas_retry.errors import AgentError
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent
@@ -20,20 +20,14 @@ Factory = Callable[[AgentSettings, Emit, Mapping[str, str]], Agent]
 Check = Callable[[AgentSettings, Mapping[str, str]], Lack | None]
 """Why the agent cannot be had; None when it can. Spends nothing."""
 
-AGENTS: Final[dict[str, Factory]] = {
-    "claude-code": claude_code.claude_code,
-    "anthropic": anthropic.anthropic_api,
-    "command": command.command,
-    "scripted": scripted.scripted,
-    **dict.fromkeys(presets.PRESETS, presets.preset),
+AGENTS: Final = {
+    "claude-code": "atlas_retry.agents.claude_code:claude_code",
+    "anthropic": "atlas_retry.agents.anthropic:anthropic_api",
+    "command": "atlas_retry.agents.command:command",
+    "scripted": "atlas_retry.agents.scripted:scripted",
+    **dict.fromkeys(PRESETS, "atlas_retry.agents.presets:preset"),
 }
-CHECKS: Final[dict[str, Check]] = {
-    "claude-code": claude_code.check,
-    "anthropic": anthropic.check,
-    "command": command.check,
-    "scripted": scripted.check,
-    **dict.fromkeys(presets.PRESETS, presets.check),
-}
+"""Where the factory is; `check`, a Check, is beside it. A run imports no agent but its own."""
 
 
 def resolve(backend: str) -> Factory:
@@ -41,9 +35,7 @@ def resolve(backend: str) -> Factory:
 
     Raises AgentError naming what could not be found.
     """
-    if backend in AGENTS:
-        return AGENTS[backend]
-    module_name, colon, name = backend.partition(":")
+    module_name, colon, name = AGENTS.get(backend, backend).partition(":")
     if not colon:
         known = ", ".join(AGENTS)
         raise AgentError(
@@ -67,9 +59,9 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
 
     Asked before anything is done that an unavailable agent would make pointless.
     """
-    known = CHECKS.get(settings.backend)
-    if known:
-        return known(settings, environ)
+    if settings.backend in AGENTS:
+        module = importlib.import_module(AGENTS[settings.backend].partition(":")[0])
+        return cast("Check", module.check)(settings, environ)
     try:
         resolve(settings.backend)
     except AgentError as error:

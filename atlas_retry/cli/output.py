@@ -15,7 +15,7 @@ from atlas_retry.run.open import OpenWorkspace
 
 if TYPE_CHECKING:
     from atlas_retry.cli.report_files import Destination
-    from atlas_retry.reports.formats import Recorded, Subject
+    from atlas_retry.reports.subject import Recorded, Subject
 
 __all__ = ["publish", "recorded", "screen", "targets", "told"]
 
@@ -33,7 +33,7 @@ def recorded(path: Path | None) -> "Recorded | None":
     """What `--from` names; `-` is standard input. Raises UsageError."""
     if path is None:
         return None
-    from atlas_retry.reports.formats import read_report
+    from atlas_retry.reports.reading import read_report
 
     try:
         content = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
@@ -70,7 +70,7 @@ def publish_validation(
 ) -> None:
     """Publish a validation, if anybody wants it: what nobody reads costs no start-up time."""
     if as_json or wanted or on_github():
-        from atlas_retry.reports.formats import Subject
+        from atlas_retry.reports.subject import Subject
 
         publish(Subject(told=validation, workspace=opened.facts), wanted, as_json=as_json)
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import AtlasError, UsageError, near
 from atlas_retry.model import OWN_JUNIT
-from atlas_retry.reports.formats import REPORTS, Subject
+from atlas_retry.reports.formats import REPORTS
+from atlas_retry.reports.subject import Subject
 
 Destination = tuple[str, Path]
 """A key of `REPORTS` and the file it is written to."""

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from atlas_retry.diagnostics import report_formats
 from atlas_retry.diagnostics.stamps import unstamped
@@ -22,6 +21,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.reports import job_log
 from atlas_retry.reports.documents import BATCH, LISTS, REPORT, RUN
+from atlas_retry.reports.subject import Recorded
 
 _T = TypeVar("_T")
 
@@ -50,15 +50,6 @@ KINDS = {
 
 FOREIGN_KEYS = {"command", "kind", "exit_code", "stdout", "stderr", "name", "required"}
 """What is read of another runner's result; the same word may mean anything else there."""
-
-
-class Recorded(Struct, frozen=True, kw_only=True):
-    """What a report told."""
-
-    validation: Validation
-    workspace: WorkspaceFacts | None = None
-    gates: tuple[Gate, ...] = ()
-    """All gates of the project, where the report lists them; a green one has no result."""
 
 
 class _Result(msgspec.Struct, frozen=True):

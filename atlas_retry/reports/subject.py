@@ -4,8 +4,17 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from atlas_retry.model import Outcome, Validation, WorkspaceFacts
+from atlas_retry.model import Gate, Outcome, Validation, WorkspaceFacts
 from atlas_retry.reports import findings
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """What a report told."""
+
+    validation: Validation
+    workspace: WorkspaceFacts | None = None
+    gates: tuple[Gate, ...] = ()
+    """All gates of the project, where the report lists them; a green one has no result."""
 
 
 class Subject(Struct, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from atlas_retry.history import archive
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
-from atlas_retry.reports.formats import Recorded, Subject, of_run
 from atlas_retry.reports.handoff import handoff
+from atlas_retry.reports.subject import Recorded, Subject, of_run
 from atlas_retry.run import aftermath, ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress, limits

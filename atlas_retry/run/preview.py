@@ -13,7 +13,7 @@ from atlas_retry.history import reading
 from atlas_retry.history.learning import recalled
 from atlas_retry.model import Validation
 from atlas_retry.prompt import Brief, compose
-from atlas_retry.reports.formats import Recorded
+from atlas_retry.reports.subject import Recorded
 from atlas_retry.run.briefing import first_brief, traced_brief
 from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs

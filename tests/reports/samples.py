@@ -21,7 +21,7 @@ from atlas_retry.model import (
     Violation,
     WorkspaceFacts,
 )
-from atlas_retry.reports.formats import Subject, of_run
+from atlas_retry.reports.subject import Subject, of_run
 
 AWKWARD = "é\udc80\ud800 \x00\x07\x1b[31m]]> <b>&\"' %0A::error::\r\n | `x` \ufffe \U0001f600"
 """Lone surrogates, control characters, the marks of every format, an emoji."""

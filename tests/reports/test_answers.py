@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from atlas_retry.model import Attempt, Held, Outcome, Verdict, Violation
 from atlas_retry.reports import findings
 from atlas_retry.reports.findings import TOOL
-from atlas_retry.reports.formats import REPORTS, of_run
+from atlas_retry.reports.formats import REPORTS
 from atlas_retry.reports.github import annotations
 from atlas_retry.reports.markdown import guard_summary
+from atlas_retry.reports.subject import of_run
 from tests.reports.samples import FIXED, GREEN, HELD, RED
 
 FORMATS = ("junit", "sarif", "gitlab", "markdown", "github", "html")

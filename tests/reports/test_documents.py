@@ -6,8 +6,10 @@ import jsonschema
 import pytest
 
 from atlas_retry.model import Outcome
-from atlas_retry.reports.documents import Cascade, batch_document, encode
-from atlas_retry.reports.formats import REPORTS, Subject, of_run, read_report, schema
+from atlas_retry.reports.documents import Cascade, batch_document, encode, schema
+from atlas_retry.reports.formats import REPORTS
+from atlas_retry.reports.reading import read_report
+from atlas_retry.reports.subject import Subject, of_run
 from tests.reports.samples import (
     FIXED,
     GAVE_UP,

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status, Validation
-from atlas_retry.reports.formats import REPORTS, Subject
+from atlas_retry.reports.formats import REPORTS
+from atlas_retry.reports.subject import Subject
 from tests.reports.samples import (
     AWKWARD,
     GREEN_TEST,

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.reports import page as page_package
-from atlas_retry.reports.formats import REPORTS, of_run
+from atlas_retry.reports.formats import REPORTS
 from atlas_retry.reports.page.patch import files_of
+from atlas_retry.reports.subject import of_run
 from tests.reports.samples import FIXED, PATCH, SUBJECTS, big_run
 
 VOID = {"meta", "link", "br", "rect"}

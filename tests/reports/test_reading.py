@@ -6,8 +6,7 @@ import pytest
 
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Kind, Status
-from atlas_retry.reports.formats import read_report
-from atlas_retry.reports.reading import kind_of
+from atlas_retry.reports.reading import kind_of, read_report
 
 LEAST = {"command": "pytest", "kind": "test", "exit_code": 1, "stdout": "1 failed", "stderr": ""}
 
