@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
 
-from atlas_retry.guard import rulings
+from atlas_retry.guard import decides, places, rulings
+from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.words import words
 from atlas_retry.model import Kind
 from tests.guardcases import answers, case, failed, judged
@@ -620,3 +624,19 @@ def test_guard_and_judge_stay_small_enough_to_hold_in_the_head() -> None:
     package = Path(__file__).parents[1] / "atlas_retry"
     files = (package / "guard").rglob("*.py")
     assert sum(len(path.read_text().splitlines()) for path in files) <= 4000
+
+
+PATTERNS = (
+    *(pattern for row in decides.TABLE for pattern in row.globs.patterns),
+    *places.TESTS.patterns,
+    *("a", "a/", "*.a", "*.a/", "/a", "a/b", "**/a", "**/", "a/**", "*", "?", "[ab]", "!a", "!*.a"),
+)
+SEGMENTS = ("a", "b", ".a", "b.a", "*", ".env", "tests", "conftest.py", "node_modules", ".github")
+
+
+@given(
+    st.lists(st.sampled_from(PATTERNS), max_size=6),
+    st.lists(st.sampled_from(SEGMENTS), min_size=1, max_size=4).map("/".join),
+)
+def test_globs_match_what_gitignore_means(patterns: list[str], path: str) -> None:
+    assert Globs(tuple(patterns)).match(path) == GitIgnoreSpec.from_lines(patterns).match_file(path)

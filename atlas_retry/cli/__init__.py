@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from atlas_retry.errors import AtlasError
 
 BROKEN = 3
-GARBAGE_AFTER = 50_000
+GARBAGE_AFTER = 200_000
 """Objects made between two collections: imports make many, and none of them is garbage."""
 
 

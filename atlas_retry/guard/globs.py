@@ -1,10 +1,14 @@
 """Globs as `.gitignore` understands them, for `allow`, `protect` and ignore files."""
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 
 from msgspec import Struct
 from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+_NAME = re.compile(r"(?P<star>\*(?=\.))?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\/\s]*)(?P<slash>/)?")
 
 
 class Globs(Struct, frozen=True, dict=True):
@@ -13,20 +17,46 @@ class Globs(Struct, frozen=True, dict=True):
     patterns: tuple[str, ...]
 
     @cached_property
-    def _spec(self) -> GitIgnoreSpec:
-        return GitIgnoreSpec.from_lines(self.patterns)
+    def _plain(self) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
+        """Most patterns are a name, a folder's name or an ending; no regex is compiled for them."""
+        found = [match for match in map(_NAME.fullmatch, self.patterns) if match]
+        bare = [match for match in found if not match["star"]]
+        names = frozenset(match["text"] for match in bare if not match["slash"])
+        folders = frozenset(match["text"] for match in bare if match["slash"])
+        return names, folders, tuple(m["text"] for m in found if m["star"] and not m["slash"])
 
     @cached_property
-    def _any(self) -> re.Pattern[str]:
-        """All patterns as one: most paths match none, and pathspec tries one after the other."""
-        included = (pattern.regex for pattern in self._spec.patterns if pattern.include)
-        # pathspec names a group of each pattern, and a name may stand once in a regex
-        parts = (regex.pattern.replace("?P<ps_d>", "?:") for regex in included if regex)
-        return re.compile("|".join(f"(?:{part})" for part in parts) or r"(?!)")
+    def _rest(self) -> re.Pattern[str]:
+        return re.compile("|".join(f"(?:{regex})" for regex in self._regexes()) or r"(?!)")
+
+    def _regexes(self) -> Iterator[str]:
+        for pattern in self.patterns:
+            match = _NAME.fullmatch(pattern)
+            if match and not (match["star"] and match["slash"]):
+                continue
+            regex, is_included = GitIgnoreSpecPattern.pattern_to_regex(pattern)
+            if regex and is_included:
+                # pathspec names a group of each pattern, and a name may stand once in a regex
+                anywhere = "" if regex.startswith("^") else ".*"
+                yield anywhere + regex.replace("?P<ps_d>", "?:")
+
+    @cached_property
+    def _takes_back(self) -> GitIgnoreSpec | None:
+        """What decides where a pattern takes back what another one has matched."""
+        takes_back = any(pattern.startswith("!") for pattern in self.patterns)
+        return GitIgnoreSpec.from_lines(self.patterns) if takes_back else None
 
     def match(self, path: str) -> bool:
         below = path.removeprefix("/").removeprefix("./")
-        return self._any.match(below) is not None and self._spec.match_file(path)
+        names, folders, endings = self._plain
+        segments = below.split("/")
+        matched = (
+            not names.isdisjoint(segments)
+            or not folders.isdisjoint(segments[:-1])
+            or any(segment.endswith(endings) for segment in segments)
+            or self._rest.match(below) is not None
+        )
+        return matched and (not self._takes_back or self._takes_back.match_file(path))
 
 
 def globs(text: str) -> Globs:

@@ -4,7 +4,6 @@ The earlier tests are put into the new source, so that its gates run as before.
 """
 
 import ast
-import doctest
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -140,6 +139,8 @@ def _fenced_examples(delta: Delta, led: Renames) -> Inline | None:
 
 def _examples_of_prose(delta: Delta) -> Inline | None:
     """The change of examples in a text for people; it is restored whole."""
+    import doctest  # start-up: it imports unittest and pdb
+
     parser = doctest.DocTestParser()
     try:
         old, new = (
@@ -175,6 +176,8 @@ _Example = tuple[str, str]
 
 def _examples(source: bytes | None) -> dict[str, tuple[_Example, ...]] | None:
     """Source and expected output of each example, by the name of what it documents."""
+    import doctest
+
     try:
         tree = ast.parse(source or b"")
         parser = doctest.DocTestParser()
