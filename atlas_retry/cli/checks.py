@@ -184,7 +184,8 @@ def _undoable(
     from atlas_retry.events import Notice
     from atlas_retry.history import validated
 
-    with validated.holding(ws) as held:
+    opened.lookout.follow(opened.tracker.files)
+    with validated.holding(ws, opened.tracker.snapshot) as held:
         yield paths.update
         if held:
             held.changed = bool(paths)

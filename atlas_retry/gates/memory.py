@@ -128,7 +128,7 @@ class Memory:
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
         from atlas_retry.workspace.look import MAX_READ_BYTES
-        from atlas_retry.workspace.store import SURELY_SETTLED_NS, is_settled
+        from atlas_retry.workspace.scan import SURELY_SETTLED_NS, is_settled
 
         sure_ns = taken_ns - SURELY_SETTLED_NS
         fresh = {p: seen for p, seen in files.items() if seen[2] > sure_ns or seen[3] > sure_ns}
@@ -200,7 +200,7 @@ def _ignored(root: Path, files: Files) -> "Iterator[tuple[str, Stat]]":
 
 
 def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
-    from atlas_retry.workspace.store import is_settled
+    from atlas_retry.workspace.scan import is_settled
 
     ignored, began_ns = there.keys() - seen.keys(), int(began_s * 1e9)
     late = [path for path in ignored if not is_settled(there[path], began_ns)]

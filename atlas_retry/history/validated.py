@@ -3,7 +3,7 @@
 Only its snapshots are kept: of what was there before the gates, and of what they left.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
@@ -27,22 +27,27 @@ class HeldBefore(Struct, kw_only=True):
     """What was there before gates that may write."""
 
     id: str
+    start: workspace.Snapshot
     changed: bool = True
     """Whether they have written; to be denied by who knows that they have not."""
 
 
 @contextmanager
-def holding(ws: workspace.Workspace) -> Iterator[HeldBefore | None]:
+def holding(
+    ws: workspace.Workspace, snapshot: Callable[[], workspace.Snapshot]
+) -> Iterator[HeldBefore | None]:
     """Hold what is there, and after it what gates have made of it; nothing where they made nothing.
 
+    `snapshot` takes one of that workspace.
     None where a run holds it already, or where nothing can be held: gates run all the same.
     """
     held = None
     with suppress(AtlasError):
         if workspace.holder(ws) is None:
             new_id = datetime.now(UTC).strftime(_ID_TIME)
-            workspace.keep(ws, _name(new_id, START), workspace.snapshot(ws).id)
-            held = HeldBefore(id=new_id)
+            start = snapshot()
+            workspace.keep(ws, _name(new_id, START), start.id)
+            held = HeldBefore(id=new_id, start=start)
     if held is None:
         yield None
         return
@@ -51,13 +56,14 @@ def holding(ws: workspace.Workspace) -> Iterator[HeldBefore | None]:
             yield held
         finally:
             with suppress(AtlasError), process.uninterruptible("what gates changed is being held"):
-                _end(ws, held)
+                _end(ws, held, snapshot)
 
 
-def _end(ws: workspace.Workspace, held: HeldBefore) -> None:
-    before = workspace.kept(ws)[_name(held.id, START)]
-    after = workspace.snapshot(ws) if held.changed else workspace.load(ws, before)
-    held.changed = after.work != workspace.load(ws, before).work
+def _end(
+    ws: workspace.Workspace, held: HeldBefore, snapshot: Callable[[], workspace.Snapshot]
+) -> None:
+    after = snapshot() if held.changed else held.start
+    held.changed = after.work != held.start.work
     if held.changed:
         workspace.keep(ws, _name(held.id, END), after.id)
         _forget_the_oldest(ws)

@@ -18,13 +18,8 @@ from msgspec import Struct
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.index import ids_when
-from atlas_retry.workspace.scan import CACHES, Stat, stat_of
-from atlas_retry.workspace.store import (
-    SURELY_SETTLED_NS,
-    Known,
-    git_mode,
-    is_settled,
-)
+from atlas_retry.workspace.scan import CACHES, SURELY_SETTLED_NS, Stat, is_settled, stat_of
+from atlas_retry.workspace.store import Known, git_mode
 
 MAX_READ_BYTES = 32 << 20
 """So much is read at one look of files whose content nobody else knows; of the rest it is unknown,

@@ -275,9 +275,9 @@ def _remove(ws: Workspace, paths: Iterable[str], progress: _Progress) -> None:
 def _folders(ws: Workspace, goal: _Goal, found: Scan, progress: _Progress) -> None:
     """Remove folders that should not be there and have nothing in them; make the empty ones."""
     wanted = _folders_of(goal.target)
-    ours = _folders_of(goal.expected) if goal.expected else found.folders
+    ours = _folders_of(goal.expected) if goal.expected else {*found.folders}
     emptied = {folder for path in progress.changed for folder in _above(path)}
-    for path in sorted((found.folders & ours) - wanted, reverse=True):
+    for path in sorted((found.folders.keys() & ours) - wanted, reverse=True):
         if goal.is_meant(path) or path in emptied:
             place.remove_folder(ws.root, path)
     for path in goal.target.empty:

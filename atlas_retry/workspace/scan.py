@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 TEMPORARY = ".atlas-restore.tmp"
 """Name of a file that a restore is writing; never part of a snapshot."""
@@ -29,6 +30,8 @@ _CACHE_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 CACHE = "dependency or cache folder"
 """What nobody would miss: it can be made again."""
 _TOO_MANY = f"ignored, and all ignored files together are more than {MAX_IGNORED_BYTES >> 20} MiB"
+_NESTED = "git's own files of a nested repository"
+_UNREADABLE = "cannot be read"
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -38,6 +41,8 @@ _KINDS = {
 
 Stat = tuple[int, int, int, int, int]
 """Of a file or link: mode, size, mtime in ns, ctime in ns, inode."""
+
+SURELY_SETTLED_NS, _FINE_NS = 2_000_000_000, 100_000_000
 
 Listing = Callable[[str], Collection[str]]
 """The paths that git tracks or would add below a folder (`` or `a/b/`), relative to it;
@@ -60,8 +65,14 @@ class Scan(Struct, kw_only=True):
     """What a walk has found so far."""
 
     files: list[ScannedFile] = field(default_factory=list)
-    folders: set[str] = field(default_factory=set)
+    folders: dict[str, Stat] = field(default_factory=dict)
     """Every folder that was looked into but the root, without a final `/`."""
+    top: Stat | None = None
+    """Of the root."""
+    fresh: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The names in folders that changed so lately that their stat data may hide another change."""
+    rules: tuple[Stat | None, ...] = ()
+    """Of the files by which git tells what it ignores, besides those in the work tree."""
     empty: list[str] = field(default_factory=list)
     """Those in which there is nothing at all, not even anything left out."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -129,6 +140,7 @@ def _look_into(
     base: str, folder: _Folder, seen: _Seen | None, apart: str | None, found: Scan
 ) -> Iterator[_Folder]:
     try:
+        status = stat_of(os.stat(base + folder.prefix))  # noqa: PTH116 - once for each folder
         with os.scandir(base + folder.prefix) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
@@ -138,7 +150,11 @@ def _look_into(
         found.left_out[folder.prefix] = reason
         return
     if folder.prefix:
-        found.folders.add(folder.prefix[:-1])
+        found.folders[folder.prefix[:-1]] = status
+    else:
+        found.top = status
+    if not is_settled(status, found.taken_ns):
+        found.fresh[folder.prefix] = frozenset(entry.name for entry in inside)
     noted, is_above = _noted(found), False
     for entry in inside:
         path = folder.prefix + entry.name
@@ -154,6 +170,57 @@ def _look_into(
             yield from _enter(path, entry.name, folder, seen, found)
     if folder.prefix and not is_above and _noted(found) == noted:
         found.empty.append(folder.prefix[:-1])
+
+
+def again(root: Path, last: Scan) -> Scan | None:
+    """A walk that looks at nothing but stat data; None where a folder or an ignore rule changed.
+
+    It asks git nothing, and so takes a fifth of the time. Of repositories within it knows too
+    little.
+    """
+    base, taken_ns = f"{root}/", time.time_ns()
+    folders = {"": last.top, **{f"{path}/": seen for path, seen in last.folders.items()}}
+    names_differ = any(_names(base + path) != names for path, names in last.fresh.items())
+    if names_differ or last.leftovers or any(map(_is_odd, last.left_out.values())):
+        return None
+    try:
+        if any(stat_of(os.lstat(base + path)) != seen for path, seen in folders.items()):
+            return None
+        for path, unheld in last.unheld.items():
+            status = os.lstat(base + path)
+            if (status.st_size, status.st_mtime_ns) != unheld:
+                return None
+        files = _moved_files(base, last.files)
+    except OSError:
+        return None
+    if files is None:
+        return None
+    return replace(last, files=files, left_out=dict(last.left_out), taken_ns=taken_ns)
+
+
+def _is_odd(reason: str) -> bool:
+    """Whether what is not held for this reason may change and no stat data that we have tell."""
+    return reason == _NESTED or reason.startswith((_UNREADABLE, "not a file"))
+
+
+def _names(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))  # noqa: PTH208 - names only
+    except OSError:
+        return frozenset()
+
+
+def _moved_files(base: str, files: list[ScannedFile]) -> list[ScannedFile] | None:
+    """The same list where no stat data moved; None where it takes a walk to tell."""
+    lstat, moved = os.lstat, dict[int, ScannedFile]()
+    for number, file in enumerate(files):
+        status = stat_of(lstat(base + file.path))
+        if status != file.status:
+            is_plain = stat.S_ISREG(status[0]) and status[1] <= MAX_FILE_BYTES
+            if file.ignored or not is_plain or file.path.endswith(".gitignore"):
+                return None
+            moved[number] = ScannedFile(path=file.path, status=status, ignored=False)
+    return [moved.get(number, file) for number, file in enumerate(files)] if moved else files
 
 
 def _noted(found: Scan) -> int:
@@ -173,12 +240,12 @@ def is_ignored(reason: str) -> bool:
 
 def why(error: OSError) -> str:
     """The reason for which something cannot be held."""
-    return f"cannot be read: {error.strerror}"
+    return f"{_UNREADABLE}: {error.strerror}"
 
 
 def _note_nested(path: str, found: Scan) -> None:
     if path != ".git":
-        found.left_out[path] = "git's own files of a nested repository"
+        found.left_out[path] = _NESTED
 
 
 def _enter(
@@ -239,6 +306,12 @@ def stat_of(status: os.stat_result) -> Stat:
         status.st_ctime_ns,
         status.st_ino,
     )
+
+
+def is_settled(seen: Stat, now_ns: int) -> bool:
+    """Whether a later change gets another time stamp, however coarse the file system's clock."""
+    margin = _FINE_NS if seen[3] % 1_000_000 else SURELY_SETTLED_NS
+    return max(seen[2], seen[3]) + margin < now_ns
 
 
 def _why_not_hold(status: os.stat_result, found: Scan, *, ignored: bool) -> str | None:

@@ -96,8 +96,13 @@ def remember(ws: Workspace, known: Remembered) -> None:
 
 def keep(ws: Workspace, name: str, snapshot_id: str) -> None:
     """Hold a snapshot under a name (`runs/<run_id>/<n>`) until it is dropped."""
+    ref = ws.shadow / _KEPT / name
     with exclusive(ws):
-        shadow_git(ws, "update-ref", _KEPT + name, snapshot_id)
+        # as git writes it (gitrepository-layout(5)), which takes a process longer than the rest
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        lock = ref.with_name(f"{ref.name}.lock")
+        lock.write_text(f"{snapshot_id}\n", encoding="ascii")
+        lock.replace(ref)
 
 
 def kept(ws: Workspace) -> dict[str, str]:
@@ -113,7 +118,11 @@ def drop(ws: Workspace, *names: str) -> None:
     """Hold these snapshots no longer; a name that is not there is no error."""
     gone = b"".join(b"delete %b%b\0\0" % (_KEPT.encode(), os.fsencode(name)) for name in names)
     with exclusive(ws):
-        shadow_git(ws, "update-ref", "-z", "--stdin", stdin=gone)
+        if (ws.shadow / "packed-refs").exists():
+            shadow_git(ws, "update-ref", "-z", "--stdin", stdin=gone)
+            return
+        for name in names:
+            (ws.shadow / _KEPT / name).unlink(missing_ok=True)
 
 
 def compact(ws: Workspace) -> None:

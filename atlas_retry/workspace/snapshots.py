@@ -12,7 +12,7 @@ from msgspec import Struct
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
 from atlas_retry.workspace.gitfiles import git_files
-from atlas_retry.workspace.scan import CACHE, Listing, Scan, scan
+from atlas_retry.workspace.scan import CACHE, Listing, Scan, Stat, again, scan, stat_of
 from atlas_retry.workspace.shadow import (
     Remembered,
     exclusive,
@@ -72,7 +72,29 @@ def take(ws: Workspace) -> tuple[Snapshot, TreeState, Scan]:
 
 def look_over(ws: Workspace) -> Scan:
     """One walk over the work tree."""
-    return scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
+    rules = _rules(ws)
+    found = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
+    found.rules = rules
+    return found
+
+
+def look_again(ws: Workspace, last: Scan) -> Scan:
+    """The same by a walk before: where no folder and no ignore rule changed, git is not asked."""
+    found = again(ws.root, last) if last.rules == _rules(ws) else None
+    return found or look_over(ws)
+
+
+def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
+    """Stat data of what git goes by beside the work tree's own ignore files."""
+    of_both = (ws.common_dir / "info/exclude", ws.common_dir / "config")
+    return tuple(map(_stat_at, (ws.git_dir / "index", ws.git_dir / "config.worktree", *of_both)))
+
+
+def _stat_at(path: Path) -> Stat | None:
+    try:
+        return stat_of(path.stat())
+    except OSError:
+        return None
 
 
 class HeldTree(Struct, frozen=True, kw_only=True):

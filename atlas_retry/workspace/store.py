@@ -14,14 +14,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.workspace.scan import Stat, stat_of, why
+from atlas_retry.workspace.scan import Stat, is_settled, stat_of, why
 
 FILE, EXECUTABLE, LINK = "100644", "100755", "120000"
 BIG_BYTES = 8 << 20
 """From here on git reads the file itself, so that it need not fit into memory."""
 BATCH_BYTES = 16 << 20
 USUAL = {FILE: 0o644, EXECUTABLE: 0o755}
-SURELY_SETTLED_NS, _FINE_NS = 2_000_000_000, 100_000_000
 _TRIES = 3
 
 
@@ -139,9 +138,3 @@ def _content(path: str) -> bytes:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags), "rb") as file:
         return file.read()
-
-
-def is_settled(seen: Stat, now_ns: int) -> bool:
-    """Whether a later change gets another time stamp, however coarse the file system's clock."""
-    margin = _FINE_NS if seen[3] % 1_000_000 else SURELY_SETTLED_NS
-    return max(seen[2], seen[3]) + margin < now_ns

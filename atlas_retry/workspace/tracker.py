@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from atlas_retry import process
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.scan import Scan, Stat
-from atlas_retry.workspace.snapshots import HeldTree, Snapshot, look_over, take_from
+from atlas_retry.workspace.scan import Scan, ScannedFile, Stat
+from atlas_retry.workspace.snapshots import HeldTree, Snapshot, look_again, look_over, take_from
 
 MAX_AGE_S, MAX_WALKS = 2.0, 10
 """What a person changes is seen after this time, or as long as so many walks take."""
@@ -27,11 +27,11 @@ class Tracker:
         self._held: HeldTree | None = None
         self._held_from: Scan | None = None
         self._seen: dict[str, Stat] = {}
-        self._seen_from: Scan | None = None
+        self._seen_from: list[ScannedFile] | None = None
 
     def moved(self) -> None:
         """Look again the next time."""
-        self._scan = None
+        self._until_s = 0.0
 
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
@@ -47,7 +47,7 @@ class Tracker:
         now_s = time.monotonic()
         if self._scan is None or process.started() != self._started or now_s > self._until_s:
             self._started = process.started()
-            self._scan = look_over(self._ws)
+            self._scan = look_again(self._ws, self._scan) if self._scan else look_over(self._ws)
             took_s = time.monotonic() - now_s
             self._until_s = now_s + max(MAX_AGE_S, MAX_WALKS * took_s)
         return self._scan
@@ -63,7 +63,7 @@ class Tracker:
     def files(self) -> tuple[int, dict[str, Stat]]:
         """When the work tree was walked, and the stat data of what git does not ignore."""
         found = self.scan()
-        if found is not self._seen_from:
+        if found.files is not self._seen_from:
             self._seen = {file.path: file.status for file in found.files if not file.ignored}
-            self._seen_from = found
+            self._seen_from = found.files
         return found.taken_ns, self._seen
