@@ -23,7 +23,8 @@ class Globs(Struct, frozen=True, dict=True):
         bare = [match for match in found if not match["star"]]
         names = frozenset(match["text"] for match in bare if not match["slash"])
         folders = frozenset(match["text"] for match in bare if match["slash"])
-        return names, folders, tuple(m["text"] for m in found if m["star"] and not m["slash"])
+        endings = [match["text"] for match in found if match["star"] and not match["slash"]]
+        return names, folders, tuple(f"{ending}/" for ending in endings)
 
     @cached_property
     def _rest(self) -> re.Pattern[str]:
@@ -49,11 +50,11 @@ class Globs(Struct, frozen=True, dict=True):
     def match(self, path: str) -> bool:
         below = path.removeprefix("/").removeprefix("./")
         names, folders, endings = self._plain
-        segments = below.split("/")
+        segments, closed = below.split("/"), f"{below}/"
         matched = (
             not names.isdisjoint(segments)
             or not folders.isdisjoint(segments[:-1])
-            or any(segment.endswith(endings) for segment in segments)
+            or any(ending in closed for ending in endings)
             or self._rest.match(below) is not None
         )
         return matched and (not self._takes_back or self._takes_back.match_file(path))

@@ -37,7 +37,7 @@ def lost_definitions(
 def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
     """None where nothing is committed yet."""
     with suppress(WorkspaceError):
-        found = workspace.revision_tree(root, "HEAD", environ=environ)
+        found = workspace.revision_tree(root, "HEAD", paths, environ=environ)
         found.preload(paths)
         return found
     return None

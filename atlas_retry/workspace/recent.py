@@ -36,9 +36,9 @@ def _since(root: Path, revision: str, environ: Mapping[str, str]) -> dict[str, t
     differing = git("diff-index", "--name-only", "-z", "--no-renames", commit, cwd=root, env=env)
     added = git("ls-files", "--others", "--exclude-standard", "-z", cwd=root, env=env)
     paths = {*split(differing), *split(added)}
-    if len(paths) > MAX_FILES:
+    if not paths or len(paths) > MAX_FILES:
         return {}
-    before = revision_tree(root, commit, environ=environ)
+    before = revision_tree(root, commit, paths, environ=environ)
     after = source_tree(root, environ=environ)
     found = {path: tuple(_new(before.read(path), after.read(path))) for path in sorted(paths)}
     return {path: lines for path, lines in found.items() if lines}

@@ -12,7 +12,7 @@ from msgspec import Struct
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
 from atlas_retry.workspace.gitfiles import git_files
-from atlas_retry.workspace.scan import CACHE, Listing, Scan, Stat, again, scan, stat_of
+from atlas_retry.workspace.scan import CACHE, Listing, Scan, ScannedFile, Stat, again, scan, stat_of
 from atlas_retry.workspace.shadow import (
     Remembered,
     exclusive,
@@ -106,6 +106,8 @@ class HeldTree(Struct, frozen=True, kw_only=True):
     files: Mapping[str, Known]
     known: frozenset[str]
     """Blobs that are there."""
+    listed: list[ScannedFile]
+    """What the walk found that it was made from."""
 
 
 def take_from(ws: Workspace, found: Scan, before: HeldTree | None) -> HeldTree:
@@ -132,33 +134,42 @@ def _first(ws: Workspace, found: Scan, before: Remembered) -> HeldTree:
     if (ids, digest, files) != (before.latest, before.stream, known):
         encoded = {os.fsencode(path): value for path, value in files.items()}
         remember(ws, Remembered(encoded, (*loose, manifest), digest, ids))
-    return _held(ids, state, manifest, files, blobs)
+    return HeldTree(
+        snapshot=_taken(ids, state),
+        state=state,
+        manifest=manifest,
+        files=files,
+        known=frozenset(blobs.known),
+        listed=found.files,
+    )
 
 
 def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
     """Hold what differs from the last snapshot."""
     blobs = _blobs(ws, before.known)
-    files = _hold_all(ws, found, before.files, blobs)
+    if found.files is before.listed and all(one.settled for one in before.files.values()):
+        files = before.files
+    else:
+        files = _hold_all(ws, found, before.files, blobs)
     state, _ = _state(ws, found, files, blobs, before)
     manifest = blobs.add(manifest_of(state))
     last = before.snapshot
     new = manifest if manifest != before.manifest else None
     changed = difference_stream(before.state, state, last.id, new)
     ids = ids_of(blobs.flush(changed)) if changed else (last.id, last.work)
-    return _held(ids, state, manifest, files, blobs)
+    return HeldTree(
+        snapshot=_taken(ids, state),
+        state=state,
+        manifest=manifest,
+        files=files,
+        known=frozenset(blobs.known),
+        listed=found.files,
+    )
 
 
-def _held(
-    ids: tuple[str, str],
-    state: TreeState,
-    manifest: str,
-    files: Mapping[str, Known],
-    blobs: Blobs,
-) -> HeldTree:
+def _taken(ids: tuple[str, str], state: TreeState) -> Snapshot:
     remember_state(ids[0], state)
-    taken = Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out))
-    known = frozenset(blobs.known)
-    return HeldTree(snapshot=taken, state=state, manifest=manifest, files=files, known=known)
+    return Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out))
 
 
 def _blobs(ws: Workspace, known: Collection[str]) -> Blobs:
@@ -224,15 +235,10 @@ def _state(
     """The state, and the blobs in it that are not of the work tree."""
     own = {name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))}
     index = ws.git_dir / "index"
-    was, entries = (before.files, before.state.files) if before else ({}, {})
-    work: dict[str, StoredFile] = {}
-    ignored: dict[str, StoredFile] = {}
-    for file in found.files:
-        path = file.path
-        if (known := files.get(path)) is not None:
-            is_same = known is was.get(path)
-            entry = entries[path] if is_same else entry_of(known.status[0], known.oid)
-            (ignored if file.ignored else work)[path] = entry
+    if before and files is before.files:
+        work, ignored = before.state.work, before.state.ignored
+    else:
+        work, ignored = _entries(found, files, before)
     state = TreeState(
         work=work,
         ignored=ignored,
@@ -245,6 +251,22 @@ def _state(
     )
     rest = (state.index, *own.values())
     return state, tuple(entry.oid for entry in rest if entry)
+
+
+def _entries(
+    found: Scan, files: Mapping[str, Known], before: HeldTree | None
+) -> tuple[Mapping[str, StoredFile], Mapping[str, StoredFile]]:
+    """What git does not ignore, and what it does."""
+    was, entries = (before.files, before.state.files) if before else ({}, {})
+    work: dict[str, StoredFile] = {}
+    ignored: dict[str, StoredFile] = {}
+    for file in found.files:
+        path = file.path
+        if (known := files.get(path)) is not None:
+            is_same = known is was.get(path)
+            entry = entries[path] if is_same else entry_of(known.status[0], known.oid)
+            (ignored if file.ignored else work)[path] = entry
+    return work, ignored
 
 
 def _small(path: Path, blobs: Blobs) -> StoredFile | None:

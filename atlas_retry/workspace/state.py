@@ -123,6 +123,8 @@ def difference_stream(old: TreeState, new: TreeState, whole: str, manifest: str 
 
 
 def _moved(old: Mapping[str, StoredFile], new: Mapping[str, StoredFile]) -> dict[str, StoredFile]:
+    if new is old:
+        return {}
     return {path: entry for path, entry in new.items() if old.get(path) != entry}
 
 

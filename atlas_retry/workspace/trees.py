@@ -90,6 +90,10 @@ class DirectoryTree:
         return {file.path: git_mode(file.status[0]) for file in files if not file.ignored}
 
 
+MAX_NAMED = 200
+"""So many paths are named to git; of more it lists everything."""
+
+
 def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTree:
     """What a snapshot holds; files that git ignores only with `ignored`."""
     state = read_state(ws, snapshot_id)
@@ -100,12 +104,20 @@ def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTre
 
 
 def revision_tree(
-    root: Path, revision: str, *, environ: Mapping[str, str] | None = None
+    root: Path,
+    revision: str,
+    paths: Collection[str] = (),
+    *,
+    environ: Mapping[str, str] | None = None,
 ) -> ObjectTree:
-    """What a commit of the user's repository holds. Raises GitError when there is none."""
+    """What a commit of the user's repository holds, or of it only these paths where they are few.
+
+    Raises GitError when there is none.
+    """
     env = user_environment(os.environ if environ is None else environ)
     commit = commit_id(root, env, revision)
-    out = git("ls-tree", "-r", "-z", "--full-tree", commit, cwd=root, env=env)
+    few = paths if len(paths) <= MAX_NAMED else ()
+    out = git("ls-tree", "-r", "-z", "--full-tree", commit, "--", *few, cwd=root, env=env)
     return ObjectTree(
         dict(list_tree(out)),
         lambda asked: git("cat-file", "--batch", cwd=root, env=env, stdin=asked),

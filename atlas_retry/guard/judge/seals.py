@@ -45,8 +45,10 @@ _OF_PARENTS = (
 )  # fmt: skip
 _ASIDE_FOLDERS = words(
     "site-packages node_modules vendor __pycache__ .pytest_cache .hypothesis .ruff_cache"
-    " .mypy_cache .cache"
+    " .mypy_cache .cache .vite"
 )
+_CHECK_FILES = (".eslintcache", ".tsbuildinfo")
+"""Of CHECK_CACHES, those that are in no folder aside."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
@@ -237,7 +239,8 @@ def _look(root: Path, left_out: Collection[str] = ()) -> FolderStat:
             elif not entry.is_dir(follow_symlinks=False):
                 if inside:
                     linked.update(linked_folders(root, entry))
-                if inside or CHECK_CACHES.match(path):
+                is_check = entry.name.endswith(_CHECK_FILES) and CHECK_CACHES.match(path)
+                if inside or is_check:
                     aside[path] = stamp(entry)
                 elif is_hidden or path in hidden:
                     unseen[path] = stamp(entry)
