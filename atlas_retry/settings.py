@@ -155,6 +155,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """In the order of `Kind`, then as written."""
     jobs: int = 1
     """Readers side by side; 1 when `validation.parallel` is false."""
+    auto_jobs: bool = False
+    """Whether readers that mostly wait may run beside as many."""
     retry: RetrySettings = field(default_factory=RetrySettings)
     agent: AgentSettings = field(default_factory=AgentSettings)
     context: ContextSettings = field(default_factory=ContextSettings)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from atlas_retry.process import Command, Completed, Ended, capture, run, run_all
 from tests.processes import ENV, alive, python, run_python, shell, token, until
@@ -315,3 +316,17 @@ def busy_share(action: Callable[[], object]) -> float:
 
 def test_waiting_costs_nothing() -> None:
     assert busy_share(lambda: run(shell("echo; sleep 0.6"))) < 0.1
+
+
+def test_what_waits_takes_no_place_among_the_jobs(tmp_path: Path) -> None:
+    until_both = "touch {0}; until test -e {1}; do sleep 0.01; done"
+    lines = (until_both.format("a", "b"), until_both.format("b", "a"))
+    commands = [replace(shell(line, cwd=tmp_path, timeout_s=60), waits=True) for line in lines]
+    ends = run_all(commands, jobs=1)
+    assert [end and end.exit_code for end in ends] == [0, 0]
+
+
+def test_the_processor_time_of_a_command_is_that_of_all_that_it_has_waited_for() -> None:
+    busy = run(shell("sh -c 'i=0; while test $i -lt 50000; do i=$((i+1)); done'; true"))
+    assert busy.cpu_s > 0.01
+    assert run(shell("sleep 0.2")).cpu_s < 0.1

@@ -65,7 +65,7 @@ class ValidationSection(StrictSection):
     parallel: bool = True
     """Run lint, test, build and custom gates side by side."""
     jobs: Jobs = "auto"
-    """How many side by side; auto = one per processor."""
+    """How many side by side; auto = one per processor, and beside them those that mostly wait."""
 
 
 class StrategyStep(StrictSection):

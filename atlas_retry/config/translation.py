@@ -50,6 +50,7 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
     return Settings(
         gates=_gates(said, around.folder),
         jobs=jobs if said.validation.parallel else 1,
+        auto_jobs=said.validation.jobs == "auto" and said.validation.parallel,
         retry=_retry(said.retry, layer),
         agent=AgentSettings(
             backend=agent.backend,

@@ -81,6 +81,7 @@ class _Watch(Struct, kw_only=True):
     def ended(self, index: int, completed: Completed) -> None:
         result = _void(result_of(self.jobs[index].gate, completed, self.plan.reading), self.plan)
         self.results[index] = result
+        self.plan.cpu_s[result.name] = completed.cpu_s
         if self.tell:
             self.tell(result)
 

@@ -1,6 +1,6 @@
 """How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -102,6 +102,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Where such a command left a file of the workspace."""
     known_s: Mapping[str, float] = field(default_factory=dict)
     """How long a gate took before, by name."""
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    """Processor time that gates took in this run, by name."""
+    waiting: Collection[str] = frozenset()
+    """Names of gates that took next to no processor time before: they run beside the `jobs`."""
 
     movers: set[Gate] = field(default_factory=set)
     """Readers that moved code or settings: they run alone, before the others. A validation adds to
@@ -159,6 +163,7 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
         timeout_s=gate.timeout_s,
         log_dir=plan.logs / log_name,
         keep_daemons=gate.keep_daemons,
+        waits=gate.name in plan.waiting,
     )
     return plan.wrap(command) if plan.wrap else command
 

@@ -120,12 +120,14 @@ def signal_groups(signum: int) -> None:
 class Family:
     """A command and its descendants, from before it starts until the last one is gone."""
 
-    __slots__ = ("_household", "_known", "_number", "_told", "is_over", "leader")
+    __slots__ = ("_household", "_known", "_number", "_told", "cpu_s", "is_over", "leader")
 
     def __init__(self) -> None:
         self.leader: int | None = None
         self.is_over = False
         """Whether the leader has been reaped; its descendants may live on."""
+        self.cpu_s = 0.0
+        """Of the leader, once it is reaped, and of those whose end it has seen."""
         self._known: set[tuple[int, str]] = set()
         self._told: set[tuple[int, str]] = set()
         self._household = house = _household()
@@ -153,11 +155,11 @@ class Family:
             return True, None
         with _lock:
             try:
-                pid, status = os.waitpid(self.leader, os.WNOHANG)
+                pid, status, usage = os.wait4(self.leader, os.WNOHANG)
             except ChildProcessError:
                 self.is_over = True
                 return True, None
-            self.is_over = bool(pid)
+            self.is_over, self.cpu_s = bool(pid), usage.ru_utime + usage.ru_stime
             return self.is_over, status
 
     def remaining(self) -> tuple[Member, ...]:

@@ -173,6 +173,7 @@ class Ladder:
             ended=ended,
             exit_code=code,
             duration_s=clock() - child.started_s,
+            cpu_s=child.family.cpu_s,
             started_at=child.started_at,
             completed_at=now(),
             stdout=child.streams[0].excerpt.output(),

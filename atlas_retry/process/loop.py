@@ -13,6 +13,9 @@ from atlas_retry.process.spawn import Child, start
 from atlas_retry.process.stopping import clock
 from atlas_retry.process.values import Command, Completed, Sink, Watch
 
+MAX_WAITING = 8
+"""So many run beside the others that are known to wait."""
+
 PROGRESS_S = 0.1
 HOUSEKEEPING_S = 0.25
 """Between looks at orphans that were left to us, and at requests we cannot poll."""
@@ -86,8 +89,9 @@ class Loop:
             self._is_deaf = False
 
     def _fill(self, jobs: int) -> None:
-        while self._queue and len(self._ladders) < jobs and self._may_start():
-            index, command = self._queue.popleft()
+        while self._may_start() and (number := self._next(jobs)) is not None:
+            index, command = self._queue[number]
+            del self._queue[number]
             begun = start(command)
             if isinstance(begun, Child):
                 self._follow(index, begun)
@@ -95,6 +99,16 @@ class Loop:
                 self._watch.started(index)
             if isinstance(begun, Completed):
                 self._record(index, begun)
+
+    def _next(self, jobs: int) -> int | None:
+        """The first of the queue for which there is room."""
+        commands = [ladder.child.command for ladder in self._ladders.values()]
+        busy = sum(not command.waits for command in commands)
+        if busy < jobs:
+            return 0 if self._queue else None
+        if len(commands) - busy >= MAX_WAITING:
+            return None
+        return next((n for n, (_, command) in enumerate(self._queue) if command.waits), None)
 
     def _may_start(self) -> bool:
         return self.is_shielded or stopping.stop_requested() is None

@@ -46,6 +46,8 @@ class Command(Struct, frozen=True, kw_only=True):
     """What it leaves running after a normal end goes on running."""
     max_output_bytes: int = MAX_OUTPUT_BYTES
     """Of both streams together; it is stopped there, and no log file grows beyond."""
+    waits: bool = False
+    """It is known to take next to no processor time: it runs beside the `jobs` of `run_all`."""
 
 
 class Output(Struct, frozen=True, kw_only=True):
@@ -73,6 +75,8 @@ class Completed(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     """Negative: ended by that signal. None: never started, or ended by us."""
     duration_s: float = 0.0
+    cpu_s: float = 0.0
+    """Of the command and of those whose end it has seen."""
     started_at: str = ""
     completed_at: str = ""
     stdout: Output = Output()

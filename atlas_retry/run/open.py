@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from atlas_retry.workspace import Look, Lookout, Tracker, Workspace
 
 KEPT_VALIDATION_LOGS = 10
+MIN_WAIT_S, MAX_BUSY = 0.1, 0.25
 
 
 class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
@@ -72,6 +73,11 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     def suspects(self) -> set[Gate]:
         """As `Plan.suspects`, for as long as the workspace is open."""
         return set()
+
+    @cached_property
+    def cpu_s(self) -> dict[str, float]:
+        """As `Plan.cpu_s`, for as long as the workspace is open."""
+        return {}
 
     @cached_property
     def base_results(self) -> dict[Gate, GateResult]:
@@ -138,8 +144,21 @@ def validation_logs(opened: OpenWorkspace) -> Path:
     return state_dir.folder(parent, state_dir.new_run_id())
 
 
+class LastRun(Struct, frozen=True, array_like=True):
+    """What is known of a gate's last run."""
+
+    duration_s: float
+    cpu_s: float
+
+    @property
+    def mostly_waited(self) -> bool:
+        """A server answered, a timer ran off: a processor has room for others meanwhile."""
+        return self.duration_s >= MIN_WAIT_S and self.cpu_s < self.duration_s * MAX_BUSY
+
+
 def plan(opened: OpenWorkspace, logs: Path) -> Plan:
     """How gates run in a workspace, before a command's flags."""
+    last, automatic = last_runs(opened), opened.settings.auto_jobs
     return Plan(
         root=opened.root,
         logs=logs,
@@ -148,28 +167,34 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
         watched=_watched(opened),
         parsers=opened.settings.parsers,
         secrets=secret_values(opened.environ),
-        known_s=known_s(opened),
+        known_s={name: run.duration_s for name, run in last.items()},
+        waiting={name for name, run in last.items() if automatic and run.mostly_waited},
+        cpu_s=opened.cpu_s,
         movers=opened.movers,
         passed=opened.passed,
         suspects=opened.suspects,
     )
 
 
-def known_s(opened: OpenWorkspace) -> dict[str, float]:
-    """How long each gate took when it last ran, by name; empty where nobody remembers."""
+def last_runs(opened: OpenWorkspace) -> dict[str, LastRun]:
+    """What is known of each gate's last run, by name; empty where nobody remembers."""
     try:
-        return msgspec.json.decode(_durations(opened).read_bytes(), type=dict[str, float])
+        return msgspec.json.decode(_durations(opened).read_bytes(), type=dict[str, LastRun])
     except (OSError, msgspec.DecodeError):
         return {}
 
 
 def remember(opened: OpenWorkspace, validation: Validation) -> None:
-    """Keep how long each gate took: the longest starts first the next time.
+    """Keep what each gate took: the longest starts first the next time.
 
     A state directory that is full or read-only costs this knowledge and nothing else.
     """
     ran = (result for result in validation.results if result.started_at)
-    took = known_s(opened) | {result.name: result.duration_ms / 1000 for result in ran}
+    took = last_runs(opened) | {
+        result.name: LastRun(result.duration_ms / 1000, opened.cpu_s[result.name])
+        for result in ran
+        if result.name in opened.cpu_s
+    }
     with suppress(OSError):
         state_dir.replace_file(_durations(opened), msgspec.json.encode(took))
 

@@ -60,8 +60,7 @@ def open_workspace(
     caller = os.environ if environ is None else environ
     check_version(caller.get("PATH"))
     env = user_environment(caller)
-    root = root_of(path, env)
-    git_dir = git_dir_of(root, env)
+    root, git_dir = places_of(path, env)
     return Workspace(
         root=root,
         git_dir=git_dir,
@@ -77,11 +76,16 @@ def open_workspace(
 
 def root_of(path: Path, env: Mapping[str, str]) -> Path:
     """Real path of the top of the work tree that `path` is in. Raises WorkspaceError."""
+    return places_of(path, env)[0]
+
+
+def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
+    """The same, and the git directory of that work tree."""
     if not path.is_dir():
         raise WorkspaceError(f"{path} is not a folder", remedy="name a folder under git")
-    asked = ("rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--show-cdup")
+    asked = ("--is-bare-repository", "--is-inside-git-dir", "--show-cdup", "--absolute-git-dir")
     try:
-        out = os.fsdecode(git(*asked, cwd=path, env=env))
+        out = os.fsdecode(git("rev-parse", *asked, cwd=path, env=env))
     except GitError as error:
         if "not a git repository" in error.message:
             raise NotARepositoryError(
@@ -89,11 +93,11 @@ def root_of(path: Path, env: Mapping[str, str]) -> Path:
                 remedy=f"git init {path}",
             ) from error
         raise
-    bare, inside, up = [*out.split("\n"), ""][:3]
+    bare, inside, up, git_dir = [*out.removesuffix("\n").split("\n", 3), "", ""][:4]
     if bare == "true" or inside == "true":
         where = "a bare repository" if bare == "true" else "inside a git directory"
         raise WorkspaceError(f"{path} is {where}: there is no work tree", remedy="git worktree add")
-    return (path / up).resolve()
+    return (path / up).resolve(), Path(git_dir)
 
 
 def git_dir_of(root: Path, env: Mapping[str, str]) -> Path:

@@ -95,7 +95,7 @@ class Lookout:
         self._tracked: Tracked | None = None
 
     def follow(self, tracked: Tracked) -> None:
-        """Share the walks of who tracks this work tree."""
+        """Share the walks of who tracks this work tree, and holds all of it."""
         self._tracked = tracked
 
     def glance(self) -> Mapping[str, Stat]:
@@ -116,7 +116,7 @@ class Lookout:
             self.glance()
         look, self._glanced = cast("Look", self._glanced), None
         files, taken_ns = look.files, look.taken_ns
-        unsure = () if self._last else self._unsure(files)
+        unsure = () if self._last or self._tracked else self._unsure(files)
         wanted = (*suspects(self._last or look, look), *unsure)
         kept = _still_read(self._last, look) if self._last else {}
         read = _read(self._root, wanted, files)
