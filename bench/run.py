@@ -3,6 +3,6 @@
 import runpy
 from pathlib import Path
 
-for script in ("startup.py", "snapshot.py"):
+for script in ("compare.py", "snapshot.py"):
     print(f"== {script}")
     runpy.run_path(str(Path(__file__).with_name(script)), run_name="__main__")

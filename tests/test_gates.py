@@ -11,6 +11,7 @@ from atlas_retry.gates.fixers import run_fixers
 from atlas_retry.gates.plan import Plan, Watched, environment
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status
+from atlas_retry.run.open import LastRun
 from atlas_retry.workspace import Lookout
 from tests.values import gate, result
 
@@ -317,3 +318,12 @@ def test_results_stand_in_the_order_of_the_gates(plan: Plan) -> None:
     gates: list[Gate] = [gate("slow", run="sleep 0.2"), gate("fast")]
     known = replace(plan, known_s={"fast": 9.0})
     assert [r.name for r in run_gates(gates, known).results] == ["slow", "fast"]
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "cpu_s", "waited"), [(9.0, 0.5, True), (9.0, 8.0, False), (0.02, 0.001, False)]
+)
+def test_a_gate_that_took_little_processor_time_mostly_waited(
+    duration_s: float, cpu_s: float, *, waited: bool
+) -> None:
+    assert LastRun(duration_s, cpu_s).mostly_waited is waited
