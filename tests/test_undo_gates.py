@@ -9,7 +9,7 @@ import pytest
 
 from atlas_retry.events import now, seconds_of
 from atlas_retry.history.validated import holding, run_of
-from atlas_retry.workspace import open_workspace
+from atlas_retry.workspace import open_workspace, snapshot
 from tests.commands import run_atlas
 from tests.crashes import PACKAGE
 from tests.projects import CALC, FIXED, Project, atlas, git
@@ -113,7 +113,7 @@ def test_what_was_edited_since_the_gates_stays_and_is_named(project: Project) ->
 def test_gates_are_known_to_have_begun_to_the_millisecond(project: Project) -> None:
     ws = open_workspace(project.root, project.root.parent / "state", environ=project.environ)
     before = now()
-    with holding(ws):
+    with holding(ws, lambda: snapshot(ws)):
         (project.root / "calc.py").write_text("changed\n")
     run = run_of(ws, None)
     assert run
