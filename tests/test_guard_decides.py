@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
 from atlas_retry.guard import decides, places, rulings
-from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.words import words
 from atlas_retry.model import Kind
+from atlas_retry.text.globs import Globs
 from tests.guardcases import answers, case, failed, judged
 
 PY = "tests/test_a.py"

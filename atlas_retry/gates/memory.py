@@ -169,7 +169,7 @@ def _is_answer(result: GateResult) -> bool:
 def _inputs(files: Files, inputs: tuple[str, ...]) -> Files:
     if not inputs:
         return files
-    from atlas_retry.guard.globs import Globs
+    from atlas_retry.text.globs import Globs
 
     chosen = Globs(inputs)
     return {path: seen for path, seen in files.items() if chosen.match(path)}

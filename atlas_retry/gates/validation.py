@@ -74,7 +74,7 @@ def _has_its_inputs(course: Course, number: int) -> bool:
     gate, plan = course.gates[number], course.plan
     if plan.wrap or not course.seen or gate not in plan.passed:
         return False
-    from atlas_retry.guard.globs import Globs
+    from atlas_retry.text.globs import Globs
 
     look, result = plan.passed[gate]
     if any(map(Globs(gate.inputs).match, plan.between(look, course.seen))):

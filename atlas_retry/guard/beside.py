@@ -12,7 +12,7 @@ from msgspec import Struct
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Answer, RuleFinding, Scene
 from atlas_retry.guard.documents import flat, parse
-from atlas_retry.guard.globs import Globs, globs
+from atlas_retry.text.globs import Globs, globs
 
 Seen = tuple[str, str]
 """Path and what was done."""

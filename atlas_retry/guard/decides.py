@@ -10,9 +10,9 @@ from msgspec import Struct
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.guard.documents import flat, parse
-from atlas_retry.guard.globs import Globs, globs
 from atlas_retry.guard.settings import deciding_part, is_shared
 from atlas_retry.guard.words import words
+from atlas_retry.text.globs import Globs, globs
 
 
 class DecidingFiles(Struct, frozen=True, kw_only=True):

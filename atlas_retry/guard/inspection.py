@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, settings, sources
 from atlas_retry.guard.case import Answer, Case, Delta, RuleFinding, Scene, scene
-from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.judgement import Content, Judgement
 from atlas_retry.model import Held, Verdict, Violation
+from atlas_retry.text.globs import Globs
 
 
 class Ruling(Struct, frozen=True, kw_only=True):

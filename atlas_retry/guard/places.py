@@ -3,8 +3,8 @@
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from atlas_retry.guard.globs import globs
 from atlas_retry.guard.words import words
+from atlas_retry.text.globs import globs
 
 TESTS = globs(
     """

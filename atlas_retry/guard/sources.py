@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
-from atlas_retry.guard.globs import globs
 from atlas_retry.guard.words import words
 from atlas_retry.source import definitions, imports
+from atlas_retry.text.globs import globs
 
 Seen = tuple[int | None, str]
 """Line and what was done."""

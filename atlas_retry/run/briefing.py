@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from atlas_retry import workspace
 from atlas_retry.gates.redacted_logs import shown_logs
 from atlas_retry.gates.trace import traced
-from atlas_retry.guard.globs import Globs
 from atlas_retry.guard.judge import seals
 from atlas_retry.model import Tree, Validation
 from atlas_retry.prompt import Brief
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.settings import Settings, attempts_of_run
+from atlas_retry.text.globs import Globs
 from atlas_retry.text.redaction import clean, redact, secret_values
 from atlas_retry.workspace.scratch import laid_out
 

@@ -1,1 +1,1 @@
-"""Text made harmless, and values in words: secrets, units, JSON. Pure."""
+"""Text made harmless, values in words, globs: secrets, units, JSON. Pure."""
