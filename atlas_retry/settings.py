@@ -2,6 +2,7 @@
 
 import sys
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -111,7 +112,7 @@ class ContextSettings(Struct, frozen=True, kw_only=True):
 
     max_chars: int = 16_000
     max_chars_per_error: int = 2_000
-    trace: bool = False
+    trace: Literal["auto", "off"] = "auto"
 
 
 class PromptSettings(Struct, frozen=True, kw_only=True):

@@ -120,7 +120,7 @@ VALUES = {
     "agent.extra_args": ("[--x]", "agent.extra_args", ("--x",)),
     "context.max_chars": ("4000", "context.max_chars", 4000),
     "context.max_chars_per_error": ("500", "context.max_chars_per_error", 500),
-    "context.trace": ("true", "context.trace", True),
+    "context.trace": ("off", "context.trace", "off"),
     "prompt.preamble": ("Be brief.", "prompt.preamble", "Be brief."),
     "prompt.gates": ("{pytest: x}", "prompt.gates", (("pytest", "x"),)),
     "guard.mode": ("off", "guard.mode", "off"),

@@ -1,7 +1,10 @@
 """A real Python project whose fault no reading of the source leads to."""
 
 import ast
+import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,13 +14,15 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gates import trace
 from atlas_retry.gates.plan import Plan
-from atlas_retry.gates.trace import GIVEN, Seen, ranked, traced
+from atlas_retry.gates.trace import MAX_S, ranked, requests_of, seen_of
+from atlas_retry.gates.trace.python import GIVEN
+from atlas_retry.gates.trace.values import Seen
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.run.briefing import traced_brief
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.settings import ContextSettings, Settings
+from atlas_retry.settings import Settings
 from tests.projects import Project
 
 PROJECT: Mapping[str, str] = {
@@ -99,6 +104,12 @@ def _failed(gate: Gate, plan: Plan) -> Validation:
     return Validation(results=(result,))
 
 
+def _traced(failed: Validation, gate: Gate, plan: Plan) -> tuple[Traced, ...]:
+    patient = {"timeout_s": gate.timeout_s or 300.0}
+    requests = [replace(one, **patient) for one in requests_of(failed, {gate.name: gate})]
+    return ranked(seen for request in requests for seen in seen_of(request, plan))
+
+
 def _files(root: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in root.rglob("*") if file.is_file()}
 
@@ -110,7 +121,7 @@ def test_a_trace_names_the_function_that_no_reading_leads_to(plan: Plan) -> None
         read=lambda path: (plan.root / path).read_bytes() if (plan.root / path).is_file() else None,
         paths=lambda: tuple(PROJECT),
     )
-    found = traced(validation, (GATE,), plan)
+    found = _traced(validation, GATE, plan)
     assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
     assert "halved" not in compose(brief).text
     assert "return value // 3" in compose(replace(brief, trace=found)).text
@@ -119,8 +130,61 @@ def test_a_trace_names_the_function_that_no_reading_leads_to(plan: Plan) -> None
 def test_tests_of_unittest_are_followed_too(plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(UNITTEST)
     gate = replace(GATE, run=f"{sys.executable} -m unittest -q")
-    found = traced(_failed(gate, plan), (gate,), plan)
+    found = _traced(_failed(gate, plan), gate, plan)
     assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
+
+
+GO: Mapping[str, str] = {
+    "go.mod": "module example.org/shop\n\ngo 1.21\n",
+    "rules/rules.go": (
+        "package rules\n\nfunc Plain(v int) int {\n\treturn v\n}\n\n"
+        "func Halved(v int) int {\n\treturn v / 3\n}\n"
+    ),
+    "shop_test.go": (
+        'package shop\n\nimport (\n\t"testing"\n\n\t"example.org/shop/rules"\n)\n\n'
+        "func TestA(t *testing.T) {\n\tif rules.Plain(4) != 4 {\n\t\tt.Fatal()\n\t}\n}\n\n"
+        'func TestB(t *testing.T) {\n\tt.Run("half of", func(t *testing.T) {\n'
+        '\t\tif rules.Halved(4) != 2 {\n\t\t\tt.Fatal("not 2")\n\t\t}\n\t})\n}\n'
+    ),
+}
+NODE: Mapping[str, str] = {
+    "rules.mjs": (
+        "export function plain(v) {\n  return v;\n}\n\n"
+        "export function halved(v) {\n  return v / 3;\n}\n"
+    ),
+    "shop.test.mjs": (
+        "import test from 'node:test';\nimport assert from 'node:assert';\n"
+        "import { halved, plain } from './rules.mjs';\n\n"
+        "test('a (plain)', () => assert.equal(plain(4), 4));\n"
+        "test('b (half)', () => assert.equal(halved(4), 2));\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "command", "fault"),
+    [
+        (GO, "go test ./...", ("rules/rules.go", 7)),
+        (NODE, "node --test", ("rules.mjs", 5)),
+    ],
+)
+def test_tests_of_other_runners_are_followed_into_the_function_that_only_the_failing_one_runs(
+    files: Mapping[str, str], command: str, fault: tuple[str, int], plan: Plan
+) -> None:
+    if shutil.which(command.split(maxsplit=1)[0]) is None:
+        pytest.skip(f"{command} is not installed")
+    for path, text in files.items():
+        (plan.root / path).parent.mkdir(exist_ok=True)
+        (plan.root / path).write_text(text)
+    gate = replace(GATE, run=command)
+    caches = {"GOCACHE": str(Path(tempfile.gettempdir(), "atlas-tests-go-build"))}
+    here = replace(plan, environ={**plan.environ, **caches, "PATH": os.environ["PATH"]})
+    suspicions = {
+        (one.frame.path, one.frame.line): one.suspicion
+        for one in _traced(_failed(gate, here), gate, here)
+    }
+    assert suspicions.pop(fault)
+    assert all(path.startswith("shop") for path, _ in suspicions)
 
 
 def test_a_sitecustomize_of_the_project_runs_while_unittest_is_traced(plan: Plan) -> None:
@@ -138,7 +202,7 @@ def _halved_is_found(tests: str, plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(tests)
     gate = replace(GATE, run=f"{sys.executable} -m unittest -q")
     here = replace(plan, environ={**plan.environ, "PYTHONPATH": str(plan.root)})
-    found = traced(_failed(gate, here), (gate,), here)
+    found = _traced(_failed(gate, here), gate, here)
     assert "halved" in {one.frame.function for one in found if one.suspicion == 1.0}
 
 
@@ -148,7 +212,7 @@ def test_tests_of_unittest_that_the_same_gate_gives_to_pytest_run_as_ever(plan: 
         f"{sys.executable} -m unittest -q; {sys.executable} -m pytest -q > seen.txt; false"
     )
     gate = replace(GATE, run=run_by_both)
-    traced(_failed(gate, plan), (gate,), plan)
+    _traced(_failed(gate, plan), gate, plan)
     assert "1 failed, 2 passed" in (plan.root / "seen.txt").read_text()
 
 
@@ -181,11 +245,11 @@ def test_functions_that_are_written_alike_are_told_apart(plan: Plan) -> None:
         "import a\nimport b\n\n\ndef test_a():\n    assert a.halved(3) == 1\n\n\n"
         "def test_b():\n    assert b.halved(4) == 2\n"
     )
-    found = traced(_failed(GATE, plan), (GATE,), plan)
+    found = _traced(_failed(GATE, plan), GATE, plan)
     assert [one.frame.path for one in found] == ["b.py", "test_shop.py"]
 
 
-def test_the_agent_is_told_what_the_failing_test_ran_where_the_configuration_asks_for_it(
+def test_the_agent_is_told_what_the_failing_test_ran(
     project: Project,
 ) -> None:
     for path, text in {**PROJECT, "test_shop.py": UNITTEST}.items():
@@ -195,7 +259,6 @@ def test_the_agent_is_told_what_the_failing_test_ran_where_the_configuration_ask
     project.configure(
         validation={"test": [f"{sys.executable} -m unittest -q"]},
         agent=agent,
-        context={"trace": True},
     )
     project.retry([])
     prompt = Path(project.environ["HOME"], "prompt.txt").read_text()
@@ -216,7 +279,7 @@ def test_what_tests_write_while_they_are_traced_does_not_stay(plan: Plan, tmp_pa
     before = _files(plan.root)
     opened = OpenWorkspace(
         root=plan.root,
-        settings=Settings(gates=(GATE,), context=ContextSettings(trace=True)),
+        settings=Settings(gates=(GATE,)),
         state=tmp_path / "state",
         environ=plan.environ,
     )
@@ -229,7 +292,7 @@ def test_a_trace_writes_nothing_into_the_workspace(plan: Plan) -> None:
     validation = _failed(GATE, plan)
     (plan.root / "pytest.ini").write_text("[pytest]\naddopts = --junitxml=out.xml -x\n")
     before = _files(plan.root)
-    assert traced(validation, (GATE,), plan)
+    assert _traced(validation, GATE, plan)
     assert _files(plan.root) == before
 
 
@@ -238,14 +301,31 @@ def test_a_trace_writes_nothing_into_the_workspace(plan: Plan) -> None:
 )
 def test_a_trace_that_cannot_be_had_is_empty(plan: Plan, command: str) -> None:
     gate = replace(GATE, run=command, timeout_s=0.5)
-    assert traced(_failed(GATE, plan), (gate,), plan) == ()
+    assert _traced(_failed(GATE, plan), gate, plan) == ()
 
 
 def test_a_folder_whose_name_is_no_text_is_not_traced(plan: Plan) -> None:
     odd = plan.root.with_name("w\udcff")
     plan.root.rename(odd)
     here = replace(plan, root=odd)
-    assert traced(_failed(GATE, here), (GATE,), here) == ()
+    assert _traced(_failed(GATE, here), GATE, here) == ()
+
+
+def test_a_gate_that_takes_long_is_not_traced(plan: Plan) -> None:
+    failed = _failed(GATE, plan)
+    slow = replace(failed.results[0], duration_ms=int(MAX_S * 1000) + 1)
+    assert requests_of(Validation(results=(slow,)), {GATE.name: GATE}) == []
+
+
+def test_a_gate_that_was_traced_in_vain_is_not_traced_again(plan: Plan, tmp_path: Path) -> None:
+    gate = replace(GATE, run=f"echo ran >> {tmp_path}/runs; exit 1")
+    failed = _failed(GATE, plan)
+    opened = OpenWorkspace(
+        root=plan.root, settings=Settings(gates=(gate,)), state=tmp_path, environ=plan.environ
+    )
+    for attempt in ("1", "2"):
+        traced_brief(opened, failed, tmp_path / attempt)
+    assert (tmp_path / "runs").read_text() == "ran\n"
 
 
 def test_failures_of_other_tools_are_not_run_again(plan: Plan) -> None:
@@ -253,7 +333,7 @@ def test_failures_of_other_tools_are_not_run_again(plan: Plan) -> None:
     result = GateResult(
         name="test", kind=Kind.LINT, command="", status=Status.FAILED, success=False
     )
-    assert traced(Validation(results=(result,)), (gate,), plan) == ()
+    assert _traced(Validation(results=(result,)), gate, plan) == ()
     assert not (plan.root / "ran").exists()
 
 

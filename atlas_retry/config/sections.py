@@ -148,8 +148,9 @@ class Context(StrictSection):
     """Of a whole prompt."""
     max_chars_per_error: Annotated[int, *whole(100, 1_000_000)] = 2_000
     """Of one error's text, cut in the middle."""
-    trace: bool = False
-    """Run failing Python tests once more, to rank code by what they alone execute."""
+    trace: Literal["auto", "off"] = "auto"
+    """Run failing tests (pytest, unittest, go test, jest, vitest, node) once more, aside, to rank
+    code by what they alone execute; auto = where the gate itself took at most 20 seconds."""
 
 
 class PromptSection(StrictSection):

@@ -291,7 +291,8 @@ def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> dict[Spot, tuple[in
 def _traced(trace: tuple[Traced, ...], graph: Graph) -> Weights:
     found: Weights = {}
     for one in trace:
-        spot = graph.at(one.frame.path, one.frame.line)
+        frame = one.frame
+        spot = graph.at(frame.path, frame.line) or graph.named(frame.path, frame.function or "")
         if spot:
             found[spot] = max(found.get(spot, 0.0), one.suspicion)
     return found

@@ -80,6 +80,11 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     @cached_property
+    def untraced(self) -> set[str]:
+        """Names of gates whose failing tests were traced in vain."""
+        return set()
+
+    @cached_property
     def base_results(self) -> dict[Gate, GateResult]:
         """What gates show at `triage.baseline`, each run there once."""
         return {}

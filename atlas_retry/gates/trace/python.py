@@ -1,0 +1,62 @@
+"""Traces failing tests of pytest and unittest, in the gate's own command. Ranks nothing."""
+
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from atlas_retry.gates.plan import Plan, command_of
+from atlas_retry.gates.trace.values import Seen, TraceRequest
+from atlas_retry.process import run
+
+RECORDING, PLUGIN = "atlas_recording", "atlas_tracing"
+GIVEN: Mapping[str, Mapping[str, str]] = {
+    "pytest": {RECORDING: RECORDING, PLUGIN: PLUGIN},
+    "unittest": {RECORDING: RECORDING, "atlas_unittest": "sitecustomize"},
+}
+"""Modules that the project's Python is given, by runner, and under which names."""
+
+
+def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
+    """What the gate's own command shows of these tests and of their neighbours.
+
+    Raises Interrupted, OSError, UnicodeError, msgspec.DecodeError.
+    """
+    folder = plan.logs / wanted.name
+    request = folder / "asked.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    for module, given in GIVEN[wanted.runner].items():
+        shutil.copy(Path(__file__).with_name(f"{module}.py"), folder / f"{given}.py")
+    failing = [test.test_id for test in wanted.tests]
+    request.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": failing}))
+    command = command_of(wanted.gate, wanted.gate.run, plan, wanted.name)
+    env = _environment(command.env, request, plan.root) | _options(command.env, wanted, folder)
+    run(replace(command, env=env, timeout_s=wanted.timeout_s, keep_daemons=False))
+    written = sorted(folder.glob("seen-*.json"))
+    return [msgspec.json.decode(one.read_bytes(), type=Seen) for one in written]
+
+
+def _environment(env: Mapping[str, str], asked: Path, root: Path) -> dict[str, str]:
+    """The gate's own, with what it is given and what it writes beside that.
+
+    The sources of `root` go before those of an editable installation, which may lie elsewhere.
+    """
+    folder = asked.parent
+    paths = [str(folder), env.get("PYTHONPATH", ""), str(root / "src"), str(root)]
+    return {
+        **env,
+        "ATLAS_TRACE": str(asked),
+        "COVERAGE_FILE": str(folder / "coverage"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": ":".join(filter(None, paths)),
+    }
+
+
+def _options(env: Mapping[str, str], wanted: TraceRequest, folder: Path) -> dict[str, str]:
+    if wanted.runner != "pytest":
+        return {}
+    added = f"-p {PLUGIN} -o cache_dir={shlex.quote(str(folder / 'cache'))}"
+    return {"PYTEST_ADDOPTS": f"{env.get('PYTEST_ADDOPTS', '')} {added}".strip()}
