@@ -2,7 +2,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 ATLAS := $(BIN)/atlas
 
-.PHONY: demo test check bench mutants golden docs coverage clean
+.PHONY: demo test check bench eval-live mutants golden docs coverage clean
 
 demo: .venv/demo.stamp  ## the main job end to end: no key, no network
 	$(ATLAS) demo
@@ -16,6 +16,9 @@ check: .venv/dev.stamp  ## atlas passes its own gates
 
 bench: .venv/dev.stamp  ## speed, as ratios in one run
 	$(BIN)/python bench/run.py
+
+eval-live: .venv/dev.stamp  ## what a real agent fixes, with your key: CASES=cases.json USD=5, see bench/live.py
+	$(BIN)/python bench/live.py $(CASES) --max-cost-usd $(USD) --json live.json --markdown live.md
 
 PART ?= guard
 COUNT ?= 40

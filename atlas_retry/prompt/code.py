@@ -9,12 +9,13 @@ from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import harmless_code
 from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
-SIZE_AVERSION, AMPLE_SIZE_AVERSION = 0.5, 0.2
+SIZE_AVERSION = 0.2
 """How much a long passage must be likelier than a short one to go first."""
 MIN_PASSAGE_CHARS = 150
 TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
-WINDOW_SHARE = 0.4
+WINDOW_SHARE, MIN_WINDOW_CHARS = 0.25, 300
+"""Of the room that is left, for the marked lines of what does not fit whole."""
 ALMOST_WHOLE = 0.81
 """Of the lines that say something: what shows more is not called a part."""
 MAX_CONSIDERED = 400
@@ -24,6 +25,8 @@ MIN_TOLD_CHARS = 12
 """A shorter line may stand anywhere."""
 CHARS_A_PASSAGE, MIN_PASSAGES, MAX_PASSAGES = 1_000, 6, 10
 """An agent reads few passages well: so many in so much room, and the others are named."""
+MAX_SHORT_CHARS = 250
+"""Of a passage that does not count as one of them: a constant, a function of two lines."""
 
 
 START = "#### Start here: "
@@ -64,10 +67,14 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     tests = len(blocks)
     most = min(max(cutting.room // CHARS_A_PASSAGE, MIN_PASSAGES), MAX_PASSAGES)
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
-        if len(blocks) - tests < most:
+        if sum(map(_is_long, blocks[tests:])) < most:
             room -= _take(candidate, blocks, cutting, room)
     likeliest = sorted(blocks[tests:], key=lambda block: -_likelihood(block, others))
     return (*blocks[:tests], *likeliest)
+
+
+def _is_long(block: Block) -> bool:
+    return len(block.text) > MAX_SHORT_CHARS
 
 
 def _likelihood(block: Block, others: Iterable[Candidate]) -> float:
@@ -92,10 +99,9 @@ def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
 
 def _value(candidate: Candidate, cutting: Cutting) -> float:
     source = cutting.project.source(candidate.passage.path) or b""
-    aversion = SIZE_AVERSION if cutting.is_lean else AMPLE_SIZE_AVERSION
     passage = candidate.passage
     size = sum(map(len, source.splitlines()[passage.start_line - 1 : passage.end_line]))
-    return float(candidate.score / max(size, MIN_PASSAGE_CHARS) ** aversion)
+    return float(candidate.score / max(size, MIN_PASSAGE_CHARS) ** SIZE_AVERSION)
 
 
 def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int) -> int:
@@ -129,7 +135,7 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
         return cut
     if not any(mark.note for mark in candidate.passage.marks):
         return None
-    limit = min(available, int(max(available * WINDOW_SHARE, 500)))
+    limit = min(available, int(max(available * WINDOW_SHARE, MIN_WINDOW_CHARS)))
     return excerpt(candidate.passage, source, max_chars=limit, is_lean=cutting.is_lean)
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
-from atlas_retry.prompt.flow import FLOOR, Weights, common, led_to, logarithm, mean, spread
+from atlas_retry.prompt.flow import Weights, common, led_to, logarithm, mean, spread
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
@@ -71,11 +71,6 @@ class Signal(Struct, frozen=True, kw_only=True):
     of: Callable[[Spot, RankingScene], float]
 
 
-def _blame(spot: Spot, scene: RankingScene) -> float:
-    failing, healthy = scene.failing.get(spot, 0.0), scene.healthy.get(spot, 0.0)
-    return failing / (failing + healthy + FLOOR)
-
-
 def _branches(spot: Spot, scene: RankingScene) -> float:
     return math.log(1 + len(_DECIDING.findall(scene.graph.body(spot))))
 
@@ -104,12 +99,6 @@ SIGNALS = (
         source="call graph: what every failing test leads to",
         weight=0.3,
         of=lambda spot, scene: scene.common.get(spot, 0.0),
-    ),
-    Signal(
-        name="blame",
-        source="call graph: share of the failing tests in all that lead to it",
-        weight=0.8,
-        of=_blame,
     ),
     Signal(
         name="healthy",
