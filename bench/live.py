@@ -25,6 +25,8 @@ from atlas_retry.model import Verdict
 
 IDENTITY = ("-c", "user.name=live", "-c", "user.email=live@example.invalid")
 LIMIT_S = 7200.0
+MIN_USD = 0.001
+"""Less is nothing to begin with."""
 REFUSED = (Verdict.REJECTED, Verdict.GAVE_UP)
 
 
@@ -98,7 +100,7 @@ def measured(
     left_usd = max_cost_usd
     for case in cases:
         for model in models:
-            if left_usd <= 0:
+            if left_usd < MIN_USD:
                 return
             with tempfile.TemporaryDirectory(prefix="atlas-live-") as folder:
                 root = prepared(case, backend, Path(folder))

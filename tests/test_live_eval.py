@@ -30,7 +30,7 @@ def test_cases_are_run_until_the_money_is_spent_and_reported_by_model(
     with serving(right, wrong, second) as server:
         done = subprocess.run(
             (
-                *(sys.executable, str(SCRIPT), "cases.json", "--max-cost-usd", "0.006"),
+                *(sys.executable, str(SCRIPT), "cases.json", "--max-cost-usd", "0.0064"),
                 *("--backend", "anthropic", "--json", "live.json", "--markdown", "live.md"),
             ),
             cwd=tmp_path,

@@ -25,8 +25,8 @@ MIN_TOLD_CHARS = 12
 """A shorter line may stand anywhere."""
 CHARS_A_PASSAGE, MIN_PASSAGES, MAX_PASSAGES = 1_000, 6, 10
 """An agent reads few passages well: so many in so much room, and the others are named."""
-MAX_SHORT_CHARS = 250
-"""Of a passage that does not count as one of them: a constant, a function of two lines."""
+MAX_SHORT_CHARS, UNCOUNTED = 250, 4
+"""So many passages are not counted that are no longer: a constant, a function of two lines."""
 
 
 START = "#### Start here: "
@@ -67,14 +67,16 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     tests = len(blocks)
     most = min(max(cutting.room // CHARS_A_PASSAGE, MIN_PASSAGES), MAX_PASSAGES)
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
-        if sum(map(_is_long, blocks[tests:])) < most:
+        if _counted(blocks[tests:]) < most:
             room -= _take(candidate, blocks, cutting, room)
     likeliest = sorted(blocks[tests:], key=lambda block: -_likelihood(block, others))
     return (*blocks[:tests], *likeliest)
 
 
-def _is_long(block: Block) -> bool:
-    return len(block.text) > MAX_SHORT_CHARS
+def _counted(blocks: list[Block]) -> int:
+    """How many passages there are, without the first few that are short."""
+    short = sum(len(block.text) <= MAX_SHORT_CHARS for block in blocks)
+    return len(blocks) - min(short, UNCOUNTED)
 
 
 def _likelihood(block: Block, others: Iterable[Candidate]) -> float:
