@@ -81,7 +81,7 @@ def _failed(gate: Gate, plan: Plan) -> Validation:
             argv=("/bin/sh", "-c", gate.run),
             cwd=plan.root,
             env={**plan.environ, "PYTEST_ADDOPTS": "-p no:cacheprovider"},
-            timeout_s=60,
+            timeout_s=300,
         )
     )
     told = ToolOutput(
