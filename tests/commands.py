@@ -39,7 +39,7 @@ def run_atlas(
     cwd: Path,
     environ: Mapping[str, str],
     stdin: str = "",
-    limit_s: float = 60.0,
+    limit_s: float = 120.0,
 ) -> "subprocess.CompletedProcess[str]":
     """How a command line ended. Raises `subprocess.TimeoutExpired` as `subprocess.run` does."""
     with tempfile.TemporaryDirectory(prefix="atlas-command-") as name:
@@ -60,8 +60,9 @@ def _run(folder: Path, arguments: list[str], cwd: Path, environ: dict[str, str])
     for number, name in STREAMS.items():
         flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND
         os.dup2(os.open(folder / name, flags), number)
+    encoding, _, errors = environ.get("PYTHONIOENCODING", "utf-8").partition(":")
     sys.stdin, sys.stdout, sys.stderr = (
-        io.TextIOWrapper(os.fdopen(number, mode, closefd=False), encoding="utf-8")
+        io.TextIOWrapper(os.fdopen(number, mode, closefd=False), encoding, errors or "strict")
         for number, mode in enumerate(("rb", "wb", "wb"))
     )
     os.environ.clear()

@@ -17,7 +17,7 @@ from atlas_retry.model import Outcome
 from atlas_retry.run.one import Asked, opened_with, run_one
 from tests.commands import run_atlas
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 """A bound on hangs."""
 IDENTITY = ("-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
 
