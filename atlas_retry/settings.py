@@ -91,6 +91,15 @@ class RetrySettings(Struct, frozen=True, kw_only=True):
     on_failure: str | None = None
 
 
+class Isolation(StrEnum):
+    """`agent.isolation`: whether attempts change the user's tree itself."""
+
+    AUTO = "auto"
+    """In layers over it where that is possible."""
+    OVERLAY = "overlay"
+    NONE = "none"
+
+
 class AgentSettings(Struct, frozen=True, kw_only=True):
     """The `agent` section."""
 
@@ -105,6 +114,8 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     idle_timeout_s: float = 600.0
     permission_mode: str = "acceptEdits"
     extra_args: tuple[str, ...] = ()
+    isolation: Isolation = Isolation.NONE
+    writable: tuple[str, ...] = ()
 
 
 class ContextSettings(Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ def folder(request: pytest.FixtureRequest) -> Iterator[Path]:
     uid = USERS[request.getfixturevalue("user")]
     os.chown(at, uid, uid or -1)
     yield at
-    overlay._remove(at)
+    overlay.remove_layers(at)
 
 
 def _cases() -> Iterator[tuple[str, str, str]]:
@@ -161,7 +161,7 @@ def test_what_hands_the_path_to_a_daemon_is_run_in_place(
 
 def test_a_mount_inside_is_not_hidden_by_an_overlay() -> None:
     root = Path("/dev")
-    assert overlay._mount_inside(root.resolve()) is not None
+    assert overlay.mounts_inside(root.resolve())
 
 
 def test_that_an_overlay_can_be_had_is_asked_once(over: Workspace) -> None:

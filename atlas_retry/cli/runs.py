@@ -49,10 +49,20 @@ Record = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Even while git is in the middle of a merge.")]
 
+Isolate = Annotated[
+    bool | None,
+    typer.Option(
+        "--isolate/--no-isolate",
+        help="Work in layers over the workspace, or in it; see agent.isolation.",
+    ),
+]
 Since = Annotated[
     str | None,
     typer.Option("--since", metavar="REV", help="Fix only problems that this revision lacks."),
 ]
+
+
+_ISOLATION = {None: None, True: "overlay", False: "none"}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -77,6 +87,7 @@ def retry(
     record: Record = None,
     force: Force = False,
     since: Since = None,
+    isolate: Isolate = None,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -104,6 +115,7 @@ def retry(
                 "retry.max_minutes": max_minutes,
                 "agent.backend": agent,
                 "agent.models": [model] if model else None,
+                "agent.isolation": _ISOLATION[isolate],
                 "triage.baseline": since,
                 "triage.accept": "baseline" if since else None,
             }

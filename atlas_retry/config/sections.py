@@ -34,7 +34,15 @@ from atlas_retry.config.gate_keys import (
     StrictSection,
 )
 from atlas_retry.model import Kind, Session
-from atlas_retry.settings import Ask, GuardMode, HookMode, OnCascade, OnExhausted, ReviewMode
+from atlas_retry.settings import (
+    Ask,
+    GuardMode,
+    HookMode,
+    Isolation,
+    OnCascade,
+    OnExhausted,
+    ReviewMode,
+)
 
 
 class ValidationSection(StrictSection):
@@ -139,6 +147,10 @@ class Agent(StrictSection):
     """Of the Claude Code CLI; acceptEdits confines edits to the workspace."""
     extra_args: list[FreeText] = Field(default=[])
     """Added to the command line of an agent that is a CLI, but for the command backend."""
+    isolation: Annotated[Isolation, Field(strict=False)] = Isolation.NONE
+    """auto, overlay or none: whether attempts work in layers over the workspace."""
+    writable: list[Text] = Field(default=[])
+    """Folders outside the workspace that an isolated run may write."""
 
 
 class Context(StrictSection):

@@ -64,6 +64,8 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
             idle_timeout_s=agent.idle_timeout,
             permission_mode=agent.permission_mode,
             extra_args=tuple(agent.extra_args),
+            isolation=agent.isolation,
+            writable=tuple(agent.writable),
         ),
         context=ContextSettings(**context.model_dump()),
         prompt=PromptSettings(preamble=prompt.preamble, gates=tuple(prompt.gates.items())),

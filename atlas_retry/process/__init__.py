@@ -19,6 +19,7 @@ from atlas_retry.process.stopping import (
     request_stop,
     stop_requested,
     uninterruptible,
+    wake_fd,
 )
 from atlas_retry.process.values import Captured, Command, Completed, Ended, Output, Sink, Watch
 
@@ -41,16 +42,20 @@ __all__ = [
     "started",
     "stop_requested",
     "uninterruptible",
+    "wake_fd",
 ]
 
 
-def run(command: Command, *, on_stdout: Sink | None = None) -> Completed:
+def run(command: Command, *, on_stdout: Sink | None = None, shielded: bool = False) -> Completed:
     """Run one command to its end; `on_stdout` gets what it prints as it comes.
 
-    Raises Interrupted once all is ended, when a stop was requested.
+    Raises Interrupted once all is ended, when a stop was requested; of a `shielded` one, which is
+    told of the first request by its caller, at the second.
     """
+    loop = Loop((command,), sink=on_stdout)
+    loop.is_shielded = shielded
     with _counted():
-        (completed,) = Loop((command,), sink=on_stdout).run(1)
+        (completed,) = loop.run(1)
     return _surely(completed)
 
 

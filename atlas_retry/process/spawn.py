@@ -130,6 +130,7 @@ def _spawn(command: Command, family: Family, undo: ExitStack) -> Child:
                 cwd=command.cwd,
                 env={**command.env, **family.markers},
                 start_new_session=True,
+                pass_fds=command.pass_fds,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, earlier)

@@ -44,6 +44,8 @@ class Command(Struct, frozen=True, kw_only=True):
     """Between TERM and KILL."""
     keep_daemons: bool = False
     """What it leaves running after a normal end goes on running."""
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors of ours that it gets under the same numbers."""
     max_output_bytes: int = MAX_OUTPUT_BYTES
     """Of both streams together; it is stopped there, and no log file grows beyond."""
     waits: bool = False

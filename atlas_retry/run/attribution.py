@@ -15,12 +15,10 @@ def before_the_agent(
     """What was there before the turn, with what somebody else has edited meanwhile, and what.
 
     Whatever is judged or put back from there on is the agent's alone. It is `before` itself where
-    the reply does not name all that its turn can have edited: then everything counts as its own.
+    nobody knows: then everything counts as its own.
     """
-    if not reply.touched_all:
-        return before, frozenset()
     changed = _paths(before.id, after.id, do)
-    theirs = changed - set(reply.touched)
+    theirs = do.by_others(changed, reply)
     if not theirs:
         return before, theirs
     named = some(sorted(theirs), MAX_SHOWN)

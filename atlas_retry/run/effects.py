@@ -90,6 +90,14 @@ class Run(Struct, frozen=True, kw_only=True):
     """See `Outcome`."""
 
 
+class Apart(Struct, frozen=True, kw_only=True):
+    """Of a run that works in layers over the workspace."""
+
+    layers: workspace.RunLayers
+    accept: Callable[[str, Outcome], Outcome]
+    """Brings a snapshot to the user's tree; the outcome that goes with what is there then."""
+
+
 class Effects(Struct, kw_only=True):
     """One run in one workspace: who is asked, who listens, and all that it may do."""
 
@@ -107,6 +115,7 @@ class Effects(Struct, kw_only=True):
     """By the monotonic clock."""
     budget: SharedBudget
     """What the runs of a batch share."""
+    apart: Apart | None = None
     sealed: judge.Seal | None = None
     validations: Iterator[int] = field(default_factory=count)
     """Numbers the folders of their logs."""
@@ -185,6 +194,22 @@ class Effects(Struct, kw_only=True):
     def _start(self) -> str:
         """The snapshot that was taken before all others of the run."""
         return workspace.kept(self.opened.git)[f"runs/{self.run.run_id}/start"]
+
+    def by_others(self, paths: frozenset[str], reply: AgentReply) -> frozenset[str]:
+        """Those of the paths that moved during a turn which somebody else wrote.
+
+        It is known where the turn wrote to a layer, or its reply names all that it can have edited.
+        """
+        if self.apart:
+            return frozenset(path for path in paths if not self.apart.layers.wrote(path))
+        return paths - set(reply.touched) if reply.touched_all else frozenset()
+
+    def accept(self, left: str, outcome: Outcome) -> Outcome:
+        """Bring the snapshot that is left of a run in layers to the user's tree.
+
+        The outcome that goes with what is there then.
+        """
+        return self.apart.accept(left, outcome) if self.apart else outcome
 
     def lost(self, start: str, left: str) -> tuple[Lost, ...]:
         """Definitions that only the uncommitted files of the first snapshot held."""

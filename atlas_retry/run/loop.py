@@ -60,6 +60,7 @@ def retry(do: Effects) -> Outcome:
             lost=_lost(progress, do),
             gates_changed=_of_gates(progress, do),
         )
+        outcome = do.accept(progress.current, outcome)
         outcome = replace(outcome, learning_record_id=do.learn(outcome))
         do.emit(RunFinished(outcome=outcome))
     return outcome

@@ -21,9 +21,10 @@ from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.handoff import handoff
 from atlas_retry.reports.subject import Recorded, Subject, of_run
-from atlas_retry.run import aftermath, ledger, on_failure
+from atlas_retry.run import aftermath, isolation, ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress, limits
+from atlas_retry.run.door import DistantBudget, Door
 from atlas_retry.run.effects import Effects, Run
 from atlas_retry.run.folder import RunFolder, run_folder
 from atlas_retry.run.from_report import aligned, completed
@@ -132,13 +133,13 @@ def refuse_begun(git: workspace.Workspace, asked: Asked) -> None:
         )
 
 
-class GoingOn(Struct, frozen=True, kw_only=True):
-    """A run that was cut off and goes on."""
+class Segment(Struct, frozen=True, kw_only=True):
+    """A run from its beginning, or from where it was cut off."""
 
     run_id: str
-    so_far: Progress
-    elapsed_s: float
-    with_agent: Callable[[Agent], Agent]
+    so_far: Progress | None = None
+    elapsed_s: float = 0.0
+    with_agent: Callable[[Agent], Agent] = lambda agent: agent
     """The agent that takes up what was begun, made from the one that starts anew."""
 
 
@@ -146,11 +147,41 @@ def run_locked(
     opened: OpenWorkspace,
     asked: Asked,
     emit: Emit,
-    going_on: GoingOn | None = None,
     budget: SharedBudget | None = None,
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
-    run_id = going_on.run_id if going_on else state_dir.new_run_id()
+    run_id = state_dir.new_run_id()
+    layers = isolation.layers(opened, asked.order, run_id, asked.record, emit)
+    budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
+    if layers is None:
+        return run_here(opened, asked, emit, Segment(run_id=run_id), budget)
+    errand = _Begun(opened=opened.anew, asked=asked, run_id=run_id)
+    return isolation.run_apart(errand, layers, opened, emit, budget)
+
+
+class _Begun(Struct, frozen=True, kw_only=True):
+    """A run that begins in layers over its workspace."""
+
+    opened: OpenWorkspace
+    asked: Asked
+    run_id: str
+
+    def run(self, door: Door) -> Outcome:
+        return run_here(self.opened, self.asked, door.emit, Segment(run_id=self.run_id), door)
+
+
+def run_here(
+    opened: OpenWorkspace,
+    asked: Asked,
+    emit: Emit,
+    segment: Segment,
+    around: SharedBudget | Door,
+) -> Outcome:
+    """The run itself, in the tree that is at the workspace's path here; behind a door, in layers.
+
+    Raises as `run_one`.
+    """
+    run_id = segment.run_id
     before = ledger.standing(opened, asked.order, but=run_id)
     if asked.order.ai_fix:
         opened = ledger.limited(opened, before)
@@ -167,8 +198,11 @@ def run_locked(
         _name_begun(opened, told)
         told = following(fan_out((journal, told)), EventScope(run=run_id))
         ledger.warn(before, told)
-        do = _effects(opened, asked, journal, told, going_on)
-        do.budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
+        do = _effects(opened, asked, journal, told, segment)
+        if isinstance(around, Door):
+            do.budget, do.apart = DistantBudget(around), isolation.apart(around)
+        else:
+            do.budget = around
         try:
             outcome = retry(do)
         except Interrupted:
@@ -181,7 +215,8 @@ def run_locked(
             raise
         ledger.warn(before, told, outcome.cost_usd)
         outcome = _handed_off(outcome, folder)
-        on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, told)
+        if isinstance(around, SharedBudget):
+            on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, told)
         return outcome
 
 
@@ -258,11 +293,10 @@ def _effects(
     asked: Asked,
     journal: history.Journal,
     emit: Emit,
-    going_on: GoingOn | None,
+    segment: Segment,
 ) -> Effects:
     """All that a run needs, with a budget of its own."""
-    opening = journal.opening
-    so_far = going_on.so_far if going_on else None
+    opening, so_far = journal.opening, segment.so_far
     run = Run(
         run_id=opening.run_id,
         interrupted_usd=journal.cut_off_usd(str(opened.root)),
@@ -281,23 +315,23 @@ def _effects(
         run=run,
         opened=opened,
         folder=run_folder(opened, opening.run_id),
-        agent=captured(_agent(opened, emit, going_on)),
+        agent=captured(_agent(opened, emit, segment)),
         reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
         facts=workspace.git_facts(opened.root, environ=opened.environ),
         journal=journal,
         emit=emit,
-        started_s=time.monotonic() - (going_on.elapsed_s if going_on else 0.0),
+        started_s=time.monotonic() - segment.elapsed_s,
         budget=SharedBudget(),
         validations=count(len(so_far.attempts) + 1 if so_far else 0),
     )
 
 
-def _agent(opened: OpenWorkspace, emit: Emit, going_on: GoingOn | None) -> Agent:
+def _agent(opened: OpenWorkspace, emit: Emit, segment: Segment) -> Agent:
     """The configured agent, its words without secrets."""
     hidden = secret_values(opened.environ)
     factory = agents.resolve(opened.settings.agent.backend)
     agent = factory(opened.settings.agent, redacted_emit(emit, hidden), opened.environ)
-    return redacted_agent(going_on.with_agent(agent) if going_on else agent, hidden)
+    return redacted_agent(segment.with_agent(agent), hidden)
 
 
 def _capturing(opened: OpenWorkspace, asked: Asked) -> Callable[[Agent], Agent]:

@@ -35,6 +35,14 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     environ: Mapping[str, str]
 
     @property
+    def anew(self) -> "OpenWorkspace":
+        """The same for another process, with nothing that was found out."""
+        environ = {**self.environ}
+        return OpenWorkspace(
+            root=self.root, settings=self.settings, state=self.state, environ=environ
+        )
+
+    @property
     def has_git(self) -> bool:
         return os.path.lexists(self.root / ".git")
 
@@ -129,13 +137,14 @@ def _found(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
         raise UsageError(f"{path} is no directory")
     home = state_dir.locate(environ)
     root = config.root_of(path)
-    if (home / "workspaces" / state_dir.key_of(root) / "aside.note").exists():
-        _put_back(root, home, environ)
+    notes = (home / "workspaces" / state_dir.key_of(root)).glob("*.note")
+    if any(notes):
+        _put_in_order(root, home, environ)
     return root, home
 
 
-def _put_back(root: Path, home: Path, environ: Mapping[str, str]) -> None:
-    """What an atlas that was killed had changed for a while; its configuration may be in it."""
+def _put_in_order(root: Path, home: Path, environ: Mapping[str, str]) -> None:
+    """What an atlas that was killed was changing; its configuration may be in it."""
     from atlas_retry.workspace import lock, open_workspace
 
     with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):

@@ -13,10 +13,20 @@ from atlas_retry import history, process, state_dir, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now, seconds_of
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
-from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Session
-from atlas_retry.run import aftermath
+from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Outcome, Session
+from atlas_retry.run import aftermath, isolation
 from atlas_retry.run.decide import Progress
-from atlas_retry.run.one import Asked, Finished, GoingOn, opened_with, refuse_begun, run_locked
+from atlas_retry.run.door import Door
+from atlas_retry.run.one import (
+    Asked,
+    Finished,
+    Segment,
+    budget_of,
+    opened_with,
+    refuse_begun,
+    run_here,
+    run_locked,
+)
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import some
 
@@ -63,26 +73,67 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     git = workspace.open_workspace(Path(run.root), home, environ=environ)
     refuse_begun(git, asked)
     with workspace.lock(git):
-        scene = _CutOffRun(
-            git=git,
-            run=run,
-            remains=remains,
-            folder=state_dir.folder(home, "runs", run.id),
-            held=rescue.snapshots(git, run),
-            emit=emit,
-        )
         process.end_marked(run.mark)
-        if not remains.validations or rescue.ORIGIN not in scene.held:
+        if not remains.validations or rescue.ORIGIN not in rescue.snapshots(git, run):
             emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
             opened = opened_with(git.root, asked, environ)
             return Finished(opened=opened, outcome=run_locked(opened, asked, emit))
-        alive_s = rescue.last_sign_of_life_s(run, scene.folder)
-        turn = _put_in_order(scene)
-        # only now: the configuration may have been among the unfinished edits
+        if not isolation.is_apart(home, run.id):
+            return _gone_on(run, asked, environ, emit)
         opened = opened_with(git.root, asked, environ)
-        _same_gates(scene, opened)
-        going_on = _continued_run(scene, turn, alive_s, opened)
-        return Finished(opened=opened, outcome=run_locked(opened, asked, emit, going_on))
+        outcome = _apart(opened, run, asked, emit)
+        return Finished(opened=opened, outcome=outcome)
+
+
+def _apart(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outcome:
+    """A run that was cut off in layers goes on in the same ones. Raises WorkspaceError."""
+    layers = isolation.prepared(opened, run.id)
+    if isinstance(layers, str):
+        raise WorkspaceError(
+            f"run {run.id} cannot go on in its layers: {layers}",
+            remedy=f"atlas retry {run.root} --ai-fix starts anew",
+        )
+    errand = _GoneOn(run_row=run, asked=asked, environ={**opened.environ})
+    budget = budget_of(opened.state, asked.order.batch, but=run.id)
+    return isolation.run_apart(errand, layers, opened, emit, budget)
+
+
+class _GoneOn(Struct, frozen=True, kw_only=True):
+    """A run that goes on in layers over its workspace."""
+
+    run_row: RunRow
+    asked: Asked
+    environ: Mapping[str, str]
+
+    def run(self, door: Door) -> Outcome:
+        return _gone_on(self.run_row, self.asked, self.environ, door.emit, door).outcome
+
+
+def _gone_on(
+    run: RunRow, asked: Asked, environ: Mapping[str, str], emit: Emit, door: Door | None = None
+) -> Finished:
+    """Put the tree in order that is at the workspace's path here, and go on in it."""
+    home = state_dir.locate(environ)
+    with history.reading(home) as connection:
+        remains = archive.remains(connection, run.id)
+    git = workspace.open_workspace(Path(run.root), home, environ=environ)
+    scene = _CutOffRun(
+        git=git,
+        run=run,
+        remains=remains,
+        folder=state_dir.folder(home, "runs", run.id),
+        held=rescue.snapshots(git, run),
+        emit=emit,
+    )
+    alive_s = rescue.last_sign_of_life_s(run, scene.folder)
+    turn = _put_in_order(scene)
+    # only now: the configuration may have been among the unfinished edits
+    opened = opened_with(git.root, asked, environ)
+    _same_gates(scene, opened)
+    segment = _continued_run(scene, turn, alive_s, opened)
+    around = door or budget_of(opened.state, asked.order.batch, but=run.id)
+    outcome = run_here(opened, asked, emit, segment, around)
+    return Finished(opened=opened, outcome=outcome)
 
 
 def _put_in_order(scene: _CutOffRun) -> str | None:
@@ -108,13 +159,13 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
 
 def _continued_run(
     scene: _CutOffRun, turn: str | None, alive_s: float, opened: OpenWorkspace
-) -> GoingOn:
+) -> Segment:
     """How the run goes on; the journal is told."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with history.opened(opened.state) as connection:
         keeping.interrupted(connection, scene.run, "it was cut off, and goes on")
         keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
-    return GoingOn(
+    return Segment(
         run_id=scene.run.id,
         so_far=_progress(scene),
         elapsed_s=elapsed_s,

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from atlas_retry.workspace.accepting import Accepted, accept
     from atlas_retry.workspace.commits import (
         TRAILER,
         CommitMessage,
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.git import user_environment
     from atlas_retry.workspace.gitfacts import facts_since, git_facts
     from atlas_retry.workspace.in_place import put_back_aside
-    from atlas_retry.workspace.isolated import Aside, Beside, Way, aside, beside
+    from atlas_retry.workspace.isolated import Aside, Beside, Way, aside, beside, outsiders
+    from atlas_retry.workspace.layers import RunLayers, prepare_layers
     from atlas_retry.workspace.locking import Holder, holder, lock
     from atlas_retry.workspace.look import Look, Lookout, ignored, tracked
+    from atlas_retry.workspace.overlay import remove_layers
     from atlas_retry.workspace.putback import moved_git, put_back_git
     from atlas_retry.workspace.recent import changed_lines
     from atlas_retry.workspace.restoring import (
@@ -64,12 +67,17 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.writing import write
 
 _MODULES = {
+    "accepting": (
+        "Accepted",
+        "accept",
+    ),
     "isolated": (
         "Aside",
         "Beside",
         "Way",
         "aside",
         "beside",
+        "outsiders",
     ),
     "commits": (
         "TRAILER",
@@ -96,6 +104,10 @@ _MODULES = {
         "git_facts",
     ),
     "in_place": ("put_back_aside",),
+    "layers": (
+        "RunLayers",
+        "prepare_layers",
+    ),
     "locking": (
         "Holder",
         "holder",
@@ -107,6 +119,7 @@ _MODULES = {
         "ignored",
         "tracked",
     ),
+    "overlay": ("remove_layers",),
     "putback": (
         "moved_git",
         "put_back_git",
@@ -158,6 +171,7 @@ _MODULES = {
 __all__ = [
     "INDEX",
     "TRAILER",
+    "Accepted",
     "Aside",
     "Beside",
     "CommitMessage",
@@ -169,11 +183,13 @@ __all__ = [
     "NotARepositoryError",
     "ObjectTree",
     "Restored",
+    "RunLayers",
     "Snapshot",
     "Tracker",
     "Way",
     "Workspace",
     "Worktree",
+    "accept",
     "add_worktree",
     "aside",
     "beside",
@@ -200,10 +216,13 @@ __all__ = [
     "moved_git",
     "names_around",
     "open_workspace",
+    "outsiders",
     "patch",
+    "prepare_layers",
     "put_back_aside",
     "put_back_git",
     "remembered",
+    "remove_layers",
     "remove_worktree",
     "resolve",
     "restore",

@@ -96,7 +96,7 @@ def beside(
     """
     for path in changes:
         place.require_inside(path)
-    reason = "it was asked for" if in_place else _outsiders(lines)
+    reason = "it was asked for" if in_place else outsiders(lines)
     layers = reason or overlay.prepare(ws, changes)
     if isinstance(layers, str):
         with changed_in_place(ws, changes) as there:
@@ -178,7 +178,7 @@ OUTSIDERS = frozenset(
 """Programs that hand the path to a process outside the overlay, or need privileges it drops."""
 
 
-def _outsiders(lines: Iterable[str]) -> str:
+def outsiders(lines: Iterable[str]) -> str:
     """Which of OUTSIDERS the shell lines name, as a reason; empty where they name none."""
     words = {word.rpartition("/")[2] for line in lines for word in re.findall(r"[\w./+-]+", line)}
     named = sorted(words & OUTSIDERS)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.workspace.accepting import finish_accepting
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.in_place import put_back_aside
 
@@ -25,7 +26,8 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 def lock(ws: Workspace) -> Iterator[None]:
     """Be the only run in this work tree; another worktree of the repository is another matter.
 
-    What one that was killed had changed for a while is put back first. Raises WorkspaceError at
+    What one that was killed had changed for a while is put back first; what it had begun to accept
+    is brought to its end. Raises WorkspaceError at
     once, naming the other's pid and start time.
     """
     # without CLOEXEC a daemon that a gate leaves behind would hold it for ever
@@ -33,6 +35,7 @@ def lock(ws: Workspace) -> Iterator[None]:
     try:
         _acquire(ws, file)
         put_back_aside(ws)
+        finish_accepting(ws)
         yield
         os.ftruncate(file, 0)
     finally:

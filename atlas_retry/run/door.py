@@ -1,0 +1,250 @@
+"""The wire between a run in layers and the atlas outside that started it; decides nothing.
+
+Outside is who listens, the budget of all runs, and the user's tree. Values of atlas's own go over
+it and nothing else, for what runs inside is not to be trusted with more.
+"""
+
+import io
+import os
+import pickle
+import queue
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import Enum
+from multiprocessing.connection import Connection, wait
+from pathlib import Path, PurePath
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+import atlas_retry
+from atlas_retry import process, workspace
+from atlas_retry.errors import AtlasError, ConfigError, Interrupted, WorkspaceError
+from atlas_retry.events import Event
+from atlas_retry.model import Outcome
+from atlas_retry.process import Command, Completed
+from atlas_retry.run.budget import SharedBudget
+from atlas_retry.run.decide import Elsewhere, Progress
+
+GRACE_S = 20.0
+"""For an ending that puts things in order, as the journal."""
+_START = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from atlas_retry.run.inside import main; main(int(sys.argv[2]))"
+)
+
+
+class Errand(Protocol):
+    """What is done inside."""
+
+    def run(self, door: "Door") -> Outcome: ...
+
+
+Answers = Mapping[str, Callable[..., object]]
+"""What may be asked of the outside, by name."""
+
+
+def run_inside(
+    errand: Errand, layers: workspace.RunLayers, answers: Answers, environ: Mapping[str, str]
+) -> Outcome:
+    """Do an errand in layers, and answer what it asks until it is done.
+
+    A request to stop is handed on. Raises what the errand raises, Interrupted, and WorkspaceError
+    where it was killed.
+    """
+    ours, theirs = socket.socketpair()
+    course = _Course(layers, theirs, environ)
+    try:
+        with Connection(ours.detach()) as connection:
+            course.start()
+            _send(connection, (errand, layers))
+            answered = _serve(connection, answers)
+    finally:
+        course.join()
+    signum = process.stop_requested()
+    if isinstance(answered, Outcome):
+        return answered
+    if isinstance(answered, AtlasError | Interrupted):
+        raise answered
+    if signum is not None:
+        raise Interrupted(signum)
+    raise WorkspaceError(
+        f"the isolated run has ended before its time: {course.why}",
+        remedy=f"atlas resume {layers.root} --ai-fix",
+    )
+
+
+class _Course(threading.Thread):
+    """The process inside, from its start to its end."""
+
+    def __init__(
+        self, layers: workspace.RunLayers, theirs: socket.socket, environ: Mapping[str, str]
+    ) -> None:
+        super().__init__(name="inside")
+        self._theirs = theirs
+        number = theirs.fileno()
+        package = str(Path(atlas_retry.__file__).parents[1])
+        command = Command(
+            argv=(sys.executable, "-P", "-c", _START, package, str(number)),
+            cwd=layers.root,
+            env=environ,
+            pass_fds=(number,),
+            grace_s=GRACE_S,
+        )
+        self._command = layers.wrapped(command)
+        self._completed: Completed | None = None
+
+    def run(self) -> None:
+        # closed only now: the other end reads to its end exactly when all inside has ended
+        with self._theirs, suppress(Interrupted):
+            self._completed = process.run(self._command, shielded=True)
+
+    @property
+    def why(self) -> str:
+        """Why it ended without an answer."""
+        if self._completed is None:
+            return "it was interrupted"
+        last = self._completed.stderr.text.strip().rpartition("\n")[2]
+        return last or self._completed.error or f"exit code {self._completed.exit_code}"
+
+
+def _serve(connection: Connection, answers: Answers) -> object:
+    """Answer until the last word, which is returned; None where the other end fell silent."""
+    stopping: list[int] = [process.wake_fd()]
+    while True:
+        ready = wait([connection, *stopping])
+        if connection not in ready:
+            stopping.clear()
+            _send(connection, ("stop", process.stop_requested()))
+            continue
+        try:
+            name, arguments = _loads(connection.recv_bytes())
+        except (EOFError, OSError):
+            return None
+        if name == "done":
+            return arguments[0]
+        answer = _answer(answers[name], arguments)
+        if name != "emit":
+            _send(connection, ("answer", answer))
+
+
+def _answer(function: Callable[..., object], arguments: tuple[object, ...]) -> object:
+    try:
+        return function(*arguments)
+    except (AtlasError, Interrupted) as error:
+        return _portable(error)
+
+
+def _send(connection: Connection, value: object) -> None:
+    with suppress(OSError):  # it has ended, and the next read says so
+        connection.send_bytes(pickle.dumps(value))
+
+
+class Door:
+    """The inner end. Any thread may use it."""
+
+    def __init__(self, connection: Connection, layers: workspace.RunLayers) -> None:
+        self.layers = layers
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._asking = threading.Lock()
+        self._answers: queue.SimpleQueue[object] = queue.SimpleQueue()
+        threading.Thread(target=self._hear, name="door", daemon=True).start()
+
+    def emit(self, event: Event) -> None:
+        """Say what happens."""
+        self._tell("emit", event)
+
+    def ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - as the one asked answers
+        """Have something done outside. Raises what it raises."""
+        with self._asking:
+            self._tell(name, *arguments)
+            answer = self._answers.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def close(self, answer: Outcome | AtlasError | Interrupted) -> None:
+        """The last word."""
+        self._tell("done", answer if isinstance(answer, Outcome) else _portable(answer))
+
+    def _tell(self, name: str, *arguments: object) -> None:
+        with self._sending:
+            self._connection.send_bytes(pickle.dumps((name, arguments)))
+
+    def _hear(self) -> None:
+        try:
+            while True:
+                kind, value = pickle.loads(self._connection.recv_bytes())  # noqa: S301 - from outside
+                if kind == "stop":
+                    process.request_stop(value)
+                else:
+                    self._answers.put(value)
+        except (EOFError, OSError):
+            os._exit(1)  # nobody is left to work for
+
+
+def _portable(error: AtlasError | Interrupted) -> AtlasError | Interrupted:
+    if isinstance(error, ConfigError):  # it takes its place with it, and that is in its words
+        return WorkspaceError(str(error), remedy=error.remedy)
+    return error.with_traceback(None)
+
+
+class DistantBudget(SharedBudget):
+    """The budget of all runs, asked through the door."""
+
+    def __init__(self, door: Door) -> None:
+        super().__init__()
+        self._door = door
+
+    @property
+    def elapsed_s(self) -> float:
+        return float(self._door.ask("elapsed_s"))
+
+    def draw(self, key: str, progress: Progress, allowed_usd: float | None) -> Elsewhere:
+        answer: Elsewhere = self._door.ask("draw", key, progress, allowed_usd)
+        return answer
+
+    def settle(self, key: str, cost_usd: float) -> None:
+        self._door.ask("settle", key, cost_usd)
+
+    def promise(self, key: str, allowed_usd: float | None) -> float | None:
+        answer: float | None = self._door.ask("promise", key, allowed_usd)
+        return answer
+
+
+def budget_answers(budget: SharedBudget) -> Answers:
+    """What `DistantBudget` asks."""
+    return {
+        "elapsed_s": lambda: budget.elapsed_s,
+        "draw": budget.draw,
+        "settle": budget.settle,
+        "promise": budget.promise,
+    }
+
+
+class _Values(pickle.Unpickler):
+    """Makes values, enumerations, paths and our errors; calls nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as in `pickle`
+        if (module, name) == _REBUILD:
+            return super().find_class(module, name)
+        if module.partition(".")[0] in _PACKAGES:
+            kind = super().find_class(module, name)
+            if isinstance(kind, type) and issubclass(kind, _KINDS):
+                return kind
+        raise pickle.UnpicklingError(f"{module}.{name} is no value")
+
+
+_REBUILD = ("msgspec._utils", "rebuild")
+"""What a Struct is made by."""
+_PACKAGES = ("atlas_retry", "pathlib")
+_KINDS = (Struct, Enum, PurePath, AtlasError, Interrupted)
+
+
+def _loads(data: bytes) -> tuple[str, tuple[Any, ...]]:
+    name, arguments = _Values(io.BytesIO(data)).load()
+    return name, arguments

@@ -1,0 +1,127 @@
+"""Runs in layers over their workspace: whether, where, and how they come to the user's tree."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from atlas_retry import process, state_dir, workspace
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.events import Emit, Notice
+from atlas_retry.gates.validation import run_gates
+from atlas_retry.history import Order
+from atlas_retry.model import Level, Outcome, Verdict
+from atlas_retry.run import on_failure
+from atlas_retry.run.budget import SharedBudget
+from atlas_retry.run.door import Answers, Door, Errand, budget_answers, run_inside
+from atlas_retry.run.effects import Apart
+from atlas_retry.run.folder import run_folder
+from atlas_retry.run.open import OpenWorkspace, plan
+from atlas_retry.settings import Isolation
+from atlas_retry.text.units import some
+
+NAME = "layers"
+"""Of the folder of a run that holds its layers."""
+MAX_SHOWN = 4
+
+
+def layers(
+    opened: OpenWorkspace, order: Order, run_id: str, record: Path | None, emit: Emit
+) -> workspace.RunLayers | None:
+    """The layers that a run works in; None: in the user's tree itself.
+
+    Raises WorkspaceError where they are demanded and cannot be.
+    """
+    wanted = opened.settings.agent.isolation
+    if wanted is Isolation.NONE or not order.ai_fix:
+        return None
+    found = prepared(opened, run_id, [record] if record else ())
+    if isinstance(found, workspace.RunLayers):
+        return found
+    if wanted is Isolation.OVERLAY:
+        raise WorkspaceError(
+            f"this run cannot be isolated: {found}",
+            remedy="agent.isolation: none, or --no-isolate, lets attempts change the workspace "
+            "itself; pip install 'atlas-retry[isolation]' brings bubblewrap for Linux",
+        )
+    emit(Notice(text=f"attempts change the workspace itself: {found}"))
+    return None
+
+
+def is_apart(home: Path, run_id: str) -> bool:
+    """Whether a run that was cut off has layers to go on in."""
+    return (home / "runs" / run_id / NAME).is_dir()
+
+
+def prepared(
+    opened: OpenWorkspace, run_id: str, record: Iterable[Path] = ()
+) -> workspace.RunLayers | str:
+    """The layers of a run, made or found again; else why there can be none."""
+    gates = opened.settings.gates
+    lines = [gate.run for gate in gates] + [gate.fix for gate in gates if gate.fix]
+    if why := workspace.outsiders([*lines, opened.settings.agent.command or ""]):
+        return why
+    named = (Path(path).expanduser() for path in opened.settings.agent.writable)
+    folder = run_folder(opened, run_id).path / NAME
+    return workspace.prepare_layers(opened.git, folder, opened.environ, (*record, *named))
+
+
+def run_apart(
+    errand: Errand,
+    layers: workspace.RunLayers,
+    opened: OpenWorkspace,
+    emit: Emit,
+    budget: SharedBudget,
+) -> Outcome:
+    """Do an errand in layers. They stay where it is cut off, for it to go on in them.
+
+    Raises as the errand, and WorkspaceError.
+    """
+
+    def accept(run_id: str, end: str, outcome: Outcome) -> Outcome:
+        return _accepted(opened, run_id, end, outcome, emit)
+
+    with process.orderly():
+        answers: Answers = {"emit": emit, "accept": accept, **budget_answers(budget)}
+        outcome = run_inside(errand, layers, answers, {**os.environ, **opened.environ})
+    workspace.remove_layers(layers.folder)
+    on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
+    return outcome
+
+
+def apart(door: Door) -> Apart:
+    """How the effects of a run in layers reach the user's tree."""
+
+    def accept(end: str, outcome: Outcome) -> Outcome:
+        answer: Outcome = door.ask("accept", outcome.run_id, end, outcome)
+        return answer
+
+    return Apart(layers=door.layers, accept=accept)
+
+
+def _accepted(
+    opened: OpenWorkspace, run_id: str, end: str, outcome: Outcome, emit: Emit
+) -> Outcome:
+    """Bring a run's end to the user's tree, and validate there what somebody has changed."""
+    wanted, start = workspace.load(opened.git, end).work, outcome.start_snapshot or end
+    changed = workspace.changes(opened.git, start, end)
+    if not changed:
+        return outcome
+    accepted = workspace.accept(opened.git, start, end)
+    opened.tracker.moved()
+    if accepted.conflicts:
+        names = some(sorted(accepted.conflicts), MAX_SHOWN)
+        text = f"edited meanwhile by somebody else, and left as it is: {names}"
+        emit(Notice(level=Level.WARNING, text=text))
+    if accepted.work == wanted:
+        return outcome
+    theirs = workspace.changes(opened.git, end, opened.tracker.snapshot().id)
+    named = some(sorted(change.path for change in theirs), MAX_SHOWN)
+    emit(Notice(text=f"validated once more with what was edited meanwhile: {named}"))
+    logs = state_dir.folder(run_folder(opened, run_id).path, "accepted")
+    final = run_gates(opened.settings.gates, plan(opened, logs), emit)
+    if final.success or not outcome.verdict.is_green:
+        return replace(outcome, final=final)
+    text = f"the gates pass without what was edited meanwhile, and fail with it: {named}"
+    return replace(outcome, final=final, verdict=Verdict.FAILED, final_error=text)

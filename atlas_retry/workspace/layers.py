@@ -1,0 +1,171 @@
+"""A whole run in layers: what it writes to the work tree, the home and temporary folders.
+
+Bubblewrap mounts them in a namespace that ends with the command it runs; outside of it nothing
+is ever mounted. The rest of the machine is read-only in there. What stays of it is
+`accepting`'s.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.process import Command, capture
+from atlas_retry.workspace import overlay
+from atlas_retry.workspace.discovery import Workspace
+
+CACHES = (
+    *(".cache", ".npm", ".yarn/berry", ".local/share/pnpm", ".bun/install/cache", ".deno"),
+    *(".cargo/registry", ".cargo/git", ".rustup", "go/pkg", ".local/share/uv"),
+    *(".m2/repository", ".gradle/caches", ".gradle/wrapper", ".ivy2/cache", ".sbt/boot"),
+    *(".nuget/packages", ".pub-cache", ".bundle/cache", ".hex", ".cabal/packages", ".stack"),
+)
+"""Of package managers and compilers, in the home: what is in them can be made again."""
+AGENTS_OWN = (".claude", ".codex", ".gemini", ".config/goose", ".local/share/opencode")
+"""Sessions and log-ins of agents, in the home."""
+_NAMED = (
+    *("XDG_CACHE_HOME", "npm_config_cache", "PIP_CACHE_DIR", "UV_CACHE_DIR", "PRE_COMMIT_HOME"),
+    *("GOCACHE", "GOMODCACHE", "CARGO_HOME", "GRADLE_USER_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"),
+)
+"""Variables that name another place for one of those."""
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - what the run writes there is dropped
+
+
+class RunLayers(Struct, frozen=True, kw_only=True):
+    """Where one run writes instead of the places that it sees, and who mounts that."""
+
+    bwrap: str
+    folder: Path
+    root: Path
+    overlaid: tuple[Path, ...]
+    """The work tree, its repository where that lies elsewhere, home and temporary folders."""
+    writable: tuple[Path, ...]
+    """What the run writes in its true place: caches, the state directory, what agents keep."""
+
+    def wrapped(self, command: Command) -> Command:
+        """The command with its own view of the machine. Raises OSError."""
+        argv = [self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
+        argv += ("--tmpfs", "/dev/shm", "--proc", "/proc")  # noqa: S108 - a fresh one
+        parts = [*((path, self._over(path)) for path in self.overlaid), *self._through()]
+        for _, part in sorted(parts, key=lambda pair: len(pair[0].parts)):
+            argv += part
+        argv += ("--unshare-pid", "--die-with-parent", "--chdir", str(command.cwd), "--")
+        return replace(command, argv=(*argv, *command.argv))
+
+    @property
+    def tree(self) -> Path:
+        """What the run has written to the work tree."""
+        return self.folder / "tree"
+
+    def _over(self, path: Path) -> tuple[str, ...]:
+        return overlay.mounting(path, self._upper(path))
+
+    def _upper(self, path: Path) -> Path:
+        if path == self.root:
+            return self.tree
+        return self.folder / "outside" / str(path)[1:] / "upper"
+
+    def _through(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
+        """What shows through the overlays, as it is or read-only."""
+        for path in self.writable:
+            yield path, ("--bind", str(path), str(path))
+        for above in self.overlaid:
+            for path in overlay.mounts_inside(above):
+                yield path, ("--ro-bind", str(path), str(path))
+
+    def wrote(self, path: str) -> bool:
+        """Whether the run wrote what is at this path of the work tree, or removed it.
+
+        Source: kernel documentation of overlayfs, "whiteouts and opaque directories".
+        """
+        for part in reversed((path, *overlay.parents(path))):
+            try:
+                status = (self.tree / part).lstat()
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            if not stat.S_ISDIR(status.st_mode) or _is_opaque(self.tree / part):
+                return True
+        return True
+
+
+def _is_opaque(folder: Path) -> bool:
+    with suppress(OSError):
+        return os.getxattr(folder, "user.overlay.opaque", follow_symlinks=False) == b"y"
+    return False
+
+
+def prepare_layers(
+    ws: Workspace, folder: Path, environ: Mapping[str, str], writable: Sequence[Path] = ()
+) -> RunLayers | str:
+    """Layers for one run, kept in `folder`, which is made; else why there can be none.
+
+    `writable` are folders that the run writes in their true places.
+    """
+    home = Path(environ.get("HOME") or "/").resolve()
+    if why := _misplaced(ws, home):
+        return why
+    through = tuple(_writable(ws, home, environ, writable))
+    why = "bubblewrap 0.11 or newer is not installed"
+    for bwrap in overlay.binaries(ws):
+        layers = RunLayers(
+            bwrap=bwrap,
+            folder=folder,
+            root=ws.root,
+            overlaid=tuple(_overlaid(ws, home, environ)),
+            writable=through,
+        )
+        if not (why := _refusal(layers, environ)):
+            return layers
+        overlay.remove_layers(folder)
+    return why
+
+
+def _misplaced(ws: Workspace, home: Path) -> str:
+    """What of this workspace an overlay cannot show; empty for nothing."""
+    if inside := overlay.mounts_inside(ws.root):
+        return f"{inside[0]} is a mount of its own"
+    for name, path in (("the home", home), ("the state directory", ws.state)):
+        if path.is_relative_to(ws.root):
+            return f"{name} {path} lies in the workspace"
+    return ""
+
+
+def _overlaid(ws: Workspace, home: Path, environ: Mapping[str, str]) -> Iterator[Path]:
+    """No folder that another one has in it already, but for the work tree and its repository."""
+    yield ws.root
+    if not ws.common_dir.is_relative_to(ws.root):
+        yield ws.common_dir
+    wanted = [*_TEMPORARY, home, Path(environ.get("TMPDIR") or "/tmp").resolve()]  # noqa: S108
+    for path in wanted:
+        others = {other for other in wanted if other != path and path.is_relative_to(other)}
+        is_apart = path.is_dir() and not path.is_relative_to(ws.root) and path != Path("/")
+        if is_apart and others <= {Path("/")} and os.access(path, os.W_OK):
+            yield path
+
+
+def _writable(
+    ws: Workspace, home: Path, environ: Mapping[str, str], more: Sequence[Path]
+) -> Iterator[Path]:
+    named = (Path(environ[name]) for name in _NAMED if environ.get(name))
+    known = (home / name for name in (*CACHES, *AGENTS_OWN))
+    for path in dict.fromkeys(p.resolve() for p in (ws.state, *more, *known, *named)):
+        is_apart = not path.is_relative_to(ws.root) and not home.is_relative_to(path)
+        if path.is_dir() and is_apart:
+            yield path
+
+
+def _refusal(layers: RunLayers, environ: Mapping[str, str]) -> str:
+    """Why these layers cannot be mounted; empty where they can."""
+    probe = Command(argv=("true",), cwd=layers.root, env={})
+    try:
+        layers.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        done = capture(layers.wrapped(probe).argv, cwd=Path("/"), env=environ)
+    except OSError as error:
+        return f"{layers.folder} cannot be written: {error.strerror}"
+    if done.exit_code == 0:
+        return ""
+    return f"no overlay in {layers.folder}: {done.stderr.decode(errors='replace').strip()}"
