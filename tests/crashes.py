@@ -18,10 +18,13 @@ from pathlib import Path
 import yaml
 from msgspec import Struct, field
 
+from atlas_retry.settings import Isolation
+from atlas_retry.workspace import lock, open_workspace
 from tests.commands import run_atlas
 from tests.projects import CALC, TEST, git
 from tests.repositories import entries, git_bytes
 
+_CONFIG = ".atlas/config.yaml"
 PACKAGE = Path(__file__).parent.parent
 AGENT = """
 import os, re, sys, time
@@ -96,7 +99,7 @@ class Crash(Struct, frozen=True, kw_only=True):
             return connection.execute(sql).fetchall()
 
 
-def make_crash(folder: Path) -> Crash:
+def make_crash(folder: Path, isolation: Isolation = Isolation.NONE) -> Crash:
     """A new project below `folder`, which is made."""
     root, ledger, agent = folder / "project", folder / "ledger", folder / "agent.py"
     root.mkdir(parents=True)
@@ -119,7 +122,7 @@ def make_crash(folder: Path) -> Crash:
         "gone.txt": "tracked\n",
         "both.txt": "tracked\n",
         ".gitignore": "*.env\n",
-        ".atlas/config.yaml": yaml.safe_dump(_configuration(agent, ledger)),
+        _CONFIG: yaml.safe_dump(_configuration(agent, ledger, isolation)),
     }
     for path, text in files.items():
         (root / path).parent.mkdir(exist_ok=True)
@@ -136,12 +139,14 @@ def make_crash(folder: Path) -> Crash:
     return Crash(root=root, state=folder / "state", ledger=ledger, environ=environ)
 
 
-def _configuration(agent: Path, ledger: Path) -> dict[str, object]:
+def _configuration(agent: Path, ledger: Path, isolation: Isolation) -> dict[str, object]:
+    settings = {"isolation": str(isolation), "writable": [str(ledger.parent)]}
     return {
         "version": 1,
         "validation": {"format": [FORMAT], "test": [PYTEST_FREE]},
         "retry": {"flake_reruns": 0},
-        "agent": {"backend": "command", "command": f"{sys.executable} -S {agent} {ledger}"},
+        "agent": {"backend": "command", "command": f"{sys.executable} -S {agent} {ledger}"}
+        | settings,
     }
 
 
@@ -159,12 +164,14 @@ class Tally(Struct, kw_only=True):
     verdicts: dict[str, int] = field(default_factory=dict)
 
 
-def undo_after_kills(folder: Path, moments: int, seed: int) -> Tally:
+def undo_after_kills(
+    folder: Path, moments: int, seed: int, isolation: Isolation = Isolation.NONE
+) -> Tally:
     """Kill a run at a random moment and undo it, so many times; what was not as before."""
     chance, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
-    length_s = _length_s(folder / "whole")
+    length_s = _length_s(folder / "whole", isolation)
     for number in range(moments):
-        crash = make_crash(folder / str(number))
+        crash = make_crash(folder / str(number), isolation)
         before = crash.all_there()
         moment_s = chance.uniform(0.2, length_s)
         tally.moments += 1
@@ -178,9 +185,39 @@ def undo_after_kills(folder: Path, moments: int, seed: int) -> Tally:
     return tally
 
 
-def _length_s(folder: Path) -> float:
+def accept_after_kills(folder: Path, moments: int, seed: int) -> Tally:
+    """Kill a run in layers, half of the times near its end: the tree is as before or accepted.
+
+    `verdicts` counts which. What was half accepted is brought to its end by who takes the lock.
+    """
+    chance, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
+    whole = make_crash(folder / "whole", Isolation.OVERLAY)
     started_s = time.monotonic()
-    crash = make_crash(folder)
+    assert whole.atlas("retry", ".", "--ai-fix").returncode == 0
+    length_s, accepted = time.monotonic() - started_s, entries(whole.root)
+    for number in range(moments):
+        crash = make_crash(folder / str(number), Isolation.OVERLAY)
+        before = entries(crash.root) | {_CONFIG: accepted[_CONFIG]}
+        moment_s = chance.uniform(0.2 if number % 2 else 0.8 * length_s, 1.1 * length_s)
+        tally.moments += 1
+        tally.killed += crash.killed("retry", ".", "--ai-fix", after_s=moment_s)
+        ws = open_workspace(crash.root, crash.state, environ=crash.environ)
+        begun = "begun, " if [*ws.home.glob("*.note")] else ""
+        with lock(ws):
+            now = entries(crash.root) | {_CONFIG: accepted[_CONFIG]}  # it names its own folder
+        end = {"before": now == before, "accepted": now == accepted}
+        name = begun + next((name for name, is_so in end.items() if is_so), "neither")
+        tally.verdicts[name] = tally.verdicts.get(name, 0) + 1
+        if name.endswith("neither"):
+            tally.unlike.append(f"{crash.root} at {moment_s:.3f} s")
+        else:
+            shutil.rmtree(folder / str(number))
+    return tally
+
+
+def _length_s(folder: Path, isolation: Isolation) -> float:
+    started_s = time.monotonic()
+    crash = make_crash(folder, isolation)
     ended = crash.atlas("retry", ".", "--ai-fix")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return time.monotonic() - started_s
@@ -196,12 +233,14 @@ def _difference(crash: Crash, before: tuple[Mapping[str, object], Mapping[str, o
     )
 
 
-def resume_after_kills(folder: Path, runs: int, seed: int, *, kills: int = 3) -> Tally:
+def resume_after_kills(
+    folder: Path, runs: int, seed: int, isolation: Isolation = Isolation.NONE, *, kills: int = 3
+) -> Tally:
     """Kill a run up to `kills` times, resume it each time and let it come to its end."""
     chance, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
-    length_s = _length_s(folder / "whole")
+    length_s = _length_s(folder / "whole", isolation)
     for number in range(runs):
-        crash = make_crash(folder / str(number))
+        crash = make_crash(folder / str(number), isolation)
         tally.moments += 1
         for _ in range(kills):
             if not _step(crash, tally, after_s=chance.uniform(0.2, length_s)):

@@ -7,7 +7,8 @@ import random
 import signal
 from pathlib import Path
 
-from tests.crashes import resume_after_kills
+from atlas_retry.settings import Isolation
+from tests.crashes import accept_after_kills, resume_after_kills
 from tests.repositories import entries, git, git_bytes
 from tests.torture import (
     RETRY,
@@ -89,9 +90,21 @@ def _but_branches(rig: Rig) -> object:
     return entries(rig.root), {k: v for k, v in kept if "refs/" not in k and "FETCH" not in k}
 
 
-def resumes(folder: Path, trials: int, seed: int) -> Tally:
+def layers(folder: Path, trials: int, seed: int) -> Tally:
+    """Kills of runs in layers: the tree is as before, or what was kept of the run is in it."""
+    seen = accept_after_kills(folder, trials, seed)
+    ends = ", ".join(f"{count} {end}" for end, count in seen.verdicts.items())
+    return Tally(trials=seen.moments, hit=seen.killed, failures=seen.unlike, notes=[ends])
+
+
+def resumes_in_layers(folder: Path, trials: int, seed: int) -> Tally:
+    """As `resumes`, in layers."""
+    return resumes(folder, trials, seed, Isolation.OVERLAY)
+
+
+def resumes(folder: Path, trials: int, seed: int, isolation: Isolation = Isolation.NONE) -> Tally:
     """Runs of which each is killed three times and resumed: it ends, and pays no turn twice."""
-    seen = resume_after_kills(folder, trials, seed)
+    seen = resume_after_kills(folder, trials, seed, isolation)
     notes = [f"{seen.turns_repeated} turns had ended for the agent alone, and were asked again"]
     failures = [*seen.unlike, *(f"paid twice: {turn}" for turn in seen.paid_twice)]
     return Tally(trials=seen.moments, hit=seen.kills, failures=failures, notes=notes)
