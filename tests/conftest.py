@@ -1,5 +1,6 @@
 """What every test gets: no home but its own, and an environment made from nothing."""
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -26,10 +27,19 @@ def pytest_configure() -> None:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """The environment of every child process: nothing of this machine's but the tools."""
+    """The environment of every child process: nothing of this machine's but the tools.
+
+    With ATLAS_TEST_ISOLATION=overlay runs work in layers, and write to the test's folder all the
+    same: what is true of runs in place has to be true of them.
+    """
     home = tmp_path / "home"
     home.mkdir()
-    return {
+    isolation = os.environ.get("ATLAS_TEST_ISOLATION")
+    isolated = {
+        "ATLAS_AGENT__ISOLATION": f"{isolation}",
+        "ATLAS_AGENT__WRITABLE": json.dumps([str(tmp_path)]),
+    }
+    return (isolated if isolation else {}) | {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "LANG": "C.UTF-8",

@@ -63,8 +63,11 @@ def test_a_bug_is_fixed_after_a_look(project: Project) -> None:
     assert "What stands between" in first[1]["text"]
 
 
-def test_the_second_attempt_goes_on_where_the_first_fell_short(project: Project) -> None:
-    ended = retry(project, submit(modify(WORSE)), submit(modify(FIXED)))
+@pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
+def test_the_second_attempt_goes_on_where_the_first_fell_short(
+    project: Project, flags: tuple[str, ...]
+) -> None:
+    ended = retry(project, submit(modify(WORSE)), submit(modify(FIXED)), flags=flags)
     assert (ended.code, ended.run["verdict"]) == (0, "fixed")
     first, second = ended.requests
     head = first.messages[0]["content"]

@@ -118,7 +118,10 @@ def test_one_attempt_fixes_a_bug(project: Project) -> None:
     assert ended.attempts[0]["cost_usd"]
 
 
-def test_the_second_attempt_goes_on_where_the_first_fell_short(project: Project) -> None:
+@pytest.mark.parametrize("flags", [(), ("--isolate",)], ids=["in place", "in layers"])
+def test_the_second_attempt_goes_on_where_the_first_fell_short(
+    project: Project, flags: tuple[str, ...]
+) -> None:
     calc = project.root / "calc.py"
     ended = retry(
         project,
@@ -128,6 +131,7 @@ def test_the_second_attempt_goes_on_where_the_first_fell_short(project: Project)
         read(project),
         edit(calc, "a * b", "a + b"),
         say("plus"),
+        flags=flags,
     )
     assert (ended.code, ended.verdict) == (0, "fixed")
     assert len(ended.attempts) == 2
