@@ -18,6 +18,7 @@ from atlas_retry.run.door import Answers, Door, Errand, budget_answers, run_insi
 from atlas_retry.run.effects import Apart
 from atlas_retry.run.folder import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
+from atlas_retry.run.triage import against_baseline
 from atlas_retry.settings import Isolation
 from atlas_retry.text.units import some
 
@@ -120,7 +121,8 @@ def _accepted(
     named = some(sorted(change.path for change in theirs), MAX_SHOWN)
     emit(Notice(text=f"validated once more with what was edited meanwhile: {named}"))
     logs = state_dir.folder(run_folder(opened, run_id).path, "accepted")
-    final = run_gates(opened.settings.gates, plan(opened, logs), emit)
+    gates, how = opened.settings.gates, plan(opened, logs)
+    final = against_baseline(opened, gates, run_gates(gates, how, emit), how, emit)
     if final.success or not outcome.verdict.is_green:
         return replace(outcome, final=final)
     text = f"the gates pass without what was edited meanwhile, and fail with it: {named}"

@@ -14,10 +14,8 @@ from atlas_retry.errors import StateError
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.index import put_back_index
-from atlas_retry.workspace.restoring import INDEX, Restored, restore
+from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.snapshots import snapshot
-from atlas_retry.workspace.state import read_state
 
 NOTE = "accept.note"
 
@@ -39,9 +37,10 @@ class Accepted(Struct, frozen=True, kw_only=True):
 
 
 def accept(ws: Workspace, start: str, end: str) -> Accepted:
-    """Bring what differs between two snapshots, but for what git ignores; the index with it.
+    """Bring what differs between two snapshots, but for what git ignores.
 
-    What differs from `start` is somebody's edit and stays. The workspace's lock is held by the
+    What differs from `start` is somebody's edit and stays. So does the index: the objects that a
+    copy of it names are not in the user's repository. The workspace's lock is held by the
     caller. Raises WorkspaceError and StateError; what was begun is then brought to its end later.
     """
     note = ws.home / NOTE
@@ -67,9 +66,4 @@ def _bring(ws: Workspace, start: str, end: str) -> tuple[str, ...]:
     """The paths that were left alone."""
     with process.uninterruptible(f"the workspace {ws.root} is being changed"):
         paths = {change.path for change in changes(ws, start, end)}
-        done = restore(ws, end, paths, since=start) if paths else Restored()
-        was, is_now = read_state(ws, start), read_state(ws, end)
-        if was.index == is_now.index:
-            return done.conflicts
-        index = put_back_index(ws, is_now, was)
-        return (*done.conflicts, *([INDEX] if index.conflict else ()))
+        return restore(ws, end, paths, since=start).conflicts if paths else ()

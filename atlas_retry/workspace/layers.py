@@ -151,10 +151,10 @@ def _writable(
     ws: Workspace, home: Path, environ: Mapping[str, str], more: Sequence[Path]
 ) -> Iterator[Path]:
     named = (Path(environ[name]) for name in _NAMED if environ.get(name))
-    known = (home / name for name in (*CACHES, *AGENTS_OWN))
-    for path in dict.fromkeys(p.resolve() for p in (ws.state, *more, *known, *named)):
-        is_apart = not path.is_relative_to(ws.root) and not home.is_relative_to(path)
-        if path.is_dir() and is_apart:
+    known = (*(home / name for name in (*CACHES, *AGENTS_OWN)), *named)
+    in_home = (path for path in known if not home.is_relative_to(path.resolve()))
+    for path in dict.fromkeys(path.resolve() for path in (ws.state, *more, *in_home)):
+        if path.is_dir() and not path.is_relative_to(ws.root):
             yield path
 
 
