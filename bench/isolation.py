@@ -29,8 +29,8 @@ def project(folder: Path, count: int, environ: Mapping[str, str]) -> Path:
     (root / ".atlas").mkdir()
     (root / ".atlas/config.yaml").write_text(CONFIG)
     (root / "code.txt").write_text("wrong\n")
-    for line in ("init -q", "add -A", "-c user.name=a -c user.email=a@b commit -q -m x"):
-        subprocess.run(("git", *line.split()), cwd=root, env=environ, check=True)
+    for line in ("git init -q", "git add -A", "git -c user.name=a -c user.email=a@b commit -qm x"):
+        subprocess.run(line.split(), cwd=root, env=environ, check=True)
     return root
 
 
