@@ -107,6 +107,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     writes: bool = False
     """Runs alone, because it changes files."""
     keep_daemons: bool = False
+    network: bool = True
     parser: str | None = None
     report: ReportFile | None = None
     accepts_baseline: bool = False

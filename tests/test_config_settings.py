@@ -32,6 +32,7 @@ GATE = {
     "pass_env": ("pass_env: [NPM_TOKEN]", "pass_env", ("NPM_TOKEN",)),
     "writes": ("writes: true", "writes", True),
     "keep_daemons": ("keep_daemons: true", "keep_daemons", True),
+    "network": ("network: none", "network", False),
     "parser": ("parser: mypy", "parser", "mypy"),
     "report.format": ("report: {format: junit, path: a.xml}", "report.format", "junit"),
     "report.path": ("report: {format: junit, path: a.xml}", "report.path", "a.xml"),

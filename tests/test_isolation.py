@@ -155,6 +155,23 @@ def test_a_folder_that_is_named_is_written_in_its_place(project: Project, tmp_pa
     assert (notes / "x").read_text() == "x\n"
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_gate_that_says_so_has_no_network_but_its_own(project: Project, mode: Isolation) -> None:
+    lonely = "[ $(tail -n +3 /proc/net/dev | wc -l) = 1 ]"
+    project.configure(validation={"lint": [{"run": lonely, "network": "none"}], "test": [UNITTEST]})
+    project.commit()
+    fixed(project)
+    assert project.retry(agent__isolation=mode).verdict is Verdict.FIXED
+
+
+def test_what_a_run_stages_is_not_taken_over(project: Project) -> None:
+
+    with_command(project, f"cat >/dev/null; {FIX}; echo x > new; git add new calc.py")
+    assert isolated(project).verdict is Verdict.FIXED
+    shown = git(project.root, "status", "--porcelain", environ=project.environ)
+    assert shown == " M calc.py\n?? new\n"
+
+
 def test_nothing_that_a_turn_started_outlives_the_run(project: Project) -> None:
     mark = token()
     with_command(project, f"cat >/dev/null; setsid sh -c 'sleep 300 # {mark}' & {FIX}")

