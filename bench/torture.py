@@ -30,7 +30,7 @@ ROWS: dict[str, tuple[Row, int]] = {
     "kills": (_of_rig(Torture.kills), 100),
     "undo_signals": (_of_rig(Torture.undo_signals), 30),
     "resumes": (torture_commands.resumes, 20),
-    "resumes in layers": (torture_commands.resumes_in_layers, 20),
+    "resumes_in_layers": (torture_commands.resumes_in_layers, 20),
     "layers": (torture_commands.layers, 100),
     "validate": (torture_commands.validate, 40),
     "deliver": (torture_commands.deliver, 40),

@@ -119,6 +119,8 @@ VALUES = {
     "agent.idle_timeout": ("1.5", "agent.idle_timeout_s", 1.5),
     "agent.permission_mode": ("plan", "agent.permission_mode", "plan"),
     "agent.extra_args": ("[--x]", "agent.extra_args", ("--x",)),
+    "agent.isolation": ("auto", "agent.isolation", "auto"),
+    "agent.writable": ("[/data]", "agent.writable", ("/data",)),
     "context.max_chars": ("4000", "context.max_chars", 4000),
     "context.max_chars_per_error": ("500", "context.max_chars_per_error", 500),
     "context.trace": ("off", "context.trace", "off"),
