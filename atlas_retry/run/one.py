@@ -42,6 +42,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     recorded: Recorded | None = None
     """A failure to start from, instead of a baseline validation."""
     record: Path | None = None
+    run_id: str | None = None
+    """What the run is to be called; None: by the time."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -150,7 +152,7 @@ def run_locked(
     budget: SharedBudget | None = None,
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
-    run_id = going_on.run_id if going_on else state_dir.new_run_id()
+    run_id = going_on.run_id if going_on else asked.run_id or state_dir.new_run_id()
     before = ledger.standing(opened, asked.order, but=run_id)
     if asked.order.ai_fix:
         opened = ledger.limited(opened, before)
