@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker
 
+from atlas_retry import process
 from atlas_retry.fleet import tries
 from atlas_retry.fleet.assignment import BEAT_S, GRACE_S, Stopped, Workplace, carry_out
 from atlas_retry.fleet.books import Beat
@@ -60,6 +61,8 @@ async def work(client: Client, queue: str, slots: int, at: Workplace) -> None:
     stop = asyncio.Event()
     for number in _ENDING:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if process.stop_requested():  # before there was anybody to hear of it
+        return
     with ThreadPoolExecutor(slots) as threads:
         worker = Worker(
             client,
