@@ -3,14 +3,18 @@
 .venv/bin/python bench/fleet.py demo
 .venv/bin/python bench/fleet.py items 10000
 .venv/bin/python bench/fleet.py kills 30
+.venv/bin/python bench/fleet.py versus 200
 """
 
 import asyncio
+import os
 import random
 import resource
+import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -109,7 +113,8 @@ def kills(folder: Path, count: int) -> int:
     chance = random.Random(SEED)  # noqa: S311 - moments, not secrets
     at = fleets.scene(folder)
     limits = {"deaths": 1000, "runs_at_once": 8, "max_cost_usd_per_run": 2, "settle_minutes": 5}
-    roots = [at.repository(n, n + 1) for n in range(12)]
+    (at.notes / "step_s").write_text("1.5")
+    roots = [at.repository(n, n + 1) for n in range(2 * count)]
     manifest = at.manifest(roots, limits=limits, canary=False)
     with fleets.server(at):
         at.fleet("start", str(manifest), "--id", "kills")
@@ -130,6 +135,50 @@ def kills(folder: Path, count: int) -> int:
     return 0 if abs(status["known_usd"] - truth) < NOTHING_USD else 1
 
 
+def versus(folder: Path, count: int) -> int:
+    """So many repositories by four workers, and by one process with four jobs."""
+    at = fleets.scene(folder)
+    roots = [at.repository(n, 1 + n % 5, "scripted") for n in range(count)]
+    with fleets.server(at) as server:
+        start_s, start_cpu_s = time.monotonic(), _children_cpu_s()
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(at.worker(f"w{n}", agent="scripted", slots=1)) for n in range(4)
+            ]
+            manifest = at.manifest(roots, limits={"runs_at_once": 8})
+            at.fleet("start", str(manifest), "--id", "versus")
+            status = at.status("versus", "--wait")["status"]
+            wall_s = time.monotonic() - start_s
+            memory_mb = [round(_memory_mb(worker.pid)) for worker in workers]
+        cpu_s = _children_cpu_s() - start_cpu_s
+        print(f"fleet: {wall_s:.0f} s, {cpu_s:.0f} s CPU of workers and runs, each {memory_mb} MB")
+        print(f"server: {_cpu_s(server.pid):.0f} s CPU, {_memory_mb(server.pid):.0f} MB")
+        print({name: tally["items"] for name, tally in status["ended"].items()})
+    start_s, start_cpu_s = time.monotonic(), _children_cpu_s()
+    argv = (sys.executable, "-m", "atlas_retry", "retry", *map(str, roots))
+    done = subprocess.run(
+        (*argv, "--ai-fix", "--jobs", "4", "--max-cost-usd", "1000", "--json"),
+        env={**at.environ, "ATLAS_HOME": str(at.home("one"))},
+        cwd=at.root,
+        capture_output=True,
+        check=False,
+    )
+    cpu_s = _children_cpu_s() - start_cpu_s
+    print(f"one process: {time.monotonic() - start_s:.0f} s, {cpu_s:.0f} s CPU")
+    print(f"exit code {done.returncode}")
+    return done.returncode
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> int:
     """Run one of them in a folder of its own."""
     what, *rest = sys.argv[1:]
@@ -139,6 +188,8 @@ def main() -> int:
             return demo(folder)
         if what == "kills":
             return kills(folder, int(rest[0]))
+        if what == "versus":
+            return versus(folder, int(rest[0]))
         if what == "items":
             at = fleets.scene(folder)
             with fleets.server(at) as server:

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -32,25 +31,31 @@ from atlas_retry.fleet.store import Store
 from atlas_retry.fleet.workflow import ACTIVITY, Fleet
 from atlas_retry.model import Verdict
 
+GROUPS = 2
+"""Of the repositories that fail: one of each asks first."""
+
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with fleets.fleet(tmp_path_factory.mktemp("fleet"), ["a"]) as scene:
+    scene = fleets.scene(tmp_path_factory.mktemp("fleet") / "scene")
+    with fleets.server(scene):
         yield scene
 
 
 def test_the_other_worker_takes_over_and_no_money_is_lost(at: Scene) -> None:
     (at.notes / "hold").touch()
     manifest = at.repositories([0, 1, 1, 2])
+    started = at.fleet("start", str(manifest), "--id", "takeover")
+    assert started.returncode == 0, started.stderr
     with at.worker("doomed") as doomed:
-        started = at.fleet("start", str(manifest), "--id", "takeover")
-        assert started.returncode == 0, started.stderr
-        until(lambda: any("machine-doomed" in one for one in fleets.workspaces_asked(at)))
+        until(lambda: len(fleets.workspaces_asked(at)) == GROUPS)
         doomed.kill()
-        until(lambda: not any(_is_of(pid, "doomed") for pid in fleets.children(at)))
+        until(lambda: not fleets.children(at))
     (at.notes / "hold").unlink()
-    with at.worker("doomed"):  # the machine is back, and says what it had spent
-        ended = at.status("takeover", "--wait")["status"]
+    with at.worker("heir"):
+        until(lambda: any("machine-heir" in one for one in fleets.workspaces_asked(at)))
+        with at.worker("doomed"):  # the machine is back, and says what it had spent
+            ended = at.status("takeover", "--wait")["status"]
     assert {name: tally["items"] for name, tally in ended["ended"].items()} == {
         "clean": 1,
         "agent": 2,
@@ -66,13 +71,6 @@ def test_the_other_worker_takes_over_and_no_money_is_lost(at: Scene) -> None:
         *("agent", "agent", "clean", "replay")
     ]
     assert "fixed by another one's patch" in page.read_text()
-
-
-def _is_of(pid: int, name: str) -> bool:
-    try:
-        return f"machine-{name}" in str(Path(f"/proc/{pid}/cwd").readlink())
-    except OSError:
-        return False
 
 
 SIDE_BY_SIDE = 2

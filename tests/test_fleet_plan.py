@@ -62,6 +62,11 @@ def agent(state: State, one: Assignment, verdict: Verdict = Verdict.FIXED) -> St
     return plan.ended(state, one, result(one, verdict, *problems, cost_usd=1.0, attempts=1))
 
 
+def died(state: State, one: Assignment) -> State:
+    """Its worker had begun, and is gone."""
+    return plan.lost(state, one, Beat(run=one.run, machine="m", number=one.number))
+
+
 def test_what_passes_or_is_fixed_without_a_model_costs_nothing() -> None:
     state, (one, other) = plan.start(batch(2))
     state = plan.ended(state, one, result(one, Verdict.CLEAN))
@@ -127,25 +132,34 @@ def test_what_the_budget_does_not_reach_is_not_asked() -> None:
 
 def test_an_item_over_which_two_workers_are_lost_is_given_up() -> None:
     state, (one,) = plan.start(batch(1))
-    state, (again,) = plan.start(plan.lost(state, one, None))
+    state, (again,) = plan.start(died(state, one))
     assert again.number == 2
-    state = plan.lost(state, again, None)
+    state = died(state, again)
     assert plan.endings(plan.status(state).letters) == (Ending.GIVEN_UP,)
 
 
 def test_suspects_run_one_at_a_time_beside_others() -> None:
     state, all_ = plan.start(batch(4, runs_at_once=3))
     for one in all_:
-        state = plan.lost(state, one, None)
+        state = died(state, one)
     _, again = plan.start(state)
     assert [one.index for one in again] == [0, 3]
 
 
 def test_a_leader_that_is_given_up_leaves_its_group_to_another() -> None:
     state, (one,) = plan.start(looked(batch(2), "a", "a"))
-    state, (again,) = plan.start(plan.lost(state, one, None))
-    _, after = plan.start(plan.lost(state, again, None))
+    state, (again,) = plan.start(died(state, one))
+    _, after = plan.start(died(state, again))
     assert stages(after) == [(1, Stage.FIX)]
+
+
+def test_what_no_worker_had_begun_is_no_death_and_not_tried_for_ever() -> None:
+    state = batch(1)
+    for _ in range(plan.MAX_TRIES):
+        state, (one,) = plan.start(state)
+        state = plan.lost(state, one, None)
+    assert state.items[0].deaths == 0
+    assert plan.endings(plan.status(state).letters) == (Ending.GIVEN_UP,)
 
 
 def test_a_run_that_was_stopped_goes_again_and_nobody_is_blamed() -> None:

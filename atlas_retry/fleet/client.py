@@ -1,12 +1,16 @@
 """Start a batch, and follow it, from anywhere that reaches server and store."""
 
-import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 import msgspec
 from msgspec import Struct
-from temporalio.api.enums.v1 import PendingActivityState
-from temporalio.client import Client
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowQueryFailedError,
+)
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
@@ -19,6 +23,8 @@ from atlas_retry.fleet.plan import Ending, ItemResult, Stage, Status
 from atlas_retry.fleet.store import REPORT, Store
 from atlas_retry.fleet.workflow import Fleet
 from atlas_retry.reports.fleet_page import Row
+
+ANSWER_S = 20.0
 
 
 class Live(Struct, frozen=True, kw_only=True):
@@ -56,15 +62,18 @@ async def live(client: Client, batch: str) -> Live:
     """How far a batch has come. Raises UsageError where there is no such batch."""
     handle = client.get_workflow_handle_for(Fleet.run, batch)
     try:
-        status, described = await asyncio.gather(handle.query(Fleet.status), handle.describe())
-    except RPCError as error:
+        described = await handle.describe()
+        if described.status is WorkflowExecutionStatus.RUNNING:  # a worker has to answer
+            status = await handle.query(Fleet.status, rpc_timeout=timedelta(seconds=ANSWER_S))
+        else:
+            status = await wait(client, batch)
+    except (RPCError, WorkflowQueryFailedError) as error:
         raise _refusal(batch, error) from error
     raw = described.raw_description
     beats = [
         msgspec.json.decode(one.heartbeat_details.payloads[0].data, type=Beat)
         for one in raw.pending_activities
-        if one.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
-        and one.heartbeat_details.payloads
+        if one.heartbeat_details.payloads
     ]
     return Live(
         status=status,
@@ -75,10 +84,10 @@ async def live(client: Client, batch: str) -> Live:
 
 
 async def wait(client: Client, batch: str) -> Status:
-    """How a batch ended, once it has."""
+    """How a batch ended, once it has. Raises AtlasError where somebody ended it by force."""
     try:
         return await client.get_workflow_handle_for(Fleet.run, batch).result()
-    except RPCError as error:
+    except (RPCError, WorkflowFailureError) as error:
         raise _refusal(batch, error) from error
 
 
@@ -122,7 +131,8 @@ def _row(
     )
 
 
-def _refusal(batch: str, error: RPCError) -> AtlasError:
-    if error.status is RPCStatusCode.NOT_FOUND:
+def _refusal(batch: str, error: Exception) -> AtlasError:
+    if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
         return UsageError(f"there is no batch {batch}, or it is over", remedy="atlas fleet start")
-    return AtlasError(f"the server refuses: {error.message}")
+    cause = error.__cause__ or error
+    return AtlasError(f"batch {batch}: {cause}", remedy="is there a worker? atlas fleet worker")

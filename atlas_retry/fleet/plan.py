@@ -21,6 +21,8 @@ SEGMENT_ITEMS = 500
 """Between two beginnings of the history anew; a segment ends before the next one begins."""
 MAX_CANARIES = 2
 """So many of a group fail, one after the other, before all others may ask."""
+MAX_TRIES = 30
+"""Of an item, however they were lost."""
 MAX_GROUPS = 200
 """With a patch, that go from one segment to the next."""
 
@@ -311,9 +313,10 @@ def lost(state: State, assignment: Assignment, beat: Beat | None) -> State:
     """The worker of a run is gone; `beat` is its last heartbeat."""
     now = books.lose(state.books, assignment.run, beat)
     item = state.items[assignment.index]
-    item = replace(item, running=None, deaths=item.deaths + 1)
+    # where no worker had begun, as when the network swallows an assignment, none is to blame
+    item = replace(item, running=None, deaths=item.deaths + (beat is not None))
     state = _put(replace(state, books=now), item)
-    if item.deaths < state.limits.deaths:
+    if item.deaths < state.limits.deaths and item.tries < MAX_TRIES:
         return state
     spent_usd = item.cost_usd + books.cost_of(now, assignment.run)
     state = replace(state, books=books.close(now, assignment.run))

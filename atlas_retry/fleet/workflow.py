@@ -40,7 +40,7 @@ class Fleet:
         await workflow.wait_condition(workflow.all_handlers_finished)
         if not plan.is_last_segment(self._state):
             workflow.continue_as_new(plan.next_segment(self._state))
-        await self._until(lambda: not self._state.books.held_usd)
+        await self._until(lambda: not self._state.books.held_usd, for_ever=False)
         return plan.status(self._state)
 
     @workflow.query
@@ -78,16 +78,16 @@ class Fleet:
         before = self._state
         if plan.is_segment_over(before):
             return
-        has_changed = await self._until(lambda: self._state is not before)
-        if not has_changed:
+        # where nothing runs, only lost machines may still bring money back
+        is_busy = bool(plan.running(before) or before.paused)
+        if not await self._until(lambda: self._state is not before, for_ever=is_busy):
             self._state = plan.forgone(self._state)
 
-    async def _until(self, condition: Callable[[], bool]) -> bool:
-        """Wait; where only lost machines may still report, not for ever. Whether it has come."""
-        is_idle = not plan.running(self._state) and not self._state.paused
+    async def _until(self, condition: Callable[[], bool], *, for_ever: bool) -> bool:
+        """Wait, or only as long as lost machines have to report; whether it has come."""
         settle = timedelta(minutes=self._state.limits.settle_minutes)
         try:
-            await workflow.wait_condition(condition, timeout=settle if is_idle else None)
+            await workflow.wait_condition(condition, timeout=None if for_ever else settle)
         except TimeoutError:
             return False
         return True
