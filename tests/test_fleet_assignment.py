@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from atlas_retry.errors import ConfigError
 from atlas_retry.fleet import manifest as manifests
 from atlas_retry.fleet import plan, tries
-from atlas_retry.fleet.assignment import Policy, Stopped, Workplace, carry_out
+from atlas_retry.fleet.assignment import Policy, Stopped, Workplace, carry_out, flags
 from atlas_retry.fleet.books import Beat
-from atlas_retry.fleet.manifest import Manifest
+from atlas_retry.fleet.manifest import BatchLimits, Manifest
 from atlas_retry.fleet.plan import Assignment, ItemResult, Stage
 from atlas_retry.fleet.store import Store
 from atlas_retry.model import Verdict
@@ -142,6 +142,21 @@ def test_a_worker_is_asked_for_no_agent_that_it_does_not_allow(machine: Machine)
     result = machine.carry_out(Stage.FIX, promised_usd=1.0)
     assert result.verdict is Verdict.BROKEN
     assert "does not allow the agent command" in result.error
+
+
+def test_of_manifest_promise_and_worker_the_narrowest_limit_holds() -> None:
+    one = Assignment(batch="b", digest="", index=0, stage=Stage.FIX, number=1, promised_usd=2.0)
+    limits = BatchLimits(max_attempts=5, max_minutes=10)
+    whole = Manifest(version=1, repositories=(), limits=limits)
+    policy = Policy(agents=("anthropic",), max_cost_usd=1.0, max_attempts=2, max_minutes=60)
+    assert flags(whole, policy, one) == (
+        "--ai-fix",
+        "--agent=anthropic",
+        "--max-attempts=2",
+        "--max-cost-usd=1.0",
+        "--max-minutes=10",
+    )
+    assert flags(whole, policy, replace(one, stage=Stage.LOOK)) == ()
 
 
 def test_what_cannot_be_fetched_is_broken_and_says_why(machine: Machine) -> None:

@@ -124,7 +124,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
     def result(self) -> ItemResult:
         manifest = self.at.store.manifest(self.one.batch, self.one.digest)
         repository = manifest.repositories[self.one.index]
-        flags = _flags(manifest, self.at.policy, self.one)
+        limits = flags(manifest, self.at.policy, self.one)
         root = self.clones.ready(self.one.run, repository, manifest.change)
         if manifest.config:
             _configure(root / repository.cwd, manifest.config)
@@ -134,7 +134,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
             if script is None:
                 return self.ended(Verdict.FAILED, "the patch of its group does not apply")
             env["ATLAS_AGENT__PATH"] = str(script)
-        document, printed = self._retried(root / repository.cwd, flags, env)
+        document, printed = self._retried(root / repository.cwd, limits, env)
         self._put(store.REPORT, msgspec.json.encode(document))
         self._put(store.LOG, printed.encode())
         result = _summed_up(self.ended(document.verdict), document)
@@ -156,13 +156,13 @@ class _Desk(Struct, frozen=True, kw_only=True):
         return step.parent
 
     def _retried(
-        self, root: Path, flags: tuple[str, ...], env: Mapping[str, str]
+        self, root: Path, limits: tuple[str, ...], env: Mapping[str, str]
     ) -> tuple[RunDocument, str]:
         """The run itself. Raises AtlasError with its last words where it has made no report."""
         report = self.folder / "run.json"
         report.unlink(missing_ok=True)
         made = ("--run-id", self.one.run, "--report", f"json={report}", "--plain")
-        done = self._atlas(root, ("retry", ".", *made, *flags), env)
+        done = self._atlas(root, ("retry", ".", *made, *limits), env)
         if not report.exists():
             raise AtlasError(f"atlas retry: {_last_words(done)}")
         document = msgspec.json.decode(report.read_bytes(), type=RunDocument)
@@ -209,7 +209,7 @@ class _Beating:
         """Whoever runs it has the result."""
 
 
-def _flags(manifest: Manifest, policy: Policy, one: Assignment) -> tuple[str, ...]:
+def flags(manifest: Manifest, policy: Policy, one: Assignment) -> tuple[str, ...]:
     """What limits the run: of manifest, promise and worker whatever is narrowest.
 
     Raises UsageError for an agent that this worker does not allow.
@@ -231,8 +231,8 @@ def _flags(manifest: Manifest, policy: Policy, one: Assignment) -> tuple[str, ..
     return ("--ai-fix", *_written(found))
 
 
-def _written(flags: Mapping[str, object]) -> Iterator[str]:
-    for name, value in flags.items():
+def _written(options: Mapping[str, object]) -> Iterator[str]:
+    for name, value in options.items():
         if value is not None:
             yield f"{name}={value}"
 

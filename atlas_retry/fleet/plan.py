@@ -365,20 +365,15 @@ def _stage(state: State, item: Item) -> Stage | None:
 
 def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
     stage = _stage(state, item)
-    if stage is None or (item.deaths and any(other.deaths for other in running(state))):
-        # what may kill its worker runs with no other that may: so only it is blamed again
+    if stage is None or _is_suspect_beside_another(state, item):
         return state, None
-    promised_usd = None
-    if stage is not Stage.LOOK:
-        run = run_of(state.batch, item.index, stage)
-        promise = books.promise(state.books, run, state.limits.max_cost_usd_per_run)
-        if promise is None:
-            is_over = not books.may_grow(state.books)
-            return (_failed(state, item, Ending.UNPAID) if is_over else state), None
-        state, promised_usd = replace(state, books=promise[0]), promise[1]
+    paid = _paid(state, item, stage)
+    if paid is None:
+        waits = books.may_grow(state.books)
+        return (state if waits else _failed(state, item, Ending.UNPAID)), None
+    state, promised_usd = paid
     if stage is Stage.FIX:
         state = _led(state, item)
-    group = state.groups.get(item.group or "", Group())
     item = replace(item, running=stage, tries=item.tries + 1)
     return _put(state, item), Assignment(
         batch=state.batch,
@@ -387,8 +382,22 @@ def _started(state: State, item: Item) -> tuple[State, Assignment | None]:
         stage=stage,
         number=item.tries,
         promised_usd=promised_usd,
-        patch_of=group.patch_of if stage is Stage.REPLAY else None,
+        patch_of=state.groups[item.group or ""].patch_of if stage is Stage.REPLAY else None,
     )
+
+
+def _is_suspect_beside_another(state: State, item: Item) -> bool:
+    """What may kill its worker runs with no other that may: so only the guilty is blamed again."""
+    return bool(item.deaths) and any(other.deaths for other in running(state))
+
+
+def _paid(state: State, item: Item, stage: Stage) -> tuple[State, float | None] | None:
+    """With the money that the run may spend; None: there is none now."""
+    if stage is Stage.LOOK:
+        return state, None
+    run = run_of(state.batch, item.index, stage)
+    promise = books.promise(state.books, run, state.limits.max_cost_usd_per_run)
+    return (replace(state, books=promise[0]), promise[1]) if promise else None
 
 
 def _led(state: State, item: Item) -> State:
