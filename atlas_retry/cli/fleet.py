@@ -1,6 +1,5 @@
 """`atlas fleet`: many repositories over many machines. The package extra `fleet` brings it."""
 
-import asyncio
 import os
 import sys
 from datetime import UTC, datetime
@@ -13,8 +12,6 @@ from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 
 if TYPE_CHECKING:
-    from temporalio.client import Client
-
     from atlas_retry.fleet.client import Live
     from atlas_retry.fleet.plan import Status
     from atlas_retry.fleet.store import Store
@@ -89,12 +86,8 @@ def worker(
         environ={**environ, "ATLAS_HOME": str(home)},
     )
 
-    async def working() -> None:
-        client = await connection.connect(server)
-        print(f"machine {at.machine} works on queue {queue}, {slots} runs at once", flush=True)
-        await work(client, queue, slots, at)
-
-    asyncio.run(working())
+    print(f"machine {at.machine} works on queue {queue}, {slots} runs at once", flush=True)
+    connection.ask(server, lambda client: work(client, queue, slots, at))
     return GREEN
 
 
@@ -112,15 +105,12 @@ def start(
     _require()
     from atlas_retry.fleet import client
     from atlas_retry.fleet import manifest as manifests
+    from atlas_retry.fleet.server import ask
 
     whole = manifests.read(manifest)
     name = batch or f"{manifest.stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     place = _store(store)
-
-    async def starting() -> None:
-        await client.start(await _connected(server), queue, place, name, whole)
-
-    asyncio.run(starting())
+    ask(server, lambda to: client.start(to, queue, place, name, whole))
     print(name)
     print(f"next: atlas fleet status {name}", file=sys.stderr)
     return GREEN
@@ -136,15 +126,12 @@ def status(
     """Show how far a batch has come; with --wait 0 if all ended green, else 1."""
     _require()
     from atlas_retry.fleet import client
+    from atlas_retry.fleet.server import ask
     from atlas_retry.reports.documents import encode
 
-    async def showing() -> "Live":
-        connected = await _connected(server)
-        if wait:
-            await client.wait(connected, batch)
-        return await client.live(connected, batch)
-
-    live = asyncio.run(showing())
+    if wait:
+        ask(server, lambda to: client.wait(to, batch))
+    live = ask(server, lambda to: client.live(to, batch))
     print(encode(live) if json else "\n".join(_lines(live)), end="" if json else "\n")
     return _code(live.status) if wait else GREEN
 
@@ -182,13 +169,11 @@ def report(
     """Say what became of each repository, by what, and at which price."""
     _require()
     from atlas_retry.fleet import client
+    from atlas_retry.fleet.server import ask
     from atlas_retry.reports import fleet_page
     from atlas_retry.reports.documents import encode
 
-    async def asking() -> "Live":
-        return await client.live(await _connected(server), batch)
-
-    now = asyncio.run(asking()).status
+    now = ask(server, lambda to: client.live(to, batch)).status
     rows = client.rows(_store(store), now)
     if html:
         page = fleet_page.report(batch, rows, known_usd=now.known_usd, held_usd=now.held_usd)
@@ -219,20 +204,12 @@ def _store(url: str) -> "Store":
     return Store(url)
 
 
-async def _connected(server: str | None) -> "Client":
-    from atlas_retry.fleet.server import connect
-
-    return await connect(server)
-
-
 def _signal(server: str | None, batch: str, name: str, *arguments: str) -> int:
     _require()
     from atlas_retry.fleet import client
+    from atlas_retry.fleet.server import ask
 
-    async def signalling() -> None:
-        await client.signal(await _connected(server), batch, name, *arguments)
-
-    asyncio.run(signalling())
+    ask(server, lambda to: client.signal(to, batch, name, *arguments))
     return GREEN
 
 

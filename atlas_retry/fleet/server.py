@@ -1,5 +1,9 @@
 """The connection to the server: address and secrets by Temporal's own variables and profiles."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError
@@ -7,6 +11,7 @@ from temporalio.service import RPCError
 from atlas_retry.errors import AtlasError
 from atlas_retry.fleet.payload import CONVERTER
 
+T = TypeVar("T")
 SECRETS = "TEMPORAL_"
 """How the variables begin that name the server and the keys to it; no child gets them."""
 
@@ -27,3 +32,12 @@ async def connect(server: str | None) -> Client:
             f"no Temporal server answers at {found['target_host']}: {error}",
             remedy="temporal server start-dev, or --server HOST:PORT",
         ) from error
+
+
+def ask(server: str | None, act: Callable[[Client], Awaitable[T]]) -> T:
+    """Connect, and do one thing. Raises as `connect` and the thing itself."""
+
+    async def asking() -> T:
+        return await act(await connect(server))
+
+    return asyncio.run(asking())
