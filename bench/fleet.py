@@ -109,20 +109,22 @@ def _ended(at: Scene, batch: str) -> int:
 
 
 def kills(folder: Path, count: int) -> int:
-    """Kill workers at random moments; what the batch knows against what the journals hold."""
+    """Kill workers in the middle of a turn; what the batch knows against what journals hold."""
     chance = random.Random(SEED)  # noqa: S311 - moments, not secrets
     at = fleets.scene(folder)
     limits = {"deaths": 1000, "runs_at_once": 8, "max_cost_usd_per_run": 2, "settle_minutes": 5}
-    (at.notes / "step_s").write_text("1.5")
-    roots = [at.repository(n, n + 1) for n in range(2 * count)]
+    (at.notes / "step_s").write_text("1")
+    roots = [at.repository(n, n + 1) for n in range(count + 4)]
     manifest = at.manifest(roots, limits=limits, canary=False)
     with fleets.server(at):
         at.fleet("start", str(manifest), "--id", "kills")
         done = 0
-        with at.worker("steady"):
-            while done < count and _ended(at, "kills") < len(roots):
+        with at.worker("steady", slots=1):
+            while done < count:
                 with at.worker("doomed") as doomed:
-                    time.sleep(2 + chance.random() * 8)
+                    before = _turns(at, "doomed")
+                    until(lambda now=before: _turns(at, "doomed") > now)
+                    time.sleep(chance.random() * fleet_agent.STEPS)
                     doomed.kill()
                 done += 1
             with at.worker("doomed"):
@@ -133,6 +135,10 @@ def kills(folder: Path, count: int) -> int:
     asked = fleets.workspaces_asked(at)
     print(f"{len(asked)} turns for {len(roots)} repositories of ${fleet_agent.TURN_USD:.2f} each")
     return 0 if abs(status["known_usd"] - truth) < NOTHING_USD else 1
+
+
+def _turns(at: Scene, machine: str) -> int:
+    return sum(f"machine-{machine}/" in one for one in fleets.workspaces_asked(at))
 
 
 def versus(folder: Path, count: int) -> int:
