@@ -2,10 +2,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 ATLAS := $(BIN)/atlas
 
-.PHONY: demo test check bench eval-live mutants golden docs coverage clean
+.PHONY: demo fleet-demo test check bench eval-live mutants golden docs coverage clean
 
 demo: .venv/demo.stamp  ## the main job end to end: no key, no network
 	$(ATLAS) demo
+
+fleet-demo: .venv/dev.stamp  ## many repositories, two workers of which one is killed: all on loopback
+	$(BIN)/python bench/fleet.py demo
 
 test: .venv/dev.stamp  ## install and run the tests
 	$(BIN)/python -m compileall -q atlas_retry # the tests' processes write no bytecode

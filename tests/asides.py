@@ -210,7 +210,8 @@ def as_user(uid: int, call: str, *arguments: str) -> list[str]:
 def become(uid: int) -> None:
     """Be an ordinary user from now on."""
     if uid != os.geteuid():
-        import shutil  # noqa: F401 - root's Python may be closed to them
+        import resource  # noqa: F401 - `os.wait4` does; root's Python may be closed to them
+        import shutil  # noqa: F401 - same
         import tempfile  # noqa: F401 - same
 
         os.setgroups([])

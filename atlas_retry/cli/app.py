@@ -25,6 +25,7 @@ MODULES = (
     "resuming",
     "learnings",
     "workspaces",
+    "fleet",
     "hooks",
     "setup",
     "configuration",

@@ -13,7 +13,7 @@ GROUPS = {
     "Check": ("validate", "format", "lint", "test", "guard", "verify", "prompt"),
     "Mend": ("retry", "resume", "hook"),
     "Look back": ("log", "diff", "pick", "undo", "deliver", "stats", "learnings", "prune"),
-    "Several workspaces": ("workspace", "status"),
+    "Several workspaces": ("workspace", "status", "fleet"),
 }
 
 EXAMPLES = {
@@ -53,6 +53,13 @@ EXAMPLES = {
     "workspace list": "atlas workspace list",
     "workspace remove": "atlas workspace remove api",
     "status": "atlas status --json",
+    "fleet worker": "atlas fleet worker --queue lint --slots 4 --store s3://fleet/atlas",
+    "fleet start": "atlas fleet start manifest.yaml --id ruff-0.18 --store s3://fleet/atlas",
+    "fleet status": "atlas fleet status ruff-0.18",
+    "fleet pause": "atlas fleet pause ruff-0.18 --why 'the registry is down'",
+    "fleet resume": "atlas fleet resume ruff-0.18",
+    "fleet stop": "atlas fleet stop ruff-0.18",
+    "fleet report": "atlas fleet report ruff-0.18 --store s3://fleet/atlas --html fleet.html",
 }
 
 

@@ -60,6 +60,12 @@ Since = Annotated[
     str | None,
     typer.Option("--since", metavar="REV", help="Fix only problems that this revision lacks."),
 ]
+RunId = Annotated[
+    str | None,
+    typer.Option(
+        "--run-id", metavar="ID", help="Its name; asked for again, it goes on or is only reported."
+    ),
+]
 
 
 _ISOLATION = {None: None, True: "overlay", False: "none"}
@@ -88,6 +94,7 @@ def retry(
     force: Force = False,
     since: Since = None,
     isolate: Isolate = None,
+    run_id: RunId = None,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -98,7 +105,8 @@ def retry(
     from atlas_retry.cli import output, run_output
     from atlas_retry.history import Order
     from atlas_retry.run import many
-    from atlas_retry.run.one import Asked
+    from atlas_retry.run.once import run_once
+    from atlas_retry.run.one import Asked, Done
 
     if dry_run and (json or report):
         raise UsageError(
@@ -127,12 +135,17 @@ def retry(
     asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
     level = options.verbosity(quiet, verbose)
     roots = many.find(workspaces or [], Path.cwd(), os.environ, every=every)
+    if run_id and (dry_run or start_from or len(roots) > 1):
+        raise UsageError("--run-id is of one workspace, and of a whole run")
     if dry_run:
         return run_output.write_prompts(roots, os.environ, asked)
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
     ) as shown:
-        done = many.run(roots, asked, os.environ, shown, jobs=jobs)
+        if run_id:
+            done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
+        else:
+            done = many.run(roots, asked, os.environ, shown, jobs=jobs)
         shown.write(run_output.told(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return run_output.ended(done, asks=not (json or plain or quiet))

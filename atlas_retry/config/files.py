@@ -12,8 +12,8 @@ from atlas_retry.errors import ConfigError, Place
 NAMES = (Path(".atlas", "config.yaml"), Path("atlas.yaml"))
 MAX_BYTES = 1 << 20
 PREFIX = "ATLAS_"
-NOT_KEYS = ("ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
-"""How variables of atlas begin that are no keys: the state directory, marks on its children."""
+NOT_KEYS = ("ATLAS_FLEET_", "ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
+"""How variables of atlas begin that are no keys: places, and marks on its children."""
 
 EXAMPLE = """\
 version: 1

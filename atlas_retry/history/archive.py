@@ -105,6 +105,15 @@ def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[
     return spent, dearest or 0.0
 
 
+def of_batch(connection: sqlite3.Connection, batch: str) -> tuple[RunRow, ...]:
+    """The runs of a batch, or the one of this id, the newest first."""
+    query = (
+        f"SELECT {_COLUMNS} FROM runs WHERE id = :batch"  # noqa: S608 - constants
+        f" OR json_extract(asked, '$.batch') = :batch {_NEWEST}"
+    )
+    return tuple(_rows(connection.execute(query, {"batch": batch})))
+
+
 def spent_usd(
     connection: sqlite3.Connection,
     since: str,

@@ -43,6 +43,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     recorded: Recorded | None = None
     """A failure to start from, instead of a baseline validation."""
     record: Path | None = None
+    run_id: str | None = None
+    """What the run is to be called; None: by the time."""
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -150,7 +152,7 @@ def run_locked(
     budget: SharedBudget | None = None,
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
-    run_id = state_dir.new_run_id()
+    run_id = asked.run_id or state_dir.new_run_id()
     layers = isolation.layers(opened, asked.order, run_id, asked.record, emit)
     budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
     if layers is None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from xml.etree.ElementTree import Element
 
 from atlas_retry import __version__
 from atlas_retry.diagnostics.counting import course_of
@@ -23,7 +24,12 @@ def report(subject: Subject) -> str:
     """Verdict, course, gates as they stand, attempts, and the state before the first one."""
     sign = "✓" if subject.success else "✗"
     title = f"{sign} {subject.workspace.name}: {headline(subject)}"
-    return html(tag("html", _head(title), _body(subject, sign), lang="en"))
+    return html(document(title, _body(subject, sign)))
+
+
+def document(title: str, body: Node) -> Element:
+    """A whole page that loads nothing, with our style."""
+    return tag("html", _head(title), body, lang="en")
 
 
 @cache

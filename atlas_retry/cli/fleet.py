@@ -1,0 +1,236 @@
+"""`atlas fleet`: many repositories over many machines. The package extra `fleet` brings it."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atlas_retry.cli import options
+from atlas_retry.errors import UsageError
+
+if TYPE_CHECKING:
+    from atlas_retry.fleet.client import Live
+    from atlas_retry.fleet.plan import Status
+    from atlas_retry.fleet.store import Store
+
+GREEN, NOT_GREEN = 0, 1
+
+Server = Annotated[
+    str | None,
+    typer.Option("--server", metavar="HOST:PORT", help="By default TEMPORAL_ADDRESS."),
+]
+Queue = Annotated[str, typer.Option("--queue", help="What workers and batches have in common.")]
+StoreUrl = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar="ATLAS_FLEET_STORE",
+        help="A folder or s3://BUCKET/PREFIX that all machines reach.",
+    ),
+]
+Batch = Annotated[str, typer.Argument(metavar="ID", help="Of the batch.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    group = typer.Typer(help="Many repositories over many machines, on Temporal.")
+    for command in (worker, start, status, pause, resume, stop, report):
+        group.command(command.__name__)(command)
+    app.add_typer(group, name="fleet", no_args_is_help=True)
+
+
+def worker(
+    *,
+    store: StoreUrl,
+    server: Server = None,
+    queue: Queue = "atlas",
+    slots: Annotated[int, typer.Option("--slots", min=1, help="Runs side by side.")] = 2,
+    agents: Annotated[
+        list[str] | None,
+        typer.Option("--agent", metavar="BACKEND", help="May be asked; repeatable."),
+    ] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option("--max-cost-usd", min=0, help="Of one run.")
+    ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option("--max-attempts", min=0, help="Of one run.")
+    ] = None,
+    max_minutes: Annotated[
+        float | None, typer.Option("--max-minutes", min=0, help="Of one run.")
+    ] = None,
+) -> int:
+    """Carry out runs until it is stopped. Its limits hold whatever a manifest says."""
+    _require()
+    from atlas_retry import state_dir
+    from atlas_retry.fleet import server as connection
+    from atlas_retry.fleet import tries
+    from atlas_retry.fleet.assignment import Policy, Workplace
+    from atlas_retry.fleet.worker import work
+
+    home = state_dir.locate(os.environ)
+    environ = {k: v for k, v in os.environ.items() if not k.startswith(connection.SECRETS)}
+    at = Workplace(
+        home=home,
+        machine=tries.machine_id(home),
+        store=_store(store),
+        policy=Policy(
+            agents=tuple(agents or ()),
+            max_cost_usd=max_cost_usd,
+            max_attempts=max_attempts,
+            max_minutes=max_minutes,
+        ),
+        environ={**environ, "ATLAS_HOME": str(home)},
+    )
+
+    print(f"machine {at.machine} works on queue {queue}, {slots} runs at once", flush=True)
+    connection.ask(server, lambda client: work(client, queue, slots, at))
+    return GREEN
+
+
+def start(
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST.yaml", help="What is to be done.")],
+    *,
+    store: StoreUrl,
+    server: Server = None,
+    queue: Queue = "atlas",
+    batch: Annotated[
+        str | None, typer.Option("--id", help="Of the batch; by default by name and time.")
+    ] = None,
+) -> int:
+    """Start a batch, and print its id."""
+    _require()
+    from atlas_retry.fleet import client
+    from atlas_retry.fleet import manifest as manifests
+    from atlas_retry.fleet.server import ask
+
+    whole = manifests.read(manifest)
+    name = batch or f"{manifest.stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    place = _store(store)
+    ask(server, lambda to: client.start(to, queue, place, name, whole))
+    print(name)
+    print(f"next: atlas fleet status {name}", file=sys.stderr)
+    return GREEN
+
+
+def status(
+    batch: Batch,
+    *,
+    server: Server = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Until the batch has ended.")] = False,
+    json: options.Json = False,
+) -> int:
+    """Show how far a batch has come; with --wait 0 if all ended green, else 1."""
+    _require()
+    from atlas_retry.fleet import client
+    from atlas_retry.fleet.server import ask
+    from atlas_retry.reports.documents import encode
+
+    if wait:
+        ask(server, lambda to: client.wait(to, batch))
+    live = ask(server, lambda to: client.live(to, batch))
+    print(encode(live) if json else "\n".join(_lines(live)), end="" if json else "\n")
+    return _code(live.status) if wait else GREEN
+
+
+def pause(
+    batch: Batch,
+    *,
+    server: Server = None,
+    why: Annotated[str, typer.Option("--why", help="For those who look.")] = "by hand",
+) -> int:
+    """Start nothing more; what runs goes on to its end."""
+    return _signal(server, batch, "pause", why)
+
+
+def resume(batch: Batch, *, server: Server = None) -> int:
+    """Let a batch go on that was paused, or that paused itself for a common cause."""
+    return _signal(server, batch, "resume")
+
+
+def stop(batch: Batch, *, server: Server = None) -> int:
+    """End a batch, what runs included."""
+    return _signal(server, batch, "stop")
+
+
+def report(
+    batch: Batch,
+    *,
+    store: StoreUrl,
+    server: Server = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="One page that loads nothing.")
+    ] = None,
+    json: options.Json = False,
+) -> int:
+    """Say what became of each repository, by what, and at which price."""
+    _require()
+    from atlas_retry.fleet import client
+    from atlas_retry.fleet.server import ask
+    from atlas_retry.reports import fleet_page
+    from atlas_retry.reports.documents import encode
+
+    now = ask(server, lambda to: client.live(to, batch)).status
+    rows = client.rows(_store(store), now)
+    if html:
+        page = fleet_page.report(batch, rows, known_usd=now.known_usd, held_usd=now.held_usd)
+        html.write_text(page, encoding="utf-8")
+    if json:
+        print(encode(rows), end="")
+    for row in () if json else rows:
+        print(
+            f"{row.name}: {fleet_page.WAYS[row.ending]} (${row.cost_usd:.2f}) {row.error}".strip()
+        )
+    return _code(now)
+
+
+def _require() -> None:
+    """Raise UsageError where the extra is missing."""
+    from importlib.util import find_spec
+
+    if missing := [name for name in ("temporalio", "fsspec") if find_spec(name) is None]:
+        raise UsageError(
+            f"atlas fleet needs {' and '.join(missing)}",
+            remedy="pip install 'atlas-retry[fleet]'",
+        )
+
+
+def _store(url: str) -> "Store":
+    from atlas_retry.fleet.store import Store
+
+    return Store(url)
+
+
+def _signal(server: str | None, batch: str, name: str, *arguments: str) -> int:
+    _require()
+    from atlas_retry.fleet import client
+    from atlas_retry.fleet.server import ask
+
+    ask(server, lambda to: client.signal(to, batch, name, *arguments))
+    return GREEN
+
+
+def _code(status: "Status") -> int:
+    green = sum(tally.items for ending, tally in status.ended.items() if ending.is_green)
+    return GREEN if green == status.items else NOT_GREEN
+
+
+def _lines(live: "Live") -> list[str]:
+    now = live.status
+    ended = ", ".join(f"{tally.items} {ending}" for ending, tally in now.ended.items())
+    limit = "" if now.limit_usd is None else f" of ${now.limit_usd:.2f}"
+    held = f", ${now.held_usd:.2f} held for lost machines" if now.held_usd else ""
+    running = f"{len(now.running)} under way"
+    lines = [
+        f"{now.batch}: {now.items} items: {ended or 'none has ended'}, {running}",
+        f"${now.known_usd:.2f}{limit} spent, ${now.promised_usd:.2f} promised{held}",
+    ]
+    lines += [f"paused: {now.paused}"] if now.paused else []
+    lines += ["stopped"] if now.stopped else []
+    return lines + [
+        f"  {beat.run}: attempt {beat.attempt}, ${beat.cost_usd:.2f}, machine {beat.machine}"
+        for beat in live.runs
+    ]

@@ -1,0 +1,282 @@
+"""Carry out one assignment on this machine: clone, `atlas retry` as a child, results to the store.
+
+Knows no server: `beat` is called each second, and raises Stopped where the run has to end.
+"""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import process, state_dir
+from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.fleet import store, tries
+from atlas_retry.fleet.books import Beat
+from atlas_retry.fleet.clones import Clones
+from atlas_retry.fleet.manifest import DeliverTo, Manifest
+from atlas_retry.fleet.plan import Assignment, ItemResult, Stage, run_of
+from atlas_retry.model import GateResult, Verdict
+from atlas_retry.process import Command, Completed
+from atlas_retry.reports.documents import LISTS, RunDocument
+
+BEAT_S = 1.0
+GRACE_S = 30.0
+"""So long a run that is stopped may take to restore what its attempt changed."""
+MAX_PROBLEMS = 3
+MAX_CHARS = 200
+
+
+class Stopped(Exception):  # noqa: N818 - no error: the batch or the worker ends
+    """The run has to end."""
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What a worker allows; a manifest can only narrow it. None: unlimited."""
+
+    agents: tuple[str, ...] = ()
+    max_cost_usd: float | None = None
+    """Of one run."""
+    max_attempts: int | None = None
+    max_minutes: float | None = None
+
+
+class Workplace(Struct, frozen=True, kw_only=True):
+    """One machine of a fleet."""
+
+    home: Path
+    """Its state directory, with the journal."""
+    machine: str
+    store: store.Store
+    policy: Policy
+    environ: Mapping[str, str]
+    """Of every child: without what only the worker may know."""
+
+
+def carry_out(at: Workplace, one: Assignment, beat: Callable[[Beat], None]) -> ItemResult:
+    """How the run ended; where it had ended before, on whatever machine, that.
+
+    What is wrong with the item is a result as well. Raises only what nobody expects.
+    """
+    if earlier := at.store.result(one.batch, one.run):
+        return earlier
+    desk = _Desk(at=at, one=one, beat=beat)
+    with tries.under_way(at.home, one.batch, one.run, one.number, desk.wait):
+        try:
+            result = at.store.result(one.batch, one.run) or desk.result()
+        except Stopped:
+            return desk.ended(None)
+        except AtlasError as error:
+            result = desk.ended(Verdict.BROKEN, str(error))
+        at.store.put(one.batch, f"{one.run}/{store.RESULT}", msgspec.json.encode(result))
+    desk.clones.remove(one.run)
+    shutil.rmtree(desk.folder, ignore_errors=True)
+    return result
+
+
+class _Desk(Struct, frozen=True, kw_only=True):
+    """One assignment under way."""
+
+    at: Workplace
+    one: Assignment
+    beat: Callable[[Beat], None]
+
+    @property
+    def clones(self) -> Clones:
+        home = state_dir.folder(self.at.home, tries.FOLDER)
+        return Clones(home=home, environ=self.at.environ, run=self.watched)
+
+    @property
+    def folder(self) -> Path:
+        """For files that are no part of the clone."""
+        return state_dir.folder(self.at.home, tries.FOLDER, "desks", self.one.run)
+
+    def now(self) -> Beat:
+        return tries.beat_of(self.at.home, self.at.machine, self.one.run, self.one.number)
+
+    def wait(self) -> None:
+        self.beat(self.now())
+        time.sleep(tries.WAIT_S)
+
+    def watched(self, command: Command) -> Completed:
+        """A command to its end, with a beat each second. Raises Stopped once it is ended."""
+        (done,) = process.run_all((command,), jobs=1, watch=_Beating(self))
+        if done is None:
+            raise Stopped
+        return done
+
+    def ended(self, verdict: Verdict | None, error: str = "") -> ItemResult:
+        """A result without a report."""
+        now = self.now()
+        return ItemResult(
+            run=self.one.run,
+            machine=self.at.machine,
+            verdict=verdict,
+            cost_usd=now.cost_usd,
+            attempts=now.attempt,
+            error=error[:MAX_CHARS],
+        )
+
+    def result(self) -> ItemResult:
+        manifest = self.at.store.manifest(self.one.batch, self.one.digest)
+        repository = manifest.repositories[self.one.index]
+        limits = flags(manifest, self.at.policy, self.one)
+        root = self.clones.ready(self.one.run, repository, manifest.change)
+        if manifest.config:
+            _configure(root / repository.cwd, manifest.config)
+        env = dict(self.at.environ)
+        if self.one.stage is Stage.REPLAY:
+            script = self._script(root)
+            if script is None:
+                return self.ended(Verdict.FAILED, "the patch of its group does not apply")
+            env["ATLAS_AGENT__PATH"] = str(script)
+        document, printed = self._retried(root / repository.cwd, limits, env)
+        self._put(store.REPORT, msgspec.json.encode(document))
+        self._put(store.LOG, printed.encode())
+        result = _summed_up(self.ended(document.verdict), document)
+        has_changed = document.attempts or document.verdict is Verdict.FIXED
+        if not (document.success and has_changed):
+            return result
+        # one that has started over has another id than it was asked for under
+        return self._delivered(root, document.run_id, manifest.deliver, result)
+
+    def _script(self, root: Path) -> Path | None:
+        """The accepted patch of the group's first, as something that the scripted agent replays."""
+        name = f"{run_of(self.one.batch, self.one.patch_of or 0, Stage.FIX)}/{store.PATCH}"
+        patch = self.at.store.get(self.one.batch, name)
+        adapted = self.clones.adapted(root, patch) if patch else None
+        if not adapted:
+            return None
+        step = state_dir.folder(self.folder, "script", "1")
+        (step / "replay.diff").write_bytes(adapted)
+        return step.parent
+
+    def _retried(
+        self, root: Path, limits: tuple[str, ...], env: Mapping[str, str]
+    ) -> tuple[RunDocument, str]:
+        """The run itself. Raises AtlasError with its last words where it has made no report."""
+        report = self.folder / "run.json"
+        report.unlink(missing_ok=True)
+        made = ("--run-id", self.one.run, "--report", f"json={report}", "--plain")
+        done = self._atlas(root, ("retry", ".", *made, *limits), env)
+        if not report.exists():
+            raise AtlasError(f"atlas retry: {_last_words(done)}")
+        document = msgspec.json.decode(report.read_bytes(), type=RunDocument)
+        return document, done.stdout.text + done.stderr.text
+
+    def _delivered(self, root: Path, run_id: str, to: DeliverTo, result: ItemResult) -> ItemResult:
+        """The run's own change in the store, and on a branch where that is asked for."""
+        patch = self.folder / store.PATCH
+        branch = ("--branch", to.branch) if to.branch else ()
+        push = ("--push",) if to.branch and to.push else ()
+        asked = ("deliver", run_id, "--patch", str(patch), *branch, *push)
+        done = self._atlas(root, asked, self.at.environ)
+        if patch.exists():
+            self._put(store.PATCH, patch.read_bytes())
+        if done.exit_code != 0:
+            why = f"not delivered: {_last_words(done)}"
+            return replace(result, has_patch=patch.exists(), error=why[:MAX_CHARS])
+        return replace(result, has_patch=True, delivered=to.branch)
+
+    def _atlas(self, cwd: Path, arguments: tuple[str, ...], env: Mapping[str, str]) -> Completed:
+        argv = (sys.executable, "-m", "atlas_retry", *arguments)
+        return self.watched(Command(argv=argv, cwd=cwd, env=env, grace_s=GRACE_S))
+
+    def _put(self, name: str, content: bytes) -> None:
+        self.at.store.put(self.one.batch, f"{self.one.run}/{name}", content)
+
+
+class _Beating:
+    """Hears of a command ten times a second and passes on each second."""
+
+    def __init__(self, desk: _Desk) -> None:
+        self._desk = desk
+        self._at_s = 0.0
+
+    def started(self, index: int) -> None:
+        """Nothing is worth a beat yet."""
+
+    def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002 - a Watch
+        if elapsed_s >= self._at_s:
+            self._at_s = elapsed_s + BEAT_S
+            self._desk.beat(self._desk.now())
+
+    def ended(self, index: int, completed: Completed) -> None:
+        """Whoever runs it has the result."""
+
+
+def flags(manifest: Manifest, policy: Policy, one: Assignment) -> tuple[str, ...]:
+    """What limits the run: of manifest, promise and worker whatever is narrowest.
+
+    Raises UsageError for an agent that this worker does not allow.
+    """
+    if one.stage is Stage.LOOK:
+        return ()
+    agent = manifest.agent or next(iter(policy.agents), "")
+    if agent not in policy.agents:
+        raise UsageError(f"this worker does not allow the agent {agent or 'of the configuration'}")
+    limits = manifest.limits
+    is_replay = one.stage is Stage.REPLAY
+    found = {
+        "--agent": "scripted" if is_replay else agent,
+        "--model": manifest.model or None if not is_replay else None,
+        "--max-attempts": 1 if is_replay else _least(limits.max_attempts, policy.max_attempts),
+        "--max-cost-usd": _least(one.promised_usd, policy.max_cost_usd),
+        "--max-minutes": _least(limits.max_minutes, policy.max_minutes),
+    }
+    return ("--ai-fix", *_written(found))
+
+
+def _written(options: Mapping[str, object]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is not None:
+            yield f"{name}={value}"
+
+
+def _least(*limits: float | None) -> float | None:
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _configure(workspace: Path, config: str) -> None:
+    """The batch's own configuration; a delivery leaves it out, since no commit holds it."""
+    (workspace / ".atlas").mkdir(exist_ok=True)
+    (workspace / ".atlas" / "config.yaml").write_text(config, encoding="utf-8")
+
+
+def _last_words(done: Completed) -> str:
+    lines = (done.stderr.text or done.stdout.text).strip().splitlines()
+    return next((line for line in lines if line.startswith("atlas: ")), "\n".join(lines[-3:]))
+
+
+def _summed_up(result: ItemResult, document: RunDocument) -> ItemResult:
+    final = [one for name in LISTS for one in getattr(document.final, name)]
+    failing = tuple(_slim(one) for one in final if one.blocks)
+    return replace(
+        result,
+        attempts=len(document.attempts),
+        duration_ms=document.duration_ms,
+        error=(document.final_error or "")[:MAX_CHARS],
+        failing=failing[:MAX_PROBLEMS],
+    )
+
+
+def _slim(result: GateResult) -> GateResult:
+    """A gate without its output, and with its first problems in short."""
+    few = tuple(
+        replace(one, message=one.message[:MAX_CHARS], text="", frames=(), test_id=None)
+        for one in result.diagnostics[:MAX_PROBLEMS]
+    )
+    return replace(
+        result,
+        command="",
+        stdout="",
+        stderr="",
+        error=(result.error or "")[:MAX_CHARS] or None,
+        diagnostics=few,
+        notes=(),
+        changed=(),
+    )

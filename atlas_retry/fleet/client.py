@@ -1,0 +1,138 @@
+"""Start a batch, and follow it, from anywhere that reaches server and store."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+from msgspec import Struct
+from temporalio.client import (
+    Client,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+    WorkflowQueryFailedError,
+)
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.fleet import manifest, plan
+from atlas_retry.fleet.books import Beat
+from atlas_retry.fleet.manifest import Manifest, Repository
+from atlas_retry.fleet.plan import Ending, ItemResult, Stage, Status
+from atlas_retry.fleet.store import REPORT, Store
+from atlas_retry.fleet.workflow import Fleet
+from atlas_retry.reports.fleet_page import Row
+
+ANSWER_S = 20.0
+
+
+class Live(Struct, frozen=True, kw_only=True):
+    """A batch as it is now."""
+
+    status: Status
+    runs: tuple[Beat, ...]
+    """The last heartbeats of what a worker has."""
+    history_events: int
+    history_bytes: int
+
+
+async def start(client: Client, queue: str, store: Store, batch: str, whole: Manifest) -> None:
+    """Put the manifest into the store and start its batch. Raises UsageError for an id in use."""
+    content, digest = manifest.stored(whole)
+    if store.get(batch, "manifest.json") not in (None, content):
+        raise UsageError(f"the store has another batch {batch}", remedy="--id ANOTHER")
+    store.put(batch, "manifest.json", content)
+    state = plan.begun(batch, digest, whole)
+    try:
+        await client.start_workflow(
+            Fleet.run,
+            state,
+            id=batch,
+            task_queue=queue,
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+        )
+    except WorkflowAlreadyStartedError as error:
+        raise UsageError(f"there was a batch {batch} already", remedy="--id ANOTHER") from error
+    except RPCError as error:
+        raise _refusal(batch, error) from error
+
+
+async def live(client: Client, batch: str) -> Live:
+    """How far a batch has come. Raises UsageError where there is no such batch."""
+    handle = client.get_workflow_handle_for(Fleet.run, batch)
+    try:
+        described = await handle.describe()
+        if described.status is WorkflowExecutionStatus.RUNNING:  # a worker has to answer
+            status = await handle.query(Fleet.status, rpc_timeout=timedelta(seconds=ANSWER_S))
+        else:
+            status = await wait(client, batch)
+    except (RPCError, WorkflowQueryFailedError) as error:
+        raise _refusal(batch, error) from error
+    raw = described.raw_description
+    beats = [
+        msgspec.json.decode(one.heartbeat_details.payloads[0].data, type=Beat)
+        for one in raw.pending_activities
+        if one.heartbeat_details.payloads
+    ]
+    return Live(
+        status=status,
+        runs=tuple(beats),
+        history_events=raw.workflow_execution_info.history_length,
+        history_bytes=raw.workflow_execution_info.history_size_bytes,
+    )
+
+
+async def wait(client: Client, batch: str) -> Status:
+    """How a batch ended, once it has. Raises AtlasError where somebody ended it by force."""
+    try:
+        return await client.get_workflow_handle_for(Fleet.run, batch).result()
+    except (RPCError, WorkflowFailureError) as error:
+        raise _refusal(batch, error) from error
+
+
+async def signal(client: Client, batch: str, name: str, *arguments: str) -> None:
+    """Pause, resume or stop it. Raises UsageError where it is over."""
+    try:
+        await client.get_workflow_handle(batch).signal(name, *arguments)
+    except RPCError as error:
+        raise _refusal(batch, error) from error
+
+
+def rows(store: Store, status: Status) -> tuple[Row, ...]:
+    """Every item with what the store holds of its runs. Raises AtlasError."""
+    whole = store.manifest(status.batch, status.digest)
+    results = store.results(status.batch)
+    found = []
+    for index, ending in enumerate(plan.endings(status.letters)):
+        runs = [plan.run_of(status.batch, index, stage) for stage in Stage]
+        ended = [results[run] for run in runs if run in results]
+        found.append(_row(store, status.batch, whole.repositories[index], ending, ended))
+    return tuple(found)
+
+
+def _row(
+    store: Store,
+    batch: str,
+    repository: Repository,
+    ending: Ending | None,
+    runs: Sequence[ItemResult],
+) -> Row:
+    last = runs[-1] if runs else None
+    return Row(
+        name=repository.label,
+        ending=ending.value if ending else "",
+        is_green=bool(ending and ending.is_green),
+        cost_usd=sum(run.cost_usd for run in runs),
+        attempts=last.attempts if last else 0,
+        delivered=last.delivered if last else "",
+        error=last.error if last else "",
+        report=store.address(batch, f"{last.run}/{REPORT}") if last else "",
+    )
+
+
+def _refusal(batch: str, error: Exception) -> AtlasError:
+    if isinstance(error, RPCError) and error.status is RPCStatusCode.NOT_FOUND:
+        return UsageError(f"there is no batch {batch}, or it is over", remedy="atlas fleet start")
+    cause = error.__cause__ or error
+    return AtlasError(f"batch {batch}: {cause}", remedy="is there a worker? atlas fleet worker")

@@ -1,0 +1,111 @@
+"""Work trees for runs: from the remote to a mirror on this machine, from there a shallow clone."""
+
+import fcntl
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec import Struct
+
+from atlas_retry import state_dir
+from atlas_retry.errors import WorkspaceError
+from atlas_retry.fleet.manifest import PROTOCOLS, PriorChange, Repository
+from atlas_retry.process import Command, Completed
+from atlas_retry.workspace.git import GitError, git, user_environment
+
+Run = Callable[[Command], Completed]
+_NOBODY = ("-c", "user.name=atlas", "-c", "user.email=atlas@users.noreply.github.com")
+BRANCH = "fleet"
+
+
+class Clones(Struct, frozen=True, kw_only=True):
+    """The mirrors and work trees of one machine; `run` starts what may take long."""
+
+    home: Path
+    environ: Mapping[str, str]
+    run: Run
+
+    def place(self, run_id: str) -> Path:
+        """Where a run's work tree is, or will be."""
+        return self.home / "work" / run_id
+
+    def ready(self, run_id: str, repository: Repository, change: PriorChange) -> Path:
+        """A clone at the revision with the change committed; of a run that goes on, as it is.
+
+        Raises WorkspaceError with git's or the change's own words.
+        """
+        place = self.place(run_id)
+        if place.is_dir():
+            return place
+        fresh = place.with_name(f"{run_id}.fresh")  # one that was cut off is no clone yet
+        shutil.rmtree(fresh, ignore_errors=True)
+        state_dir.folder(fresh)
+        source = self._fetched(repository)
+        self._git(fresh, "init", "-q", "--template=", "-b", BRANCH)
+        self._git(fresh, "remote", "add", "origin", repository.url)
+        self._git(fresh, "fetch", "-q", "--depth=1", "--no-tags", *source)
+        self._git(fresh, "checkout", "-q", "-B", BRANCH, "FETCH_HEAD")
+        self._change(fresh, repository, change)
+        fresh.rename(place)
+        return place
+
+    def adapted(self, place: Path, patch: bytes) -> bytes | None:
+        """What another clone's patch comes to here, merged where need be; None: it conflicts."""
+        env = user_environment(self.environ)
+        try:
+            git("apply", "--3way", "--whitespace=nowarn", "-", cwd=place, env=env, stdin=patch)
+            return git("diff", "--cached", "--binary", "--full-index", cwd=place, env=env)
+        except GitError:
+            return None
+        finally:
+            git("reset", "-q", "--hard", cwd=place, env=env)
+
+    def remove(self, run_id: str) -> None:
+        """The run has ended, and all that it made is in the store."""
+        shutil.rmtree(self.place(run_id), ignore_errors=True)
+
+    def _fetched(self, repository: Repository) -> tuple[str, str]:
+        """The mirror's address and the name of the revision in it."""
+        key = sha256(repository.url.encode()).hexdigest()[:24]
+        mirror = state_dir.folder(self.home, "mirrors", f"{key}.git")
+        name = f"refs/fleet/{sha256(repository.revision.encode()).hexdigest()[:24]}"
+        with _locked(mirror):
+            if not (mirror / "HEAD").exists():
+                self._git(mirror, "init", "-q", "--bare", "--template=")
+            wanted = f"+{repository.revision}:{name}"
+            self._git(mirror, "fetch", "-q", "--depth=1", "--no-tags", repository.url, wanted)
+        return mirror.as_uri(), name
+
+    def _change(self, root: Path, repository: Repository, change: PriorChange) -> None:
+        """Do what comes before the run, and commit it: the run's own changes stay apart."""
+        env = user_environment(self.environ)
+        if change.patch:
+            patch = change.patch.encode()
+            git("apply", "--3way", "--whitespace=nowarn", "-", cwd=root, env=env, stdin=patch)
+        if change.run:
+            self._succeed(root / repository.cwd, ("/bin/sh", "-c", change.run))
+        git("add", "-A", cwd=root, env=env)
+        if git("status", "--porcelain", cwd=root, env=env):
+            git(*_NOBODY, "commit", "-q", "-m", change.message, cwd=root, env=env)
+
+    def _git(self, cwd: Path, *arguments: str) -> None:
+        """The user's own git, as it may need the user's credentials and filters."""
+        self._succeed(cwd, ("git", "-c", "gc.auto=0", *arguments))
+
+    def _succeed(self, cwd: Path, argv: tuple[str, ...]) -> None:
+        allowed = ":".join(sorted(filter(None, PROTOCOLS)))
+        env = {**self.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": allowed}
+        done = self.run(Command(argv=argv, cwd=cwd, env=env))
+        if done.exit_code != 0:
+            printed = (done.stderr.text + done.stdout.text).strip() or done.error
+            shown = " ".join(argument for argument in argv if argument != "gc.auto=0")
+            raise WorkspaceError(f"`{shown}` failed: {printed or done.exit_code}")
+
+
+@contextmanager
+def _locked(mirror: Path) -> Iterator[None]:
+    with mirror.with_suffix(".lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,84 @@
+"""Where the large things of a batch are: manifest, reports, patches, logs; a folder or S3.
+
+The address and its credentials are each machine's own; no payload names them.
+"""
+
+import os
+from urllib.parse import urlsplit
+
+import fsspec  # type: ignore[import-untyped]  # it has no types of its own
+import msgspec
+
+from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.fleet.manifest import Manifest, restored
+from atlas_retry.fleet.plan import ItemResult
+
+RESULT, REPORT, PATCH, LOG = "result.json", "run.json", "fix.patch", "log.txt"
+
+
+class Store:
+    """A place that all machines of a fleet reach. Raises AtlasError where it cannot be used."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is a folder, or any address that fsspec knows, as `s3://bucket/prefix`."""
+        if urlsplit(url).password is not None:
+            raise UsageError("the address of a store holds no password", remedy="AWS_PROFILE ...")
+        self.url = url.rstrip("/")
+        try:
+            self._files, self._root = fsspec.core.url_to_fs(self.url)
+        except (ImportError, ValueError) as error:
+            raise UsageError(f"--store {url}: {error}", remedy="pip install s3fs") from error
+
+    def put(self, batch: str, name: str, content: bytes) -> None:
+        """Keep something of a batch. What was there of this name is replaced."""
+        path = self._path(batch, name)
+        try:
+            self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
+            fresh = f"{path}.{os.urandom(4).hex()}"  # nobody reads half of a file
+            self._files.pipe_file(fresh, content)
+            self._files.mv(fresh, path)
+        except OSError as error:
+            raise AtlasError(f"the store {self.url} cannot be written: {error}") from error
+
+    def get(self, batch: str, name: str) -> bytes | None:
+        """What was put; None: there is nothing of this name."""
+        try:
+            return bytes(self._files.cat_file(self._path(batch, name)))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise AtlasError(f"the store {self.url} cannot be read: {error}") from error
+
+    def manifest(self, batch: str, digest: str) -> Manifest:
+        """The manifest of a batch. Raises AtlasError where it is missing or another."""
+        content = self.get(batch, "manifest.json")
+        if content is None:
+            raise AtlasError(
+                f"the store {self.url} has no batch {batch}",
+                remedy="--store of atlas fleet start and of every worker has to be the same place",
+            )
+        try:
+            return restored(content, digest)
+        except ValueError as error:
+            raise AtlasError(f"{self.url}: {error}") from error
+
+    def result(self, batch: str, run: str) -> ItemResult | None:
+        """How a run ended, if it has."""
+        content = self.get(batch, f"{run}/{RESULT}")
+        return msgspec.json.decode(content, type=ItemResult) if content else None
+
+    def results(self, batch: str) -> dict[str, ItemResult]:
+        """Every run of a batch that has ended, by its id."""
+        try:
+            found = self._files.cat(self._files.glob(self._path(batch, f"*/{RESULT}")))
+        except OSError as error:
+            raise AtlasError(f"the store {self.url} cannot be read: {error}") from error
+        ended = [msgspec.json.decode(one, type=ItemResult) for one in found.values()]
+        return {result.run: result for result in ended}
+
+    def address(self, batch: str, name: str) -> str:
+        """For people: where something is."""
+        return f"{self.url}/{batch}/{name}"
+
+    def _path(self, batch: str, name: str) -> str:
+        return f"{self._root}/{batch}/{name}"

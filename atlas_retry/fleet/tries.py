@@ -1,0 +1,99 @@
+"""Notes of a machine about its runs: so what they cost is reported, whatever became of a worker."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from atlas_retry import history, state_dir
+from atlas_retry.fleet.books import Beat
+from atlas_retry.history import archive
+
+FOLDER = "fleet"
+"""Of the state directory."""
+WAIT_S = 0.5
+
+
+class _Note(Struct, frozen=True, kw_only=True):
+    batch: str
+    number: int
+
+
+def machine_id(home: Path) -> str:
+    """The name of this machine: it stays with the state directory, as the journal does."""
+    file = state_dir.folder(home, FOLDER) / "machine"
+    if not file.exists():
+        state_dir.replace_file(file, os.urandom(8).hex().encode())
+    return file.read_text(encoding="ascii")
+
+
+def beat_of(home: Path, machine: str, run: str, number: int) -> Beat:
+    """What this machine's journal holds of a run."""
+    with history.reading(home) as connection:
+        rows = archive.of_batch(connection, run)
+        cost_usd, _ = archive.batch_usd(connection, run, but="")
+    attempt = max((row.attempts for row in rows), default=0)
+    return Beat(run=run, machine=machine, number=number, attempt=attempt, cost_usd=cost_usd)
+
+
+@contextmanager
+def under_way(
+    home: Path, batch: str, run: str, number: int, wait: Callable[[], None]
+) -> Iterator[None]:
+    """Note that this machine tries a run, which nobody else on it does meanwhile.
+
+    Until another has come to its end `wait` is called again and again.
+    """
+    folder = state_dir.folder(home, FOLDER, "tries")
+    while (file := _taken(folder / f"{run}.json", make=True)) is None:
+        wait()
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, msgspec.json.encode(_Note(batch=batch, number=number)), 0)
+        yield
+    finally:
+        os.close(file)
+
+
+def to_report(home: Path, machine: str) -> dict[str, list[Beat]]:
+    """By batch what each run has cost that is noted and no longer under way."""
+    found: dict[str, list[Beat]] = {}
+    for path in sorted(state_dir.folder(home, FOLDER, "tries").glob("*.json")):
+        file = _taken(path, make=False)
+        if file is not None:
+            note = msgspec.json.decode(os.pread(file, 4096, 0), type=_Note)
+            os.close(file)
+            found.setdefault(note.batch, []).append(beat_of(home, machine, path.stem, note.number))
+    return found
+
+
+def forget(home: Path, beats: list[Beat]) -> None:
+    """These have been reported; one that has been taken up again since is kept."""
+    for beat in beats:
+        path = state_dir.folder(home, FOLDER, "tries") / f"{beat.run}.json"
+        file = _taken(path, make=False)
+        if file is None:
+            continue
+        if msgspec.json.decode(os.pread(file, 4096, 0), type=_Note).number == beat.number:
+            path.unlink()
+        os.close(file)
+
+
+def _taken(path: Path, *, make: bool) -> int | None:
+    """The file under a lock that the kernel frees with us; None: it is taken, or not there."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(file).st_ino == path.stat().st_ino:  # else it was forgotten meanwhile
+            return file
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(file)
+    return None

@@ -1,0 +1,101 @@
+"""A worker: takes runs from a queue of the server, and carries them out as children."""
+
+import asyncio
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+from temporalio.worker import Worker
+
+from atlas_retry import process
+from atlas_retry.fleet import tries
+from atlas_retry.fleet.assignment import BEAT_S, GRACE_S, Stopped, Workplace, carry_out
+from atlas_retry.fleet.books import Beat
+from atlas_retry.fleet.plan import Assignment, ItemResult
+from atlas_retry.fleet.workflow import ACTIVITY, Fleet
+
+REPORT_S = 20.0
+REPORTED_AT_ONCE = 200
+CONFIRM_S = 5.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Hands:
+    """The activity of a worker."""
+
+    def __init__(self, at: Workplace, client: Client) -> None:
+        self._at = at
+        self._client = client
+        self._loop = asyncio.get_running_loop()
+
+    @activity.defn(name=ACTIVITY, no_thread_cancel_exception=True)
+    def run(self, one: Assignment) -> ItemResult:
+        """Carry it out; whatever goes wrong says which machine may have spent money."""
+        now = tries.beat_of(self._at.home, self._at.machine, one.run, one.number)
+        self._confirm(now)
+        try:
+            return carry_out(self._at, one, _beat)
+        except Exception as error:
+            raise ApplicationError(str(error), now) from error
+
+    def _confirm(self, beat: Beat) -> None:
+        """Raise where the server does not hear who has the run: then nothing may be spent."""
+        handle = self._client.get_async_activity_handle(task_token=activity.info().task_token)
+        told = asyncio.run_coroutine_threadsafe(handle.heartbeat(beat), self._loop)
+        told.result(CONFIRM_S)
+
+
+def _beat(beat: Beat) -> None:
+    if activity.is_cancelled() or activity.is_worker_shutdown():
+        raise Stopped
+    activity.heartbeat(beat)
+
+
+async def work(client: Client, queue: str, slots: int, at: Workplace) -> None:
+    """Work until HUP, INT or TERM; then what runs is ended in good order, and goes on elsewhere."""
+    stop = asyncio.Event()
+    for number in _ENDING:
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if process.stop_requested():  # before there was anybody to hear of it
+        return
+    with ThreadPoolExecutor(slots) as threads:
+        worker = Worker(
+            client,
+            task_queue=queue,
+            workflows=[Fleet],
+            activities=[Hands(at, client).run],
+            activity_executor=threads,
+            max_concurrent_activities=slots,
+            max_heartbeat_throttle_interval=timedelta(seconds=BEAT_S),
+            default_heartbeat_throttle_interval=timedelta(seconds=BEAT_S),
+            graceful_shutdown_timeout=timedelta(seconds=GRACE_S),
+        )
+        async with worker:
+            while not stop.is_set():
+                await _report(client, at)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), REPORT_S)
+    await _report(client, at)
+
+
+async def _report(client: Client, at: Workplace) -> None:
+    """Say what ended runs have cost by the journal; what nobody asks for any more is forgotten."""
+    found = await asyncio.to_thread(tries.to_report, at.home, at.machine)
+    for batch, beats in found.items():
+        for first in range(0, len(beats), REPORTED_AT_ONCE):
+            some = beats[first : first + REPORTED_AT_ONCE]
+            if await _is_heard(client, batch, some):
+                await asyncio.to_thread(tries.forget, at.home, some)
+
+
+async def _is_heard(client: Client, batch: str, beats: list[Beat]) -> bool:
+    try:
+        await client.get_workflow_handle(batch).signal(Fleet.reported, beats)
+    except RPCError as error:
+        return error.status is RPCStatusCode.NOT_FOUND  # the batch is over
+    return True

@@ -1,0 +1,72 @@
+"""A batch of a fleet as one HTML page: what became of each repository, by what, at which price."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from atlas_retry.reports.page import document
+from atlas_retry.reports.page.elements import Node, html, scrollable, tag
+from atlas_retry.text.units import usd
+
+WAYS = {
+    "clean": "passed as it was",
+    "fixer": "fixed by the gates' fixers",
+    "replay": "fixed by another one's patch",
+    "agent": "fixed by an agent",
+    "failed": "still fails",
+    "broken": "could not be run",
+    "unpaid": "not asked: the budget was spent",
+    "given_up": "given up: it cost too many workers",
+    "": "not done",
+}
+"""What an ending means, in the order of the page."""
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One repository of a batch."""
+
+    name: str
+    ending: str
+    """A key of `WAYS`."""
+    is_green: bool
+    cost_usd: float
+    attempts: int
+    delivered: str
+    """The branch."""
+    error: str
+    report: str
+    """Where its `atlas.run/1` is."""
+
+
+def report(batch: str, rows: Sequence[Row], *, known_usd: float, held_usd: float) -> str:
+    """How a batch stands; `held_usd` is what lost machines have not reported yet."""
+    green = sum(row.is_green for row in rows)
+    title = f"{'✓' if green == len(rows) else '✗'} {batch}: {green} of {len(rows)} green"
+    unheard = f", at most {usd(held_usd)} more on lost machines" if held_usd else ""
+    main = tag(
+        "main",
+        tag("h1", title),
+        tag("p", f"{usd(known_usd)} spent{unheard}"),
+        _table(("", "repositories", "cost", "each"), _ways(rows)),
+        _table(("repository", "", "attempts", "cost", "branch", "error", "report"), _each(rows)),
+    )
+    return html(document(title, tag("body", main)))
+
+
+def _ways(rows: Sequence[Row]) -> Iterable[tuple[str, ...]]:
+    for ending, words in WAYS.items():
+        costs = [row.cost_usd for row in rows if row.ending == ending]
+        if costs:
+            yield words, str(len(costs)), usd(sum(costs)), usd(sum(costs) / len(costs))
+
+
+def _each(rows: Sequence[Row]) -> Iterable[tuple[str, ...]]:
+    for row in rows:
+        cost, attempts = usd(row.cost_usd), str(row.attempts)
+        yield row.name, WAYS[row.ending], attempts, cost, row.delivered, row.error, row.report
+
+
+def _table(names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Node:
+    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
+    body = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
+    return scrollable("Repositories", tag("table", head, tag("tbody", *body)))

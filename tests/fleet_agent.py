@@ -1,0 +1,41 @@
+"""An agent that says what it costs while it works, and may be held up; for fleets in tests.
+
+`agent.path` is a folder. While `hold` is in it a turn goes on; `asked` gets a line for each turn;
+`step_s`, where it is there, says how long a step takes.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from atlas_retry.events import AgentActivity, Emit
+from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
+from atlas_retry.settings import AgentSettings
+
+STEPS = 5
+STEP_USD = 0.05
+TURN_USD = STEPS * STEP_USD
+STEP_S = "0.1"
+NAME = "tests.fleet_agent:factory"
+
+
+def factory(settings: AgentSettings, emit: Emit, _: Mapping[str, str]) -> Agent:
+    """An agent whose turn costs `TURN_USD`."""
+    notes = Path(settings.path or "")
+
+    def ask(request: AgentRequest) -> AgentReply:
+        told_s = notes / "step_s"
+        step_s = float(told_s.read_text() if told_s.exists() else STEP_S)
+        with (notes / "asked").open("a") as file:
+            file.write(f"{os.getpid()} {request.workspace}\n")
+        for step in range(1, STEPS + 1):
+            emit(AgentActivity(text="thinking", cost_usd=step * STEP_USD))
+            time.sleep(step_s)
+        while (notes / "hold").exists():
+            emit(AgentActivity(text="waiting"))
+            time.sleep(step_s)
+        (Path(request.workspace) / "state.txt").write_text("good\n")
+        return AgentReply(status=ReplyStatus.DONE, cost_usd=TURN_USD)
+
+    return ask

@@ -1,0 +1,181 @@
+"""A fleet from end to end: real server, real workers, real runs."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from tests import fleets
+from tests.fleet_agent import TURN_USD
+from tests.fleets import Scene, until
+
+if not fleets.is_there():
+    pytest.skip(f"no fleet: {fleets.WHY_NOT}", allow_module_level=True)
+
+import s3fs  # type: ignore[import-untyped]
+from moto.server import ThreadedMotoServer
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from atlas_retry.fleet import client as clients
+from atlas_retry.fleet.books import Beat
+from atlas_retry.fleet.manifest import BatchLimits, Manifest, Repository
+from atlas_retry.fleet.payload import CONVERTER, MAX_BYTES
+from atlas_retry.fleet.plan import Assignment, Ending, ItemResult, Status
+from atlas_retry.fleet.server import connect
+from atlas_retry.fleet.store import Store
+from atlas_retry.fleet.workflow import ACTIVITY, Fleet
+from atlas_retry.model import Verdict
+
+GROUPS = 2
+"""Of the repositories that fail: one of each asks first."""
+
+
+@pytest.fixture(scope="module")
+def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    scene = fleets.scene(tmp_path_factory.mktemp("fleet") / "scene")
+    with fleets.server(scene):
+        yield scene
+
+
+def test_the_other_worker_takes_over_and_no_money_is_lost(at: Scene) -> None:
+    (at.notes / "hold").touch()
+    manifest = at.repositories([0, 1, 1, 2])
+    started = at.fleet("start", str(manifest), "--id", "takeover")
+    assert started.returncode == 0, started.stderr
+    with at.worker("doomed") as doomed:
+        until(lambda: len(fleets.workspaces_asked(at)) == GROUPS)
+        doomed.kill()
+        until(lambda: not fleets.children(at))
+    (at.notes / "hold").unlink()
+    with at.worker("heir"):
+        until(lambda: any("machine-heir" in one for one in fleets.workspaces_asked(at)))
+        with at.worker("doomed"):  # the machine is back, and says what it had spent
+            ended = at.status("takeover", "--wait")["status"]
+    assert {name: tally["items"] for name, tally in ended["ended"].items()} == {
+        "clean": 1,
+        "agent": 2,
+        "replay": 1,
+    }
+    assert ended["held_usd"] == 0
+    assert ended["known_usd"] == pytest.approx(at.spent_usd("takeover"))
+    assert ended["known_usd"] > 2 * TURN_USD
+    page = at.root / "fleet.html"
+    report = at.fleet("report", "takeover", "--html", str(page), "--json")
+    assert report.returncode == 0
+    assert sorted(row["ending"] for row in json.loads(report.stdout)) == [
+        *("agent", "agent", "clean", "replay")
+    ]
+    assert "fixed by another one's patch" in page.read_text()
+
+
+SIDE_BY_SIDE = 2
+
+
+class Held:
+    """Runs that end when the test says so, each clean at no cost."""
+
+    def __init__(self) -> None:
+        self.let_go = asyncio.Event()
+        self.is_full = asyncio.Event()
+        self.begun: list[str] = []
+        self.called_off: list[str] = []
+
+    @activity.defn(name=ACTIVITY)
+    async def run(self, one: Assignment) -> ItemResult:
+        self.begun.append(one.run)
+        if len(self.begun) == SIDE_BY_SIDE:
+            self.is_full.set()
+        try:
+            while not self.let_go.is_set():
+                activity.heartbeat(Beat(run=one.run, machine="m", number=one.number))
+                await asyncio.sleep(0.2)
+        except asyncio.CancelledError:
+            self.called_off.append(one.run)
+            return ItemResult(run=one.run, machine="m", cost_usd=0.5)
+        return ItemResult(run=one.run, machine="m", verdict=Verdict.CLEAN)
+
+
+async def held_batch(
+    at: Scene, batch: str, count: int, course: Callable[[Client, Held], Awaitable[None]]
+) -> tuple[Status, Held]:
+    """A batch of runs that are held, with what is done to it meanwhile; how it ended."""
+    client, held = await connect(at.address), Held()
+    repositories = tuple(Repository(url=f"/r{index}") for index in range(count))
+    whole = Manifest(
+        version=1, repositories=repositories, limits=BatchLimits(runs_at_once=SIDE_BY_SIDE)
+    )
+    async with Worker(
+        client,
+        task_queue=batch,
+        workflows=[Fleet],
+        activities=[held.run],
+        max_heartbeat_throttle_interval=timedelta(seconds=1),
+    ):
+        await clients.start(client, batch, Store(str(at.store)), batch, whole)
+        await held.is_full.wait()
+        await course(client, held)
+        return await clients.wait(client, batch), held
+
+
+async def idle(client: Client, batch: str) -> Status:
+    """The status once nothing runs."""
+    for _ in range(int(fleets.LIMIT_S * 10)):
+        status = (await clients.live(client, batch)).status
+        if not status.running:
+            return status
+        await asyncio.sleep(0.1)
+    raise AssertionError("it goes on running")
+
+
+def test_a_paused_batch_starts_nothing_until_it_is_resumed(at: Scene) -> None:
+    async def course(client: Client, held: Held) -> None:
+        await clients.signal(client, "paused", "pause", "the registry is down")
+        held.let_go.set()
+        now = await idle(client, "paused")
+        assert (now.paused, len(held.begun)) == ("the registry is down", 2)
+        await clients.signal(client, "paused", "resume")
+
+    status, held = asyncio.run(held_batch(at, "paused", 4, course))
+    assert (status.ended[Ending.CLEAN].items, len(held.begun)) == (4, 4)
+
+
+def test_a_stopped_batch_ends_what_runs_and_counts_what_it_cost(at: Scene) -> None:
+    async def course(client: Client, _: Held) -> None:
+        await clients.signal(client, "stopped", "stop")
+
+    status, held = asyncio.run(held_batch(at, "stopped", 4, course))
+    assert sorted(held.called_off) == sorted(held.begun)
+    assert (status.stopped, status.known_usd, dict(status.ended)) == (True, 1.0, {})
+
+
+def test_no_payload_is_large() -> None:
+    with pytest.raises(ValueError, match="use the store"):
+        CONVERTER.payload_converter.to_payloads(["x" * (MAX_BYTES + 1)])
+
+
+def test_a_store_may_be_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ThreadedMotoServer(port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ACCESS_KEY_ID": "made-up",
+            "AWS_SECRET_ACCESS_KEY": "made-up",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        s3fs.S3FileSystem().mkdir("fleet")
+        store = Store("s3://fleet/atlas")
+        result = ItemResult(run="b-0-look", machine="m", verdict=Verdict.CLEAN)
+        store.put("b", "b-0-look/result.json", msgspec.json.encode(result))
+        assert store.result("b", "b-0-look") == result
+        assert store.results("b") == {"b-0-look": result}
+        assert store.get("b", "b-1-look/result.json") is None
+    finally:
+        server.stop()

@@ -1,0 +1,217 @@
+"""One run on one machine, as a worker carries it out: real git, real runs, no server."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.errors import ConfigError
+from atlas_retry.fleet import manifest as manifests
+from atlas_retry.fleet import plan, tries
+from atlas_retry.fleet.assignment import Policy, Stopped, Workplace, carry_out, flags
+from atlas_retry.fleet.books import Beat
+from atlas_retry.fleet.manifest import BatchLimits, Manifest
+from atlas_retry.fleet.plan import Assignment, ItemResult, Stage
+from atlas_retry.fleet.store import Store
+from atlas_retry.model import Verdict
+from tests import fleet_agent, fleets
+from tests.fleets import Scene
+from tests.projects import git
+
+pytest.importorskip("fsspec", reason="pip install 'atlas-retry[fleet]'")
+
+
+class Machine(Struct, kw_only=True):
+    """A batch in the store, and one machine."""
+
+    at: Scene
+    place: Workplace
+    digest: str = ""
+
+    def batch(self, repositories: list[Path], **keys: object) -> Manifest:
+        whole = manifests.read(self.at.manifest(repositories, **keys))
+        content, self.digest = manifests.stored(whole)
+        self.place.store.put("b", "manifest.json", content)
+        return whole
+
+    def assignment(self, stage: Stage, index: int = 0, **rest: object) -> Assignment:
+        return Assignment(
+            batch="b",
+            digest=self.digest,
+            index=index,
+            stage=stage,
+            number=1,
+            **rest,  # type: ignore[arg-type]
+        )
+
+    def carry_out(self, stage: Stage, index: int = 0, **rest: object) -> ItemResult:
+        return carry_out(self.place, self.assignment(stage, index, **rest), lambda _: None)
+
+    def stored(self, run: str, name: str) -> bytes | None:
+        return self.place.store.get("b", f"{run}/{name}")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return made(fleets.scene(tmp_path / "fleet", port=1))
+
+
+def made(at: Scene, name: str = "a", agents: tuple[str, ...] = ("scripted",)) -> Machine:
+    home = at.home(name)
+    place = Workplace(
+        home=home,
+        machine=tries.machine_id(home),
+        store=Store(str(at.store)),
+        policy=Policy(agents=agents),
+        environ={**at.environ, "ATLAS_HOME": str(home)},
+    )
+    return Machine(at=at, place=place)
+
+
+def test_a_look_asks_nobody_and_says_what_fails(machine: Machine) -> None:
+    machine.batch([machine.at.repository(0, 1, "scripted")])
+    result = machine.carry_out(Stage.LOOK)
+    assert (result.verdict, result.cost_usd) == (Verdict.FAILED, 0.0)
+    assert plan.first_problem(result) == result.failing[0].diagnostics[0].fingerprint
+    assert machine.stored("b-0-look", "run.json")
+
+
+def test_a_fix_is_delivered_to_the_store_and_pushed(machine: Machine) -> None:
+    repository = machine.at.repository(0, 1, "scripted")
+    machine.batch([repository], deliver={"branch": "atlas/fix", "push": True})
+    result = machine.carry_out(Stage.FIX, promised_usd=1.0)
+    assert (result.verdict, result.cost_usd, result.delivered) == (
+        Verdict.FIXED,
+        0.25,
+        "atlas/fix",
+    )
+    pushed = git(repository, "show", "atlas/fix:state.txt", environ=machine.at.environ)
+    assert pushed == "good\n"
+    assert b"+good" in (machine.stored("b-0-fix", "fix.patch") or b"")
+    assert list((machine.place.home / "fleet" / "work").iterdir()) == []
+
+
+def test_a_run_that_is_delivered_twice_is_paid_once(machine: Machine) -> None:
+    machine.batch([machine.at.repository(0, 1, "scripted")])
+    first = machine.carry_out(Stage.FIX, promised_usd=1.0)
+    elsewhere = made(machine.at, "b")
+    elsewhere.digest = machine.digest
+    assert elsewhere.carry_out(Stage.FIX, promised_usd=1.0) == first
+    assert machine.at.spent_usd("b") == pytest.approx(0.25)
+
+
+def test_another_ones_patch_is_replayed_without_a_model(machine: Machine) -> None:
+    machine.batch([machine.at.repository(n, 1, "scripted") for n in range(2)])
+    machine.carry_out(Stage.FIX, 0, promised_usd=1.0)
+    replayed = machine.carry_out(Stage.REPLAY, 1, promised_usd=1.0, patch_of=0)
+    assert (replayed.verdict, replayed.cost_usd, replayed.has_patch) == (Verdict.FIXED, 0.0, True)
+
+
+def test_a_patch_that_conflicts_is_left_to_the_agent(machine: Machine) -> None:
+    repositories = [machine.at.repository(n, 1, "scripted") for n in range(2)]
+    (repositories[1] / "state.txt").write_text("bad in another way\n")
+    git(repositories[1], "commit", "-q", "-a", "-m", "other", environ=machine.at.environ)
+    machine.batch(repositories)
+    machine.carry_out(Stage.FIX, 0, promised_usd=1.0)
+    replayed = machine.carry_out(Stage.REPLAY, 1, promised_usd=1.0, patch_of=0)
+    assert (replayed.verdict, replayed.error) == (
+        Verdict.FAILED,
+        "the patch of its group does not apply",
+    )
+
+
+def test_the_change_comes_first_and_is_no_part_of_the_fix(machine: Machine) -> None:
+    repository = machine.at.repository(0, 0, "scripted")
+    (machine.at.root / "change.diff").write_text(
+        "--- a/state.txt\n+++ b/state.txt\n@@ -1 +1 @@\n-good\n+bad\n"
+    )
+    change = {"patch": "change.diff", "run": "echo new > rule.txt", "message": "Raise the rule"}
+    machine.batch([repository], change=change, deliver={"branch": "atlas/fix", "push": True})
+    assert machine.carry_out(Stage.FIX, promised_usd=1.0).verdict is Verdict.FIXED
+    log = git(repository, "log", "--format=%s", "atlas/fix", environ=machine.at.environ)
+    assert log.splitlines()[1:] == ["Raise the rule", "start"]
+    assert b"rule.txt" not in (machine.stored("b-0-fix", "fix.patch") or b"")
+
+
+def test_a_worker_is_asked_for_no_agent_that_it_does_not_allow(machine: Machine) -> None:
+    machine.batch([machine.at.repository(0, 1, "scripted")], agent="command")
+    result = machine.carry_out(Stage.FIX, promised_usd=1.0)
+    assert result.verdict is Verdict.BROKEN
+    assert "does not allow the agent command" in result.error
+
+
+def test_of_manifest_promise_and_worker_the_narrowest_limit_holds() -> None:
+    one = Assignment(batch="b", digest="", index=0, stage=Stage.FIX, number=1, promised_usd=2.0)
+    limits = BatchLimits(max_attempts=5, max_minutes=10)
+    whole = Manifest(version=1, repositories=(), limits=limits)
+    policy = Policy(agents=("anthropic",), max_cost_usd=1.0, max_attempts=2, max_minutes=60)
+    assert flags(whole, policy, one) == (
+        "--ai-fix",
+        "--agent=anthropic",
+        "--max-attempts=2",
+        "--max-cost-usd=1.0",
+        "--max-minutes=10",
+    )
+    assert flags(whole, policy, replace(one, stage=Stage.LOOK)) == ()
+
+
+def test_what_cannot_be_fetched_is_broken_and_says_why(machine: Machine) -> None:
+    machine.batch([machine.at.root / "nowhere"])
+    result = machine.carry_out(Stage.LOOK)
+    assert result.verdict is Verdict.BROKEN
+    assert "nowhere" in result.error
+
+
+def test_a_run_that_has_to_stop_leaves_no_process_and_goes_on_where_it_was(
+    machine: Machine,
+) -> None:
+    place = replace(machine.place, policy=Policy(agents=(fleet_agent.NAME,)))
+    machine.batch([machine.at.repository(0, 1)])
+    with held(machine.at):
+        one = machine.assignment(Stage.FIX, promised_usd=5.0)
+        stopped = carry_out(place, one, stopping_once_paid)
+    assert stopped.verdict is None
+    assert stopped.cost_usd == pytest.approx(fleet_agent.TURN_USD)
+    assert fleets.children(machine.at) == []
+    ended = carry_out(place, one, lambda _: None)
+    assert ended.verdict is Verdict.FIXED
+    assert ended.cost_usd == pytest.approx(machine.at.spent_usd("b"))
+    reports = tries.to_report(place.home, place.machine)
+    assert [beat.cost_usd for beat in reports["b"]] == [ended.cost_usd]
+    tries.forget(place.home, reports["b"])
+    assert tries.to_report(place.home, place.machine) == {}
+
+
+@contextmanager
+def held(at: Scene) -> Iterator[None]:
+    (at.notes / "hold").touch()
+    yield
+    (at.notes / "hold").unlink()
+
+
+def stopping_once_paid(beat: Beat) -> None:
+    if beat.cost_usd >= fleet_agent.TURN_USD - 0.01:
+        raise Stopped
+
+
+@pytest.mark.parametrize(
+    ("repository", "why"),
+    [
+        ({"url": "https://me:secret@example.org/r"}, "a password in the URL"),
+        ({"url": "ext::sh -c id"}, "not a protocol"),
+        ({"url": "--upload-pack=id"}, "may begin with a dash"),
+        ({"url": "/r", "cwd": "../other"}, "outside the repository"),
+        ({"url": "/r", "branch": "x"}, "unknown field `branch`"),
+    ],
+)
+def test_a_manifest_that_no_worker_may_get_is_refused(
+    tmp_path: Path, repository: dict[str, str], why: str
+) -> None:
+    file = tmp_path / "manifest.yaml"
+    file.write_text(json.dumps({"version": 1, "repositories": [repository]}))
+    with pytest.raises(ConfigError, match=why):
+        manifests.read(file)
