@@ -101,7 +101,7 @@ def keep(ws: Workspace, name: str, snapshot_id: str) -> None:
         # as git writes it (gitrepository-layout(5)), which takes a process longer than the rest
         ref.parent.mkdir(parents=True, exist_ok=True)
         lock = ref.with_name(f"{ref.name}.lock")
-        lock.write_text(f"{snapshot_id}\n", encoding="ascii")
+        lock.write_text(f"{snapshot_id}\n", encoding="utf-8")
         lock.replace(ref)
 
 
