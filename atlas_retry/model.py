@@ -136,7 +136,7 @@ class Frame(Struct, frozen=True, kw_only=True):
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
-    """One complaint of one tool; fields named as in SARIF 2.1.0."""
+    """One problem of one tool; fields named as in SARIF 2.1.0."""
 
     tool: str
     message: str

@@ -40,7 +40,7 @@ class MemoryTree:
         }
 
 
-def failed(command: str, kind: Kind = Kind.TEST, *complaints: tuple[str, int]) -> GateResult:
+def failed(command: str, kind: Kind = Kind.TEST, *problems: tuple[str, int]) -> GateResult:
     """A gate that failed before the change, with the places that it complained of."""
     return GateResult(
         name=command,
@@ -51,7 +51,7 @@ def failed(command: str, kind: Kind = Kind.TEST, *complaints: tuple[str, int]) -
         exit_code=1,
         diagnostics=tuple(
             Diagnostic(tool="t", message="m", path=path, region=Region(start_line=line))
-            for path, line in complaints
+            for path, line in problems
         ),
     )
 

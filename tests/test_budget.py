@@ -31,7 +31,7 @@ LIMITS = Limits(budget=Budget(attempts=99, cost_usd=10.0), gates=(), with_agent=
 
 
 def after(*costs: float) -> Progress:
-    """A run whose attempts have cost this, each with another complaint and another tree."""
+    """A run whose attempts have cost this, each with another problem and another tree."""
     change = Change(path="a", status=ChangeStatus.MODIFIED)
     attempts = tuple(
         Attempt(number=n, agent="x", cost_usd=cost, changes=(change,))

@@ -106,7 +106,7 @@ def test_a_broken_or_interrupted_workspace_counts_as_well() -> None:
     assert detect(outcomes, RULE).cascade_detected
 
 
-def test_the_cause_is_the_complaint_that_most_share() -> None:
+def test_the_cause_is_the_problem_that_most_share() -> None:
     outcomes = [
         outcome("api", failure("connection refused", "only here")),
         outcome("web", failure("no module named x", "connection refused")),
@@ -121,7 +121,7 @@ def test_the_cause_is_the_complaint_that_most_share() -> None:
     assert "Review architecture or dependencies before continuing" in str(told.recommendation)
 
 
-def test_without_a_shared_complaint_none_is_made_up() -> None:
+def test_without_a_shared_problem_none_is_made_up() -> None:
     outcomes = [
         outcome("api", failure("one")),
         outcome("web", failure("two", kind=Kind.LINT)),
@@ -129,7 +129,7 @@ def test_without_a_shared_complaint_none_is_made_up() -> None:
     ]
     assert detect(outcomes, RULE).diagnosis == (
         "Multiple (test, lint) failures detected. Possible root cause: "
-        "unknown, for no complaint is shared by two of api, web, ui"
+        "unknown, for no problem is shared by two of api, web, ui"
     )
 
 

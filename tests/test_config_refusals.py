@@ -31,7 +31,11 @@ WRONG = {
     "number for a command": ("validation: {test: [3]}", "1:21", "expected a command", "found 3"),
     "nothing for a list": ("validation:\n  lint:\n", "2:8", "expected a list, found nothing"),
     "nothing for a section": ("retry:\n", "1:7", "expected a mapping, found nothing"),
-    "text for a switch": ("validation: {parallel: 'yes'}", "1:24", "expected true or false, found 'yes'"),
+    "text for a switch": (
+        "validation: {parallel: 'yes'}",
+        "1:24",
+        "expected true or false, found 'yes'",
+    ),
     "number for text": ("agent: {path: 3}", "1:15", "agent.path: expected text, found 3"),
     "switch for text": ("agent: {path: true}", "1:15", "expected text, found true"),
     "number in a variable": (

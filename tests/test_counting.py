@@ -34,7 +34,7 @@ def red(*found: Diagnostic, kind: Kind = Kind.LINT, **rest: object) -> GateResul
     return replace(result("gate", Status.FAILED, kind=kind), diagnostics=found, **rest)
 
 
-def test_a_complaint_on_an_edited_line_is_the_same_complaint() -> None:
+def test_a_problem_on_an_edited_line_is_the_same_problem() -> None:
     before = validation(red(replace(NEVER_READ, fingerprint="s = 1  # note")))
     after = validation(red(replace(NEVER_READ, fingerprint="s = 1")))
     assert compared(before, after) == ((), ("s = 1",), ())

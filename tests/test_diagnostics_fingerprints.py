@@ -1,4 +1,4 @@
-"""A complaint is known again after lines have moved, and told apart from every other."""
+"""A problem is known again after lines have moved, and told apart from every other."""
 
 import pytest
 
@@ -68,12 +68,12 @@ def test_names_are_not_normalised(one: str, other: str) -> None:
         Diagnostic(tool="mypy", rule_id="arg-type", message='expected "int"', path="b.py"),
     ],
 )
-def test_tool_rule_message_and_file_tell_complaints_apart(other: Diagnostic) -> None:
+def test_tool_rule_message_and_file_tell_problems_apart(other: Diagnostic) -> None:
     one = fingerprint(BASE, symbol="f", line_text="f(1)")
     assert one != fingerprint(other, symbol="f", line_text="f(1)")
 
 
-def test_symbol_line_text_and_occurrence_tell_complaints_apart() -> None:
+def test_symbol_line_text_and_occurrence_tell_problems_apart() -> None:
     told = {
         fingerprint(BASE, symbol="f", line_text="f(1)"),
         fingerprint(BASE, symbol="g", line_text="f(1)"),

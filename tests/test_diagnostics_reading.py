@@ -79,7 +79,7 @@ def test_what_is_said_again_is_counted() -> None:
     assert told.count == 200
 
 
-def test_more_complaints_than_anyone_needs_are_cut() -> None:
+def test_more_problems_than_anyone_needs_are_cut() -> None:
     lines = "".join(f"a.py:{n}:1: E1 x\n" for n in range(1, MAX_DIAGNOSTICS + 100))
     assert len(diagnose(failing(lines, "flake8")).diagnostics) == MAX_DIAGNOSTICS
 
@@ -111,7 +111,7 @@ def test_any_tool_that_names_path_and_line_is_understood(
         "  -> a/b/c.o  [1/2]",
     ],
 )
-def test_a_log_line_is_no_complaint(line: str) -> None:
+def test_a_log_line_is_no_problem(line: str) -> None:
     assert briefly(failing(f"{line}\n")) == []
 
 

@@ -108,7 +108,7 @@ def test_a_missing_module_of_the_project_itself_is_no_fault_of_the_environment(
     assert run_gates([gate("it", Kind.TEST, line)], plan).results[0].triage == triage
 
 
-def test_the_same_mistake_twice_is_two_complaints(plan: Plan) -> None:
+def test_the_same_mistake_twice_is_two_problems(plan: Plan) -> None:
     (plan.root / "a.py").write_text("def f():\n    go()\n    go()\n")
     line = "echo 'a.py:2:5: F821 Undefined name `go`'; echo 'a.py:3:5: F821 Undefined name `go`'"
     found = run_gates([gate("it", Kind.LINT, f"{line}; exit 1")], plan).results[0].diagnostics

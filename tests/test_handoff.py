@@ -18,7 +18,7 @@ from atlas_retry.model import (
     Violation,
     WorkspaceFacts,
 )
-from atlas_retry.reports.handoff import MAX_COMPLAINTS, handoff
+from atlas_retry.reports.handoff import MAX_PROBLEMS, handoff
 
 
 def failing(command: str, *told: Diagnostic, log_path: str | None = None) -> GateResult:
@@ -35,7 +35,7 @@ def failing(command: str, *told: Diagnostic, log_path: str | None = None) -> Gat
     )
 
 
-def complaint(test_id: str | None = "tests/test_a.py::test_x[it's]") -> Diagnostic:
+def problem(test_id: str | None = "tests/test_a.py::test_x[it's]") -> Diagnostic:
     return Diagnostic(
         tool="pytest",
         message="assert `1` == <b>2</b>\nmore",
@@ -80,13 +80,13 @@ def ended(*results: GateResult, attempts: tuple[Attempt, ...] = ()) -> str:
 def test_the_smallest_command_is_named_where_there_is_one(
     command: str, smallest: str | None
 ) -> None:
-    told = ended(failing(command, complaint()))
+    told = ended(failing(command, problem()))
     assert f"cd '/w/my api'\n{smallest or command}" in told
     assert ("# the first of them alone" in told) is (smallest is not None)
 
 
 def test_what_fails_is_told_on_lines_that_open_no_markup() -> None:
-    many = [complaint(None)] * (MAX_COMPLAINTS + 2)
+    many = [problem(None)] * (MAX_PROBLEMS + 2)
     told = ended(failing("pytest", *many, log_path="/logs/0"))
     assert "- `tests/test_a.py:3` assert '1' == &lt;b>2&lt;/b> more" in told
     assert "- and 2 more" in told
@@ -94,7 +94,7 @@ def test_what_fails_is_told_on_lines_that_open_no_markup() -> None:
 
 
 def test_a_review_has_no_command_to_type() -> None:
-    told = ended(failing("", complaint(None)))
+    told = ended(failing("", problem(None)))
     assert "```" not in told
 
 
@@ -114,10 +114,10 @@ def test_what_was_tried_is_told_with_what_came_of_it() -> None:
         ),
         Attempt(number=2, agent="anthropic", error="calc.py did not check in 3 tries", kept=True),
     )
-    told = ended(failing("pytest", complaint()), attempts=tried)
+    told = ended(failing("pytest", problem()), attempts=tried)
     assert "1. anthropic sonnet, $0.50: a plus for a minus" in told
     assert "and 2 more" in told
-    assert "1 complaint fixed, 0 remained, 2 came with it" in told
+    assert "1 problem fixed, 0 remained, 2 came with it" in told
     assert (
         "- `t.py` tests/removed: refused: a test is gone. To look at it: atlas diff r-1 1" in told
     )
@@ -127,7 +127,7 @@ def test_what_was_tried_is_told_with_what_came_of_it() -> None:
 
 
 def test_how_to_go_on_can_be_typed() -> None:
-    told = ended(failing("pytest", complaint()), attempts=(Attempt(number=1, agent="a"),))
+    told = ended(failing("pytest", problem()), attempts=(Attempt(number=1, agent="a"),))
     assert "- No attempt made it better" in told
     assert "`atlas undo r-1`" in told
     assert "`atlas retry '/w/my api' --ai-fix --max-attempts 5`" in told

@@ -133,7 +133,7 @@ def test_a_persons_words_take_the_place_of_the_records(journal: sqlite3.Connecti
         assert recalled(to, failed("F401", "f1")) == ("ruff F401 in a.py: re-export it in __all__",)
 
 
-def test_what_fixed_a_complaint_is_told_when_it_comes_back(journal: sqlite3.Connection) -> None:
+def test_what_fixed_a_problem_is_told_when_it_comes_back(journal: sqlite3.Connection) -> None:
     with closing(journal) as to:
         recorded(to, outcome(failed("F401", "f1"), Verdict.FIXED))
         told = recalled(to, failed("F401", "f1"))
@@ -199,7 +199,7 @@ def test_a_green_run_is_not(tmp_path: Path, environ: dict[str, str]) -> None:
     assert not (tmp_path / "told.json").exists()
 
 
-def test_complaints_are_counted_by_what_became_of_them() -> None:
+def test_problems_are_counted_by_what_became_of_them() -> None:
     before = validation(*failed("F401", "a").results, *failed("E501", "b").results)
     after = validation(*failed("E501", "b").results, *failed("E501", "c").results)
     assert tally(before, after) == {

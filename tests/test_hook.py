@@ -52,7 +52,7 @@ def test_a_turn_is_sent_back_in_the_words_of_quality_gates(project: Project) -> 
     reason = str(answer["reason"])
     assert reason.startswith(
         "⚠️ Quality Gate Failures (attempt 1/3)\n\nThe following quality gates failed:\n\n"
-        "❌ lint\nError: exit code 1, 1 complaint\n"
+        "❌ lint\nError: exit code 1, 1 problem\n"
     )
     assert "❌ types\nError: exit code 7" in reason
     assert "E501 line too long" in reason
@@ -116,7 +116,7 @@ def test_a_new_prompt_of_the_user_starts_anew_and_sessions_are_apart(project: Pr
 def test_an_optional_gate_warns(project: Project) -> None:
     gates(project, "true", {"run": FAILS, "name": "style", "required": False})
     answer = end_turn(project)
-    assert answer == {"systemMessage": "⚠️ style failed (optional): exit code 1, 1 complaint"}
+    assert answer == {"systemMessage": "⚠️ style failed (optional): exit code 1, 1 problem"}
 
 
 def test_a_tool_that_is_not_there_blocks_nothing(project: Project) -> None:

@@ -37,7 +37,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> GateResult:
 def test_every_problem_of_a_long_output_is_counted(long: GateResult) -> None:
     assert long.output_omitted_bytes > 0
     assert long.problems == PROBLEMS
-    assert long.error == f"exit code 1, {PROBLEMS} complaints"
+    assert long.error == f"exit code 1, {PROBLEMS} problems"
     assert not long.at_least
 
 

@@ -71,7 +71,7 @@ def test_an_attempt_that_changes_nothing_has_stalled(project: Project) -> None:
     assert outcome.attempts[0].validation is None
 
 
-def test_the_same_complaint_twice_has_stalled_and_leaves_no_useless_edit(
+def test_the_same_problem_twice_has_stalled_and_leaves_no_useless_edit(
     project: Project,
 ) -> None:
     for number, text in enumerate((CALC + "# a\n", CALC + "# b\n", FIXED), start=1):

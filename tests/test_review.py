@@ -62,15 +62,15 @@ def test_a_long_diff_is_cut_in_the_middle_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("told", "passes"),
     [
-        ('{"pass": true, "complaints": []}', True),
-        ('Well.\n```json\n{"pass": false, "complaints": [{"message": "no"}]}\n```', False),
+        ('{"pass": true, "problems": []}', True),
+        ('Well.\n```json\n{"pass": false, "problems": [{"message": "no"}]}\n```', False),
         ('a {curly} thought, then {"pass": true}', True),
         ('{"pass": "yes"}', None),
         ('{"pass": true', None),
         ("[" * 10_000, None),
         ('{"a":' * 10_000 + "1" + "}" * 10_000, None),
         ("", None),
-        ('{"pass": true, "complaints": [{"line": 3}]}', None),
+        ('{"pass": true, "problems": [{"line": 3}]}', None),
     ],
 )
 def test_an_answer_is_an_opinion_or_it_is_none(told: str, passes: bool | None) -> None:
@@ -79,7 +79,7 @@ def test_an_answer_is_an_opinion_or_it_is_none(told: str, passes: bool | None) -
 
 
 @pytest.mark.parametrize(
-    ("complaint", "place"),
+    ("problem", "place"),
     [
         ({"message": "m", "path": "./a.py", "line": 3}, ("a.py", 3)),
         ({"message": "m", "path": "a.py", "line": 0}, ("a.py", None)),
@@ -88,10 +88,10 @@ def test_an_answer_is_an_opinion_or_it_is_none(told: str, passes: bool | None) -
         ({"message": "m"}, (None, None)),
     ],
 )
-def test_a_complaint_points_into_the_project_or_nowhere(
-    complaint: dict[str, object], place: tuple[str | None, int | None]
+def test_a_problem_points_into_the_project_or_nowhere(
+    problem: dict[str, object], place: tuple[str | None, int | None]
 ) -> None:
-    told = opinion.read(json.dumps({"pass": False, "complaints": [complaint]}))
+    told = opinion.read(json.dumps({"pass": False, "problems": [problem]}))
     assert told
     (found,) = opinion.diagnostics(told, "taste")
     assert (found.path, found.region and found.region.start_line) == place
@@ -110,9 +110,9 @@ def judged(project: Project, server: MessagesServer, **gate: object) -> Outcome:
     return project.retry()
 
 
-def answer(*, passes: bool, **complaint: object) -> Answer:
-    told = [complaint] if complaint else []
-    return call("submit_answer", **{"pass": passes, "complaints": told})
+def answer(*, passes: bool, **problem: object) -> Answer:
+    told = [problem] if problem else []
+    return call("submit_answer", **{"pass": passes, "problems": told})
 
 
 def test_a_review_that_passes_lets_the_fix_stand_and_is_paid(project: Project) -> None:
@@ -134,11 +134,11 @@ def test_a_review_that_passes_lets_the_fix_stand_and_is_paid(project: Project) -
 def test_claude_code_reviews_as_well_and_may_only_read(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED + "# see\n"})
     project.attempt(2, {"calc.py": FIXED})
-    wish = {"pass": False, "complaints": [{"message": "drop it", "path": "calc.py", "line": 3}]}
+    wish = {"pass": False, "problems": [{"message": "drop it", "path": "calc.py", "line": 3}]}
     script = (
         call("Write", file_path=str(project.root / "calc.py"), content="x = 1\n"),
         call("StructuredOutput", **wish),
-        call("StructuredOutput", **{"pass": True, "complaints": []}),
+        call("StructuredOutput", **{"pass": True, "problems": []}),
     )
     with serving(*script) as server:
         settings = {"CLAUDE_CONFIG_DIR": str(project.root.parent / "claude")}

@@ -7,7 +7,7 @@ from tests.projects import CALC, UNITTEST, WORSE, Project, git
 COMPLAIN = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
 
 
-def complaints(project: Project, events: list[Event]) -> tuple[Diagnostic, ...]:
+def problems(project: Project, events: list[Event]) -> tuple[Diagnostic, ...]:
     outcome = project.retry(events, ai_fix=False)
     return tuple(d for result in outcome.baseline.failures for d in result.diagnostics)
 
@@ -15,9 +15,9 @@ def complaints(project: Project, events: list[Event]) -> tuple[Diagnostic, ...]:
 def test_a_failure_that_was_there_before_is_marked(project: Project) -> None:
     project.configure(validation={"test": [UNITTEST]}, triage={"baseline": "HEAD"})
     events: list[Event] = []
-    (told,) = complaints(project, events)
+    (told,) = problems(project, events)
     assert told.preexisting
-    assert "1 of 1 complaints are there at HEAD too" in " ".join(
+    assert "1 of 1 problems are there at HEAD too" in " ".join(
         event.text for event in events if isinstance(event, Notice)
     )
 
@@ -26,19 +26,19 @@ def test_a_failure_of_the_change_is_not_marked(project: Project) -> None:
     git(project.root, "tag", "before", environ=project.environ)
     (project.root / "calc.py").write_text(WORSE)
     project.configure(validation={"lint": [COMPLAIN]}, triage={"baseline": "before"})
-    assert [told.preexisting for told in complaints(project, [])] == [False]
+    assert [told.preexisting for told in problems(project, [])] == [False]
 
 
 def test_without_a_baseline_nothing_is_run_twice_and_nothing_marked(project: Project) -> None:
     project.configure(validation={"lint": [f"echo >> ../runs; {COMPLAIN}"]})
-    assert [told.preexisting for told in complaints(project, [])] == [False]
+    assert [told.preexisting for told in problems(project, [])] == [False]
     assert (project.root.parent / "runs").read_text() == "\n"
 
 
 def test_the_workspace_is_as_it_was(project: Project) -> None:
     project.configure(validation={"test": [UNITTEST]}, triage={"baseline": "HEAD"})
     before = git(project.root, "status", "--porcelain", environ=project.environ)
-    complaints(project, [])
+    problems(project, [])
     assert git(project.root, "status", "--porcelain", environ=project.environ) == before
     assert (project.root / "calc.py").read_text() == CALC
 
@@ -47,7 +47,7 @@ TWO = "def add(a, b):\n    return a - b\n\n\ndef twice(a, b):\n    return a * b\
 
 
 def since_head(project: Project, **gate: object) -> Outcome:
-    """The outcome of a run in which one complaint is old, and a second one of the change."""
+    """The outcome of a run in which one problem is old, and a second one of the change."""
     project.configure(
         validation={"lint": [{"run": COMPLAIN, "parser": "calc", **gate}]},
         triage={"baseline": "HEAD"},

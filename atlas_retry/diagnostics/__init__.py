@@ -1,4 +1,4 @@
-"""From the text a tool printed to complaints with a place. Pure: no file, no process."""
+"""From the text a tool printed to problems with a place. Pure: no file, no process."""
 
 from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
 from atlas_retry.diagnostics.joining import combined

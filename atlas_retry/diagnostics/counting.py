@@ -229,7 +229,7 @@ MAX_FIRST_CHARS = 200
 
 
 def _first(result: GateResult) -> str:
-    """The first failing test of a gate, else its first complaint, else what it said at last."""
+    """The first failing test of a gate, else its first problem, else what it said at last."""
     told = sorted(result.diagnostics, key=lambda d: (d.test_id is None, d.level is not Level.ERROR))
     if told:
         d = told[0]

@@ -1,4 +1,4 @@
-"""Names a complaint so that it is known again after lines have moved. Compares nothing."""
+"""Names a problem so that it is known again after lines have moved. Compares nothing."""
 
 import hashlib
 import re

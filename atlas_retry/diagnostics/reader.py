@@ -35,7 +35,7 @@ _TEXT_LINES = 400
 
 
 def diagnose(output: ToolOutput) -> Findings:
-    """What the output of one command says: its complaints in order, each once, and the triage.
+    """What the output of one command says: its problems in order, each once, and the triage.
 
     Never raises: what cannot be read is left out. A command that exits 0 has no errors, whatever
     it prints.

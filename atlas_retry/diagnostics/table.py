@@ -24,7 +24,7 @@ LEVELS: Mapping[str, Level] = {
 
 
 class LineFormat(Struct, frozen=True, kw_only=True):
-    """A tool whose complaints are lines.
+    """A tool whose problems are lines.
 
     Groups of the patterns: path, line, column, end_line, end_column, rule, level, message, test;
     rest is a message that goes on in the same sentence.
@@ -34,11 +34,11 @@ class LineFormat(Struct, frozen=True, kw_only=True):
     source: str
     """Where the format is documented."""
     pattern: str
-    """The first line of a complaint."""
+    """The first line of a problem."""
     heading: str | None = None
-    """A line that gives what the complaints below it leave out."""
+    """A line that gives what the problems below it leave out."""
     more: str | None = None
-    """Lines that go on with a complaint; their groups fill what is missing, messages are joined."""
+    """Lines that go on with a problem; their groups fill what is missing, messages are joined."""
     summary: str | None = None
     """The tool's closing lines."""
     marks: tuple[str, ...] = ()
@@ -49,13 +49,13 @@ class LineFormat(Struct, frozen=True, kw_only=True):
     tool: str | None = None
     """Name in the diagnostic, when several rows serve one tool."""
     level: Level = Level.ERROR
-    """Of a complaint without a severity, or with one that is not in `LEVELS`."""
+    """Of a problem without a severity, or with one that is not in `LEVELS`."""
     message: str = ""
-    """Of a complaint that is nothing but a path."""
+    """Of a problem that is nothing but a path."""
     rule: str | None = None
     """Same."""
     placed: bool = False
-    """A complaint without a path is none."""
+    """A problem without a path is none."""
     zero_based: bool = False
     """The tool counts columns from 0."""
 
@@ -89,14 +89,14 @@ def parser_of(row: LineFormat) -> Parser:
 def _read(compiled: _Compiled, log: Log) -> Reading:
     summary = compiled.summary
     return Reading(
-        found=tuple(_complaints(compiled, log.lines)),
+        found=tuple(_problems(compiled, log.lines)),
         summary=tuple(i for i, line in enumerate(log.lines) if summary.match(line))
         if summary
         else (),
     )
 
 
-def _complaints(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Located]:
+def _problems(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Located]:
     above: dict[str, str] = {}
     number = 0
     while number < len(lines):
@@ -116,7 +116,7 @@ def _complaints(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Located
 
 
 def _go_on(compiled: _Compiled, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
-    """The last line of the complaint that begins at `first`; its parts are added to."""
+    """The last line of the problem that begins at `first`; its parts are added to."""
     last = first
     if compiled.more is None:
         return last

@@ -36,7 +36,7 @@ ALIASES = {
     "mvn": "maven",
     "mvnw": "maven",
 }
-"""A program whose complaints carry another name."""
+"""A program whose problems carry another name."""
 _PYTHON = re.compile(r"python[\d.]*")
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 

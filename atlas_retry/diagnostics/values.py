@@ -14,7 +14,7 @@ LINE_CHARS = 2_000
 """Longer lines are cut before a pattern sees them: minified code needs more, no message does."""
 
 THRESHOLD_RULE = "fail-under"
-"""Rule of the complaint that too little is covered or too low a score reached."""
+"""Rule of the problem that too little is covered or too low a score reached."""
 
 
 class Declared(Struct, frozen=True, kw_only=True):

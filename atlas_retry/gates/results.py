@@ -304,7 +304,7 @@ def _count(findings: "Findings | None") -> str:
         return ""
     count = sum(d.count for d in findings.diagnostics) + findings.beyond
     least = "at least " if findings.cut else ""
-    return f", {least}{count} complaint{'s' if count > 1 else ''}" if count else ""
+    return f", {least}{count} problem{'s' if count > 1 else ''}" if count else ""
 
 
 def _triage(status: Status, findings: "Findings | None") -> str | None:

@@ -55,7 +55,7 @@ class Record(Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...]
     """Those that failed before the first attempt."""
     rules: tuple[tuple[str, str], ...]
-    """Fingerprint and rule of each complaint before the first attempt."""
+    """Fingerprint and rule of each problem before the first attempt."""
     places: tuple[tuple[str, str], ...] = ()
     """Rule and file, and rule and symbol, of each of them."""
     files_involved: tuple[str, ...]
@@ -118,8 +118,8 @@ def _change(change: Change) -> str:
 
 def _places(failed: Validation) -> tuple[tuple[str, str], ...]:
     """A silent failure has none."""
-    complaints = (d for result in failed.failures for d in result.diagnostics)
-    found = ((rule_of(d), place) for d in complaints for place in (d.path, d.symbol) if place)
+    problems = (d for result in failed.failures for d in result.diagnostics)
+    found = ((rule_of(d), place) for d in problems for place in (d.path, d.symbol) if place)
     return tuple(dict.fromkeys(found))[:MAX_KEYS]
 
 

@@ -1,4 +1,4 @@
-"""Which rules the complaints of two validations belong to, and what became of them. Pure."""
+"""Which rules the problems of two validations belong to, and what became of them. Pure."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from atlas_retry.model import Diagnostic, Validation
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """What became of the complaints of one rule."""
+    """What became of the problems of one rule."""
 
     fixed: int
     remaining: int
@@ -22,7 +22,7 @@ def rule_of(diagnostic: Diagnostic) -> str:
 
 
 def rules_by_fingerprint(validation: Validation) -> dict[str, str]:
-    """Of every complaint of a gate that blocks; a silent failure counts for its gate."""
+    """Of every problem of a gate that blocks; a silent failure counts for its gate."""
     found: dict[str, str] = {}
     for result in validation.failures:
         told = {d.fingerprint: rule_of(d) for d in result.diagnostics if d.fingerprint}
@@ -31,7 +31,7 @@ def rules_by_fingerprint(validation: Validation) -> dict[str, str]:
 
 
 def tally(before: Validation, after: Validation) -> dict[str, Tally]:
-    """What became of each rule's complaints between two validations."""
+    """What became of each rule's problems between two validations."""
     rules = rules_by_fingerprint(before) | rules_by_fingerprint(after)
     found = compared(before, after)
     fixed, remaining, introduced = (Counter(map(rules.__getitem__, names)) for names in found)

@@ -1,4 +1,4 @@
-"""Gathers the code that failures may be about, from tests and from complaints. Fills no budget."""
+"""Gathers the code that failures may be about, from tests and from problems. Fills no budget."""
 
 import re
 from collections import Counter, defaultdict
@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from atlas_retry.model import Diagnostic, GateResult, Kind
 from atlas_retry.prompt.brief import Traced
-from atlas_retry.prompt.complaints import NO_NAME, named_at_fault
 from atlas_retry.prompt.failing import (
     FailingTest,
     each_once,
@@ -19,6 +18,7 @@ from atlas_retry.prompt.failing import (
 )
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.noise import quiet
+from atlas_retry.prompt.problems import NO_NAME, named_at_fault
 from atlas_retry.prompt.project import Project, is_test_path
 from atlas_retry.prompt.signals import Changed, Suspect, suspects
 from atlas_retry.source import ScopeKind, language_of
@@ -201,7 +201,7 @@ def _plain_places(diagnostics: tuple[Diagnostic, ...], project: Project) -> list
             continue
         passage = passage_at(path, source, diagnostic.region.start_line)
         found.setdefault(passage, 0.9 / (1 + len(found)) ** 0.5)
-    return [Candidate(passage=p, score=s, why="complaint") for p, s in found.items()]
+    return [Candidate(passage=p, score=s, why="problem") for p, s in found.items()]
 
 
 def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:

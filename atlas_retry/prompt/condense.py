@@ -1,4 +1,4 @@
-"""Shortens one complaint to its decisive lines. Reorders nothing."""
+"""Shortens one problem to its decisive lines. Reorders nothing."""
 
 import re
 
@@ -18,7 +18,7 @@ MIN_LINE_CHARS = 240
 
 
 def condensed(text: str, limit: int) -> str:
-    """The lines of a complaint that say most, in their order, at most `limit` characters."""
+    """The lines of a problem that say most, in their order, at most `limit` characters."""
     lines = [line.rstrip() for line in text.splitlines()]
     ranks = _ranks(lines)
     kept = set[int]()

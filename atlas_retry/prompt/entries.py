@@ -8,9 +8,9 @@ from msgspec import Struct, field
 
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
-from atlas_retry.prompt.complaints import family, gravity
 from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.noise import quiet
+from atlas_retry.prompt.problems import family, gravity
 from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.text.units import some
 
@@ -59,7 +59,7 @@ class Quoted(Struct, frozen=True, kw_only=True):
 
 
 class PromptEntry(Struct, frozen=True):
-    """One cause: its clearest complaint and the others like it."""
+    """One cause: its clearest problem and the others like it."""
 
     shown: Diagnostic
     others: tuple[Diagnostic, ...] = ()
@@ -70,7 +70,7 @@ class PromptEntry(Struct, frozen=True):
 
 
 def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
-    """Every failed gate with its command, its exit code, its summary and its complaints."""
+    """Every failed gate with its command, its exit code, its summary and its problems."""
     parts: list[str] = []
     left: list[str] = []
     room = quoting.room
@@ -240,7 +240,7 @@ def _place(diagnostic: Diagnostic) -> str:
 def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[PromptEntry]:
     """One entry a cause; the rarest causes first, what the last attempt introduced before all.
 
-    Rare complaints come first because old debts of a project come in numbers.
+    Rare problems come first because old debts of a project come in numbers.
     """
     same: dict[tuple[str, ...], list[Diagnostic]] = defaultdict(list)
     families: dict[tuple[str, ...], int] = defaultdict(int)

@@ -26,7 +26,7 @@ def annotations(told: Iterable[Diagnostic], results: Iterable[GateResult] = ()) 
     every, gates = [*told], [*results]
     lines: list[str] = []
     for level in Level:
-        of_level = [complaint for complaint in every if complaint.level is level]
+        of_level = [problem for problem in every if problem.level is level]
         lines += _of_level(level, of_level, [r for r in gates if _beyond_at(r) is level])
     return "".join(f"{line}\n" for line in lines)
 
@@ -36,8 +36,8 @@ def _told(results: Iterable[GateResult], findings: Iterable[Finding]) -> Iterato
     gates = [_of_gate(result) for result in results]
     yield from (told[0] for told in gates if told)
     yield from (finding.diagnostic for finding in findings)
-    rest = [complaint for told in gates for complaint in told[1:]]
-    yield from sorted(rest, key=lambda complaint: complaint.test_id is None)
+    rest = [problem for told in gates for problem in told[1:]]
+    yield from sorted(rest, key=lambda problem: problem.test_id is None)
 
 
 def _of_gate(result: GateResult) -> tuple[Diagnostic, ...]:
@@ -57,24 +57,24 @@ def _of_level(level: Level, told: list[Diagnostic], results: list[GateResult]) -
     if len(told) <= SHOWN and not beyond and not least:
         return map(_annotation, told)
     kept = told[: SHOWN - 1]
-    rest = sum(complaint.count for complaint in told[SHOWN - 1 :]) + beyond
+    rest = sum(problem.count for problem in told[SHOWN - 1 :]) + beyond
     count = f"{'at least ' if least else ''}{counted(rest, f'more {COMMANDS[level]}')}"
     where = "the whole output has them" if beyond or least else "the report has all of them"
     more = f"::{COMMANDS[level]} title=atlas::{_escaped(f'and {count}; {where}')}"
     return [*map(_annotation, kept), more]
 
 
-def _annotation(complaint: Diagnostic) -> str:
-    title = " ".join(filter(None, (complaint.test_id, complaint.tool, complaint.rule_id)))
+def _annotation(problem: Diagnostic) -> str:
+    title = " ".join(filter(None, (problem.test_id, problem.tool, problem.rule_id)))
     known = {
-        "file": complaint.path,
-        **(_region(complaint.region) if complaint.region and complaint.path else {}),
+        "file": problem.path,
+        **(_region(problem.region) if problem.region and problem.path else {}),
         "title": title,
     }
     properties = ",".join(
         f"{name}={_property(str(value))}" for name, value in known.items() if value is not None
     )
-    return f"::{COMMANDS[complaint.level]} {properties}::{_escaped(complaint.message)}"
+    return f"::{COMMANDS[problem.level]} {properties}::{_escaped(problem.message)}"
 
 
 def _region(region: Region) -> dict[str, int | None]:

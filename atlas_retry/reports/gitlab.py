@@ -10,45 +10,45 @@ from hashlib import sha256
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.findings import TOOL
-from atlas_retry.reports.phrases import complaints, plain
+from atlas_retry.reports.phrases import plain, problems
 from atlas_retry.reports.subject import Subject
 
 SEVERITIES = {Level.ERROR: "major", Level.WARNING: "minor", Level.NOTE: "info"}
 
 
 def report(subject: Subject) -> str:
-    """One list of all complaints; a failure without a place is laid at the root's door."""
+    """One list of all problems; a failure without a place is laid at the root's door."""
     return encode(list(_issues(subject)))
 
 
 def _issues(subject: Subject) -> Iterator[dict[str, object]]:
     seen: Counter[str] = Counter()
-    for name, complaint in _told(subject):
-        identity = _identity(name, complaint)
+    for name, problem in _told(subject):
+        identity = _identity(name, problem)
         seen[identity] += 1
-        yield _issue(complaint, f"{identity}\0{seen[identity]}")
+        yield _issue(problem, f"{identity}\0{seen[identity]}")
 
 
 def _told(subject: Subject) -> Iterator[tuple[str, Diagnostic]]:
     """With the name of the gate; then what the guard answered."""
     for result in subject.validation.results:
-        yield from ((result.name, complaint) for complaint in complaints(result))
+        yield from ((result.name, problem) for problem in problems(result))
     yield from ((TOOL, finding.diagnostic) for finding in subject.findings)
 
 
-def _identity(name: str, complaint: Diagnostic) -> str:
+def _identity(name: str, problem: Diagnostic) -> str:
     """Without line numbers; GitLab shows only the first of several with the same fingerprint."""
-    told = complaint.fingerprint or f"{complaint.rule_id}\0{complaint.message}"
-    return "\0".join((name, complaint.tool, complaint.path or "", told))
+    told = problem.fingerprint or f"{problem.rule_id}\0{problem.message}"
+    return "\0".join((name, problem.tool, problem.path or "", told))
 
 
-def _issue(complaint: Diagnostic, identity: str) -> dict[str, object]:
-    line = complaint.region.start_line if complaint.region else 1
-    rule = complaint.rule_id or complaint.test_id
+def _issue(problem: Diagnostic, identity: str) -> dict[str, object]:
+    line = problem.region.start_line if problem.region else 1
+    rule = problem.rule_id or problem.test_id
     return {
-        "description": plain(complaint.message) or "no message",
-        "check_name": plain(f"{complaint.tool}/{rule}" if rule else complaint.tool),
+        "description": plain(problem.message) or "no message",
+        "check_name": plain(f"{problem.tool}/{rule}" if rule else problem.tool),
         "fingerprint": sha256(identity.encode(errors="backslashreplace")).hexdigest()[:40],
-        "severity": SEVERITIES[complaint.level],
-        "location": {"path": plain(complaint.path or "."), "lines": {"begin": max(line, 1)}},
+        "severity": SEVERITIES[problem.level],
+        "location": {"path": plain(problem.path or "."), "lines": {"begin": max(line, 1)}},
     }

@@ -10,7 +10,7 @@ from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, listed, more, place, plain
 from atlas_retry.text.units import counted, seconds, spent, usd
 
-MAX_COMPLAINTS: Final = 10
+MAX_PROBLEMS: Final = 10
 MAX_FILES: Final = 10
 MAX_LINE_CHARS: Final = 300
 _OPERATORS: Final = re.compile(r"[|&;<>()$`\\\n]")
@@ -45,9 +45,9 @@ def handoff(outcome: Outcome) -> str:
 def _failure(result: GateResult, root: str) -> Iterator[str]:
     yield f"### {_line(result.name)}: {_line(result.error or result.status.value)}"
     yield ""
-    told = listed(result)[:MAX_COMPLAINTS]
-    for complaint in told:
-        where, message = place(complaint), _line(complaint.message)
+    told = listed(result)[:MAX_PROBLEMS]
+    for problem in told:
+        where, message = place(problem), _line(problem.message)
         yield f"- {f'`{_line(where)}` ' if where else ''}{message}"
     if left := more(result, told):
         yield f"- and {left}"
@@ -90,7 +90,7 @@ def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
         yield f"   - it ended with: {_line(attempt.error)}"
     yield f"   - changed {_files(attempt.changes)}"
     yield (
-        f"   - {counted(len(attempt.fixed), 'complaint')} fixed, {len(attempt.remaining)} remained,"
+        f"   - {counted(len(attempt.fixed), 'problem')} fixed, {len(attempt.remaining)} remained,"
         f" {len(attempt.introduced)} came with it"
     )
     for found in of_attempt(outcome, attempt):

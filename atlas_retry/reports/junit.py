@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from atlas_retry.model import Diagnostic, GateResult, Status
 from atlas_retry.reports.findings import TOOL, Finding
-from atlas_retry.reports.phrases import complaints, plain, position
+from atlas_retry.reports.phrases import plain, position, problems
 from atlas_retry.reports.subject import Subject
 
 COULD_NOT_RUN = (Status.BROKEN, Status.TIMED_OUT)
@@ -18,7 +18,7 @@ COULD_NOT_RUN = (Status.BROKEN, Status.TIMED_OUT)
 def report(subject: Subject) -> str:
     """A suite per gate, with the cases of its own JUnit report where it has written one.
 
-    Else a gate that passes is one case, and one that fails is a case per complaint.
+    Else a gate that passes is one case, and one that fails is a case per problem.
     """
     root = ET.Element("testsuites", _attributes(name=f"atlas {subject.workspace.name}"))
     for result in subject.validation.results:
@@ -104,26 +104,26 @@ def _cases(result: GateResult) -> list[ET.Element]:
             ET.SubElement(case, "skipped", _attributes(message=result.error or "skipped"))
         return [case]
     seen: Counter[str] = Counter()
-    return [_failed(result, complaint, seen) for complaint in complaints(result)]
+    return [_failed(result, problem, seen) for problem in problems(result)]
 
 
-def _failed(result: GateResult, complaint: Diagnostic, seen: Counter[str]) -> ET.Element:
-    case = _case(result, _name(result, complaint, seen), file=complaint.path)
+def _failed(result: GateResult, problem: Diagnostic, seen: Counter[str]) -> ET.Element:
+    case = _case(result, _name(result, problem, seen), file=problem.path)
     element = "failure" if result.required else "skipped"
     if result.required and result.status in COULD_NOT_RUN:
         element = "error"
-    told = _attributes(message=complaint.message)
+    told = _attributes(message=problem.message)
     if element != "skipped":
-        told |= _attributes(type=complaint.rule_id or result.status)
+        told |= _attributes(type=problem.rule_id or result.status)
     outcome = ET.SubElement(case, element, told)
-    outcome.text = plain(complaint.text or f"{position(complaint)} {complaint.message}".strip())
+    outcome.text = plain(problem.text or f"{position(problem)} {problem.message}".strip())
     return case
 
 
-def _name(result: GateResult, complaint: Diagnostic, seen: Counter[str]) -> str:
+def _name(result: GateResult, problem: Diagnostic, seen: Counter[str]) -> str:
     """Without line numbers, so that the history of a case outlives a move; each only once."""
-    known = (complaint.path, complaint.symbol, complaint.rule_id)
-    name = complaint.test_id or " ".join(filter(None, known)) or result.name
+    known = (problem.path, problem.symbol, problem.rule_id)
+    name = problem.test_id or " ".join(filter(None, known)) or result.name
     seen[name] += 1
     return name if seen[name] == 1 else f"{name} ({seen[name]})"
 

@@ -33,7 +33,7 @@ MARKS = {
     Status.FLAKY: "⚠️",
     Status.SKIPPED: "⏭️",
 }
-MAX_COMPLAINTS, MAX_MESSAGE_CHARS, MAX_TAIL_CHARS = 30, 400, 2_000
+MAX_PROBLEMS, MAX_MESSAGE_CHARS, MAX_TAIL_CHARS = 30, 400, 2_000
 _SPECIAL = re.compile(r"[^\w\s.,;/()'\"=+%?-]|_")
 
 
@@ -102,12 +102,12 @@ def _answers(found: Sequence[Finding]) -> Iterator[str]:
         return
     yield "| path | answer | rule | detail |"
     yield "| --- | --- | --- | --- |"
-    for one in found[:MAX_COMPLAINTS]:
+    for one in found[:MAX_PROBLEMS]:
         short = replace(one.seen, detail=one.seen.detail[:MAX_MESSAGE_CHARS])
         told = one_line(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
         yield f"| {code(one.where)} | {one_line(one.fate)} | {code(one.seen.rule)} | {told} |"
     yield ""
-    if (left := len(found) - MAX_COMPLAINTS) > 0:
+    if (left := len(found) - MAX_PROBLEMS) > 0:
         yield from (f"And {counted(left, 'more answer')}.", "")
 
 
@@ -149,8 +149,8 @@ def _failure(result: GateResult) -> Iterator[str]:
     yield f"<details open><summary><b>{one_line(result.name)}</b>: {one_line(result.error or '')}"
     yield "</summary>"
     yield ""
-    told = listed(result)[:MAX_COMPLAINTS]
-    yield from map(_complaint, told)
+    told = listed(result)[:MAX_PROBLEMS]
+    yield from map(_problem, told)
     if left := more(result, told):
         yield f"- and {left}"
     yield ""
@@ -161,11 +161,11 @@ def _failure(result: GateResult) -> Iterator[str]:
     yield ""
 
 
-def _complaint(complaint: Diagnostic) -> str:
-    where = place(complaint)
-    rule = f" {code(complaint.rule_id)}" if complaint.rule_id else ""
-    message = complaint.message.strip()[:MAX_MESSAGE_CHARS]
-    at = f" ({code(position(complaint))})" if complaint.test_id and complaint.path else ""
+def _problem(problem: Diagnostic) -> str:
+    where = place(problem)
+    rule = f" {code(problem.rule_id)}" if problem.rule_id else ""
+    message = problem.message.strip()[:MAX_MESSAGE_CHARS]
+    at = f" ({code(position(problem))})" if problem.test_id and problem.path else ""
     return f"- {code(where) if where else ''}{rule} {one_line(message)}{at}"
 
 

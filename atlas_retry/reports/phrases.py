@@ -57,7 +57,7 @@ def listed(result: GateResult) -> tuple[Diagnostic, ...]:
     return told if result.required else tuple(_softened(told))
 
 
-def complaints(result: GateResult) -> tuple[Diagnostic, ...]:
+def problems(result: GateResult) -> tuple[Diagnostic, ...]:
     """What a gate has to say; the last one tells how many problems it had beyond those listed."""
     told = listed(result)
     left = more(result, told)

@@ -15,7 +15,7 @@ from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.model import Diagnostic, GateResult, Held, Level, Region, Status
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding
-from atlas_retry.reports.phrases import complaints, plain
+from atlas_retry.reports.phrases import plain, problems
 from atlas_retry.reports.subject import Subject
 
 SCHEMA = (
@@ -31,8 +31,8 @@ def report(subject: Subject) -> str:
     """A run per tool, in the order in which the gates name them."""
     by_tool: dict[str, Told] = {}
     for result in subject.validation.results:
-        for tool, complaint in _told(result):
-            by_tool.setdefault(plain(tool), []).append((result, complaint))
+        for tool, problem in _told(result):
+            by_tool.setdefault(plain(tool), []).append((result, problem))
     runs = [_run(tool, told) for tool, told in by_tool.items()] or [_run("atlas", [])]
     if subject.run:
         runs.append(_of_tool(TOOL, [_answered(one) for one in subject.findings]))
@@ -40,13 +40,13 @@ def report(subject: Subject) -> str:
 
 
 def _told(result: GateResult) -> Iterator[tuple[str, Diagnostic | None]]:
-    """Every complaint under its tool; a gate that has none still names the tool that ran."""
+    """Every problem under its tool; a gate that has none still names the tool that ran."""
     ran = tool_of(result.command) or result.name
     if not result.diagnostics:
-        yield ran, next(iter(complaints(result)), None)
+        yield ran, next(iter(problems(result)), None)
         return
-    for complaint in complaints(result):
-        yield complaint.tool or ran, complaint
+    for problem in problems(result):
+        yield problem.tool or ran, problem
 
 
 def _run(tool: str, told: Told) -> Json:
@@ -78,7 +78,7 @@ def _properties(finding: Finding) -> Json:
 
 def _of_tool(tool: str, placed: Sequence[tuple[Diagnostic, Json]]) -> Json:
     """What complained where, each with what its result holds besides."""
-    rules = list(dict.fromkeys(_rule(complaint) for complaint, _ in placed))
+    rules = list(dict.fromkeys(_rule(problem) for problem, _ in placed))
     return {
         "tool": {
             "driver": {
@@ -89,7 +89,7 @@ def _of_tool(tool: str, placed: Sequence[tuple[Diagnostic, Json]]) -> Json:
         },
         "automationDetails": {"id": f"atlas/{tool}/"},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(complaint, rules) | more for complaint, more in placed],
+        "results": [_result(problem, rules) | more for problem, more in placed],
     }
 
 
@@ -105,34 +105,34 @@ def _invocation(result: GateResult, told: Told) -> Json:
         "executionSuccessful": result.status not in (Status.BROKEN, Status.TIMED_OUT),
         **{name: value for name, value in known.items() if value not in ("", None)},
         "toolExecutionNotifications": [
-            {"level": complaint.level, "message": {"text": plain(complaint.message)}}
-            for complaint in homeless
+            {"level": problem.level, "message": {"text": plain(problem.message)}}
+            for problem in homeless
         ],
     }
 
 
-def _result(complaint: Diagnostic, rules: list[str]) -> Json:
-    rule = _rule(complaint)
-    physical: Json = {"artifactLocation": _artifact(complaint.path or "")}
-    if complaint.region:
-        physical["region"] = _region(complaint.region)
+def _result(problem: Diagnostic, rules: list[str]) -> Json:
+    rule = _rule(problem)
+    physical: Json = {"artifactLocation": _artifact(problem.path or "")}
+    if problem.region:
+        physical["region"] = _region(problem.region)
     location: Json = {"physicalLocation": physical}
-    if complaint.symbol:
-        location["logicalLocations"] = [{"fullyQualifiedName": plain(complaint.symbol)}]
+    if problem.symbol:
+        location["logicalLocations"] = [{"fullyQualifiedName": plain(problem.symbol)}]
     result: Json = {
         "ruleId": rule,
         "ruleIndex": rules.index(rule),
-        "level": complaint.level or Level.ERROR,
-        "message": {"text": plain(complaint.message) or rule},
+        "level": problem.level or Level.ERROR,
+        "message": {"text": plain(problem.message) or rule},
         "locations": [location],
     }
-    if complaint.fingerprint:
-        result["partialFingerprints"] = {"atlas/v1": complaint.fingerprint}
+    if problem.fingerprint:
+        result["partialFingerprints"] = {"atlas/v1": problem.fingerprint}
     return result
 
 
-def _rule(complaint: Diagnostic) -> str:
-    return plain(complaint.rule_id or complaint.test_id or complaint.tool)
+def _rule(problem: Diagnostic) -> str:
+    return plain(problem.rule_id or problem.test_id or problem.tool)
 
 
 def _artifact(path: str) -> Json:

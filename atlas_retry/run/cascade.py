@@ -37,20 +37,18 @@ def _diagnosis(failed: Sequence[Outcome]) -> str:
 
 
 def _cause(failed: Sequence[Outcome]) -> str:
-    """The complaints that most of them share, the most shared first."""
-    complaints = [dict(_complaints(outcome)) for outcome in failed]
-    counts = Counter(key for told in complaints for key in told)
+    """The problems that most of them share, the most shared first."""
+    problems = [dict(_problems(outcome)) for outcome in failed]
+    counts = Counter(key for told in problems for key in told)
     shared = [(key, count) for key, count in counts.most_common() if count > 1]
     called = _names(failed)
     if not shared:
         names = ", ".join(called)
-        return f"unknown, for no complaint is shared by two of {names}"
+        return f"unknown, for no problem is shared by two of {names}"
     most = shared[0][1]
     keys = sorted(key for key, count in shared if count == most)
-    words = {key: text for told in complaints for key, text in told.items()}
-    names = ", ".join(
-        name for name, told in zip(called, complaints, strict=True) if keys[0] in told
-    )
+    words = {key: text for told in problems for key, text in told.items()}
+    names = ", ".join(name for name, told in zip(called, problems, strict=True) if keys[0] in told)
     more = f" and {len(keys) - MAX_CAUSES} more" if len(keys) > MAX_CAUSES else ""
     return f"{'; '.join(words[key] for key in keys[:MAX_CAUSES])}{more} (in {names})"
 
@@ -62,7 +60,7 @@ def _names(failed: Sequence[Outcome]) -> list[str]:
     return [fact.name if counts[fact.name] == 1 else fact.root for fact in facts]
 
 
-def _complaints(outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _problems(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """What a run that failed complains of: a key that others may share, and words for people."""
     if not outcome.final.failures and outcome.final_error:
         yield steady(outcome.final_error), _short(outcome.final_error)

@@ -340,7 +340,7 @@ def _stalled(progress: Progress, _: Limits) -> End | None:
         if held.account(attempts[-1:]):
             return _stall("nothing new was left of the attempt")
         return _stall("the attempt gave back a tree that was there")
-    if len(attempts) > 1 and _same_complaints(*attempts[-2:]):
+    if len(attempts) > 1 and _same_problems(*attempts[-2:]):
         return _stall("two attempts in a row ended with the same diagnostics")
     return None
 
@@ -356,13 +356,13 @@ def _stall(reason: str) -> End:
     return End(verdict=Verdict.STALLED, reason=reason)
 
 
-def _same_complaints(first: Attempt, second: Attempt) -> bool:
+def _same_problems(first: Attempt, second: Attempt) -> bool:
     if first.validation is None or second.validation is None:
         return False
-    return _complaints(first.validation) == _complaints(second.validation)
+    return _problems(first.validation) == _problems(second.validation)
 
 
-def _complaints(validation: Validation) -> list[tuple[str, Status, tuple[tuple[str, str], ...]]]:
+def _problems(validation: Validation) -> list[tuple[str, Status, tuple[tuple[str, str], ...]]]:
     """What a validation says, messages included, without where it says it."""
     return [
         (r.name, r.status, tuple((d.fingerprint, steady(d.message)) for d in r.diagnostics))

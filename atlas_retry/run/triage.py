@@ -18,7 +18,7 @@ from atlas_retry.workspace.scratch import laid_out
 def against_baseline(
     opened: OpenWorkspace, ran: Sequence[Gate], validation: Validation, how: Plan, emit: Emit
 ) -> Validation:
-    """The validation with each complaint marked that the revision `triage.baseline` has as well.
+    """The validation with each problem marked that the revision `triage.baseline` has as well.
 
     Of a gate that accepts the baseline only what is new is left.
     Without that key, or when nothing fails, the validation as it is. Raises GitError for a
@@ -35,7 +35,7 @@ def against_baseline(
     told = [d for result in marked if not result.success for d in result.diagnostics]
     there = sum(diagnostic.preexisting for diagnostic in told)
     if told:
-        text = f"{there} of {len(told)} complaints are there at {revision} too, without the change"
+        text = f"{there} of {len(told)} problems are there at {revision} too, without the change"
         emit(Notice(text=text))
     results = (_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True))
     return replace(validation, results=tuple(results))

@@ -47,7 +47,7 @@ def lint(*diagnostics: Diagnostic, required: bool = True) -> GateResult:
     )
 
 
-def complaint(number: int, level: Level = Level.ERROR) -> Diagnostic:
+def problem(number: int, level: Level = Level.ERROR) -> Diagnostic:
     region = Region(start_line=number, start_column=2, end_line=number, end_column=5)
     message = f"wrong {number}"
     return Diagnostic(tool="ruff", message=message, path="a.py", region=region, level=level)
@@ -82,8 +82,8 @@ def test_junit_counts_what_it_holds() -> None:
     assert len(root.findall(".//failure")) == 2
 
 
-def test_junit_has_a_case_per_complaint_whose_name_outlives_a_move() -> None:
-    root = junit(subject_of(lint(complaint(3), complaint(4))))
+def test_junit_has_a_case_per_problem_whose_name_outlives_a_move() -> None:
+    root = junit(subject_of(lint(problem(3), problem(4))))
     cases = root.findall(".//testcase")
     assert [case.get("name") for case in cases] == ["a.py", "a.py (2)"]
     assert {case.get("file") for case in cases} == {"a.py"}
@@ -141,7 +141,7 @@ def test_junit_calls_a_gate_that_could_not_run_an_error() -> None:
 
 
 def test_an_optional_gate_makes_no_junit_run_red() -> None:
-    root = junit(subject_of(lint(complaint(1), required=False)))
+    root = junit(subject_of(lint(problem(1), required=False)))
     assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "1")
 
 
@@ -179,8 +179,8 @@ def test_sarif_has_one_run_per_tool_also_when_clean() -> None:
 
 
 def test_sarif_keeps_gates_of_one_tool_in_one_run() -> None:
-    check = lint(complaint(1))
-    runs = sarif_runs(subject_of(check, lint(complaint(2)), lint()))
+    check = lint(problem(1))
+    runs = sarif_runs(subject_of(check, lint(problem(2)), lint()))
     assert list(runs) == ["ruff"]
     assert len(runs["ruff"]["invocations"]) == 3
 
@@ -224,9 +224,9 @@ def test_a_sarif_region_never_ends_before_it_starts(
 # gitlab
 
 
-def test_gitlab_fingerprints_differ_even_where_complaints_do_not() -> None:
-    same = complaint(1)
-    issues = json.loads(REPORTS["gitlab"](subject_of(lint(same, same, complaint(2)))))
+def test_gitlab_fingerprints_differ_even_where_problems_do_not() -> None:
+    same = problem(1)
+    issues = json.loads(REPORTS["gitlab"](subject_of(lint(same, same, problem(2)))))
     assert len({issue["fingerprint"] for issue in issues}) == 3
 
 
@@ -261,7 +261,7 @@ def github_lines(subject: Subject) -> list[str]:
 
 
 def test_an_annotation_lies_on_its_line() -> None:
-    (line,) = github_lines(subject_of(lint(complaint(7))))
+    (line,) = github_lines(subject_of(lint(problem(7))))
     assert line == "::error file=a.py,line=7,endLine=7,col=2,endColumn=5,title=ruff::wrong 7"
 
 
@@ -280,14 +280,14 @@ def test_no_output_can_add_a_workflow_command() -> None:
 
 @pytest.mark.parametrize(("told", "shown"), [(0, 1), (9, 9), (10, 10), (11, 10), (500, 10)])
 def test_no_more_annotations_than_a_step_shows(told: int, shown: int) -> None:
-    lines = github_lines(subject_of(lint(*(complaint(n + 1) for n in range(told)))))
+    lines = github_lines(subject_of(lint(*(problem(n + 1) for n in range(told)))))
     assert len(lines) == shown
     if told > shown:
         assert lines[-1].endswith(f"::and {told - 9} more errors; the report has all of them")
 
 
 def test_every_failing_gate_is_annotated_and_tests_come_first() -> None:
-    first = subject_of(lint(*(complaint(n + 1) for n in range(50))), TEST, TYPES)
+    first = subject_of(lint(*(problem(n + 1) for n in range(50))), TEST, TYPES)
     lines = github_lines(first)
     assert "tests/test_sum.py%3A%3Atest_sum" in lines[0]
     assert lines[-1].startswith("::warning ")
@@ -307,7 +307,7 @@ def test_a_failing_test_is_named_by_its_id(format_: str) -> None:
 # what was cut
 
 
-CUT = replace(lint(*(complaint(n + 1) for n in range(40))), beyond=29_000, at_least=True)
+CUT = replace(lint(*(problem(n + 1) for n in range(40))), beyond=29_000, at_least=True)
 
 
 @pytest.mark.parametrize("format_", sorted(set(REPORTS) - {"json"}))
@@ -328,13 +328,13 @@ def test_no_format_says_at_least_where_nothing_was_cut(format_: str) -> None:
 
 
 def test_errors_and_warnings_have_their_own_limit() -> None:
-    mixed = [complaint(n, Level.ERROR) for n in range(1, 21)]
-    mixed += [complaint(n, Level.WARNING) for n in range(1, 21)]
+    mixed = [problem(n, Level.ERROR) for n in range(1, 21)]
+    mixed += [problem(n, Level.WARNING) for n in range(1, 21)]
     assert len(github_lines(subject_of(lint(*mixed)))) == 20
 
 
 def test_an_optional_gate_annotates_warnings() -> None:
-    (line,) = github_lines(subject_of(lint(complaint(1), required=False)))
+    (line,) = github_lines(subject_of(lint(problem(1), required=False)))
     assert line.startswith("::warning ")
 
 
@@ -377,7 +377,7 @@ def test_a_fence_holds_whatever_is_inside() -> None:
 
 
 def test_a_summary_stays_far_below_its_limit() -> None:
-    huge = complaint(1)
+    huge = problem(1)
     many = [lint(*[huge] * 5000) for _ in range(40)]
     assert len(REPORTS["markdown"](subject_of(*many)).encode()) < 500_000
 

@@ -88,8 +88,8 @@ def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
     text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in found)))
     if told.passes:
         return _ended(gate, Status.PASSED, stdout=text)
-    complaints = f"{len(found)} complaint{'s' if len(found) > 1 else ''}"
-    failed = _ended(gate, Status.FAILED, stdout=text, error=f"the reviewer has {complaints}")
+    problems = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
+    failed = _ended(gate, Status.FAILED, stdout=text, error=f"the reviewer has {problems}")
     return replace(failed, diagnostics=found)
 
 

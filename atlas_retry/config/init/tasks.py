@@ -1,7 +1,7 @@
 """Task runners: make, just, Task, tox, nox, and scripts in pyproject.toml and composer.json.
 
 A target stands in only where no tool was found for its slot: the tool itself has a fixer and tells
-its complaints apart, the target does not.
+its problems apart, the target does not.
 """
 
 import ast

@@ -33,16 +33,16 @@ def _recorded(
         return _run(case, result)  # a test of a test runner, or pytest's own
     if name not in FAILING and not (name.startswith(_MODULES) and _SEEN.tests[False] < MAX_PASSING):
         return result
-    before = _complaints(result)
+    before = _problems(result)
     with _SEEN.watching():
         ended = _run(case, result)
-    if _complaints(result) > before:
+    if _problems(result) > before:
         _SEEN.failed.add(name)
     _SEEN.count(name)
     return ended
 
 
-def _complaints(result: unittest.TestResult) -> int:
+def _problems(result: unittest.TestResult) -> int:
     return len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
 
 

@@ -76,7 +76,7 @@ def lines_of(event: Event, *, verbosity: int = 0) -> Iterator[Line]:
         case GateFinished():
             yield from _gate(event.result)
             if event.scope.run:
-                yield from _first_complaints(event.result)
+                yield from _first_problems(event.result)
         case FixerFinished():
             yield f"  {event.message}: {event.command}", "good" if event.changed else "dim"
         case RunStarted():
@@ -113,7 +113,7 @@ def _when(stamp: str) -> str:
     return f"{stamp[:19].replace('T', ' ')} UTC"
 
 
-def _first_complaints(result: GateResult) -> Iterator[Line]:
+def _first_problems(result: GateResult) -> Iterator[Line]:
     """Within a run the details come last, so a glimpse comes first."""
     if result.success:
         return
@@ -231,11 +231,11 @@ def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Lin
                 "gate",
             )
             yield f"  $ {result.command}", "code"
-            yield from _complaints(result, verbosity)
+            yield from _problems(result, verbosity)
             yield from _output(result, verbosity)
 
 
-def _complaints(result: GateResult, verbosity: int) -> Iterator[Line]:
+def _problems(result: GateResult, verbosity: int) -> Iterator[Line]:
     limit = len(result.diagnostics) if verbosity > 0 else MAX_DIAGNOSTICS
     shown = _tests_first(result)[:limit]
     for diagnostic in shown:

@@ -13,8 +13,8 @@ from atlas_retry.source import ScopeKind, uses
 
 MAX_NAMES = 8
 MAX_OUTER_LINES = 60
-MAX_COMPLAINTS = 400
-"""The rarest families of complaints are looked at first."""
+MAX_PROBLEMS = 400
+"""The rarest families of problems are looked at first."""
 MAX_FAMILY_CHARS = 2_000
 """Of a message, that tell its family."""
 NAMED, CLOSE, ON_THE_LINE, SETS_IT, SAME_NAME = 0.6, 0.5, 0.25, 0.8, 0.5
@@ -47,7 +47,7 @@ UNDEFINED = re.compile(
 
 
 def family(diagnostic: Diagnostic) -> tuple[str, str, str]:
-    """What complaints of one cause have in common: tool, rule, message without its particulars."""
+    """What problems of one cause have in common: tool, rule, message without its particulars."""
     first = (diagnostic.message.splitlines() or [""])[0]
     plain = _PARTICULARS.sub("*", first[:MAX_FAMILY_CHARS])
     return diagnostic.tool, diagnostic.rule_id or "", plain[:120]
@@ -57,7 +57,7 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
     """The enclosing definitions, then those that the messages name, likeliest first."""
     sizes = Counter(family(diagnostic) for diagnostic in diagnostics)
     found: dict[Spot, Suspect] = {}
-    rare = sorted(diagnostics, key=lambda d: sizes[family(d)])[:MAX_COMPLAINTS]
+    rare = sorted(diagnostics, key=lambda d: sizes[family(d)])[:MAX_PROBLEMS]
     for diagnostic in rare:
         path = known_path(diagnostic.path, graph.project.paths) if diagnostic.path else None
         if path is None:
@@ -79,7 +79,7 @@ def gravity(diagnostic: Diagnostic) -> float:
 
 
 def _add(found: dict[Spot, Suspect], new: Suspect) -> None:
-    """Several complaints about one definition add up, each less than the one before."""
+    """Several problems about one definition add up, each less than the one before."""
     old = found.get(new.spot)
     if old is None:
         found[new.spot] = new
@@ -119,7 +119,7 @@ def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:
     here = graph.at(path, line)
     if here:
         here = _outermost(here, graph)
-        yield here, 1.0, "complaint", (line,)
+        yield here, 1.0, "problem", (line,)
         for twin in _twins(here, graph):
             yield twin, SAME_NAME, "of the same name", ()
 

@@ -1,4 +1,4 @@
-"""Which definitions the complaints of linters and type checkers lead to."""
+"""Which definitions the problems of linters and type checkers lead to."""
 
 import time
 
@@ -6,8 +6,8 @@ import pytest
 
 from atlas_retry.model import Diagnostic, Kind
 from atlas_retry.prompt.candidates import candidates
-from atlas_retry.prompt.complaints import named_at_fault
 from atlas_retry.prompt.graph import Graph
+from atlas_retry.prompt.problems import named_at_fault
 from atlas_retry.prompt.project import Project
 from tests.briefs import failed
 
@@ -52,7 +52,7 @@ MYPY = "mypy --strict ."
 
 
 @pytest.mark.parametrize(
-    ("complaint", "lead"),
+    ("problem", "lead"),
     [
         ("a.py:12: error: Overloaded function implementation is inconsistent  [misc]", "a.py:4"),
         ("a.py:12: error: Overloaded function implementation is inconsistent  [misc]", "a.py:8"),
@@ -61,8 +61,8 @@ MYPY = "mypy --strict ."
     ],
     ids=["first overload", "second overload", "what sets a similar attribute", "inherited name"],
 )
-def test_a_complaint_leads_to_what_it_may_be_about(complaint: str, lead: str) -> None:
-    assert lead in _led_to(complaint)
+def test_a_problem_leads_to_what_it_may_be_about(problem: str, lead: str) -> None:
+    assert lead in _led_to(problem)
 
 
 def test_a_method_that_a_class_lacks_is_not_looked_for_in_other_classes() -> None:
@@ -73,16 +73,16 @@ def test_a_method_that_a_class_lacks_is_not_looked_for_in_other_classes() -> Non
     "told", ['"' + "a" * 60_000, '"a[' * 60_000], ids=["a quote without end", "many brackets"]
 )
 def test_a_message_without_end_is_read_in_no_time(told: str) -> None:
-    complaint = Diagnostic(tool="x", message=f"undefined {told}", path="a.py")
+    problem = Diagnostic(tool="x", message=f"undefined {told}", path="a.py")
     graph = Graph(Project({"a.py": SOURCE}.get, lambda: ("a.py",)), ("a.py",))
     started_s = time.process_time()
-    assert named_at_fault((complaint,), graph) == ()
+    assert named_at_fault((problem,), graph) == ()
     assert time.process_time() - started_s < 3
 
 
-def _led_to(complaint: str) -> set[str]:
+def _led_to(problem: str) -> set[str]:
     result = failed(
-        MYPY, f"{complaint}\nFound 1 error in 1 file (checked 1 source file)\n", Kind.LINT
+        MYPY, f"{problem}\nFound 1 error in 1 file (checked 1 source file)\n", Kind.LINT
     )
     found = candidates((result,), Project({"a.py": SOURCE}.get, lambda: ("a.py",)), (), {})
     return {f"{c.passage.path}:{c.passage.start_line}" for c in found}
