@@ -23,7 +23,7 @@ def validate(
 
     `only` are kinds or names of gates, `check` fails gates that change files, `settings` are keys
     of the configuration with dots: {"validation.timeout": "1m"}. Raises an AtlasError for what
-    has to be mended first: ConfigError, UsageError, WorkspaceError.
+    has to be fixed first: ConfigError, UsageError, WorkspaceError.
     """
     from msgspec.structs import replace
 
@@ -42,11 +42,11 @@ def retry(
     settings: Mapping[str, object] | None = None,
     on_event: Emit = unseen,
 ) -> Outcome:
-    """Validate and mend what fails; with `ai_fix` by asking the agent, which may cost.
+    """Validate and fix what fails; with `ai_fix` by asking the agent, which may cost.
 
     How it ended is `Outcome.verdict`; nothing that an agent does raises. `settings` as for
-    `validate`: {"retry.max_cost_usd": 1}. Raises an AtlasError for what has to be mended first, and
-    Interrupted once everything is put back, where signals are handled by
+    `validate`: {"retry.max_cost_usd": 1}. Raises an AtlasError for what has to be fixed first, and
+    Interrupted once everything is restored, where signals are handled by
     `atlas_retry.process.handle_signals`.
     """
     from atlas_retry.history import Order

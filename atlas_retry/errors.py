@@ -1,11 +1,11 @@
-"""Errors that the user must mend; expected ends (a failing gate, an agent that errs) are values.
+"""Errors that the user must fix; expected ends (a failing gate, an agent that errs) are values.
 
 AtlasError                  something a person has to change; `remedy` is the next thing to type
 ├── UsageError              exit 2: the command line asks for what cannot be
 ├── ConfigError             exit 2: a configuration that cannot be used, with its place
 ├── WorkspaceError          exit 3: git, the work tree or its lock
 ├── StateError              exit 3: the state directory or its database
-└── AgentError              exit 3: no agent can be had
+└── AgentError              exit 3: no agent is available
 Interrupted                 ended by a signal; not an error of anybody
 """
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 
 class AtlasError(Exception):
-    """Something the user must mend; the message says what and where, the remedy what to do next."""
+    """Something the user must fix; the message says what and where, the remedy what to do next."""
 
     exit_code: ClassVar[int] = 3
 
@@ -77,7 +77,7 @@ class StateError(AtlasError):
 
 
 class AgentError(AtlasError):
-    """The configured agent cannot be had."""
+    """The configured agent is not available."""
 
 
 class Interrupted(BaseException):

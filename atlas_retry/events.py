@@ -264,7 +264,7 @@ class AnswerRetried(Event, frozen=True, kw_only=True):
 
 
 class ViolationsFound(Event, frozen=True, kw_only=True):
-    """The guard refused or held changes of an attempt, and they were put back."""
+    """The guard refused or held changes of an attempt, and they were restored."""
 
     kind: ClassVar[str] = "violations_found"
     violations: tuple[Violation, ...]

@@ -325,7 +325,7 @@ class Held(Struct, frozen=True, kw_only=True):
     needed: bool | None = None
     """Whether the gates are green only with it; None: nobody tried."""
     in_place: bool = False
-    """It was left in the workspace, for review; else it was put back."""
+    """It was left in the workspace, for review; else it was restored."""
 
 
 GitFacts = Mapping[str, str]
@@ -473,7 +473,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     violations: tuple[Violation, ...] = ()
     held: tuple[Held, ...] = ()
     noted: tuple[Violation, ...] = ()
-    """What a person may want to look at; nothing was put back for it."""
+    """What a person may want to look at; nothing was restored for it."""
     ends: Verdict | None = None
     """The run goes no further, whatever the gates say."""
     remedy: str | None = None
@@ -481,9 +481,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
     unseen: tuple[str, ...] = ()
     """Files that the turn wrote where git does not look."""
     rolled_back: bool = False
-    """The violations could not be separated from the rest: all of it was put back."""
+    """The violations could not be separated from the rest: all of it was restored."""
     worse: bool = False
-    """It left more gates or problems behind than it started from: all of it is put back before the
+    """It left more gates or problems behind than it started from: all of it is restored before the
     next attempt."""
     fixed: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
@@ -539,7 +539,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     escalation_required: bool = False
     learning_record_id: str | None = None
     start_snapshot: str | None = None
-    """What `atlas undo` puts back."""
+    """What `atlas undo` restores."""
     handoff_path: str | None = None
     """Absolute path of the Markdown for a person, when one has to go on."""
     lost: tuple[Lost, ...] = ()

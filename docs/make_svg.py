@@ -29,7 +29,7 @@ class Recorder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to put back."""
+        """Nothing to restore."""
 
     def __call__(self, event: Event) -> None:
         self.write(lines_of(event))

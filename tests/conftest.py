@@ -69,5 +69,5 @@ def ws(root: Path) -> Workspace:
 
 @pytest.fixture
 def project(tmp_path: Path, environ: dict[str, str]) -> Project:
-    """A project with a bug, for a script to mend."""
+    """A project with a bug, for a script to fix."""
     return make_project(tmp_path, environ)

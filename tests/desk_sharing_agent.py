@@ -11,14 +11,14 @@ from tests.projects import FIXED, TEST
 USERS_TEST = TEST.replace("calc.add(1, 2), 3", "calc.add(2, 2), 4")
 
 
-def _factory(*, names_all: bool, mends: bool = True) -> Agent:
+def _factory(*, names_all: bool, fixes: bool = True) -> Agent:
     def ask(request: AgentRequest) -> AgentReply:
         root = Path(request.workspace)
         (root / "test_calc.py").write_text(USERS_TEST)
         (root / "notes.txt").write_text("the user's\n")
-        if mends:
+        if fixes:
             (root / "calc.py").write_text(FIXED)
-        touched = ("./calc.py",) if mends else ()
+        touched = ("./calc.py",) if fixes else ()
         return AgentReply(status=ReplyStatus.DONE, touched=touched, touched_all=names_all)
 
     return ask
@@ -36,4 +36,4 @@ def silent(_: AgentSettings, __: Emit, ___: Mapping[str, str]) -> Agent:
 
 def idle(_: AgentSettings, __: Emit, ___: Mapping[str, str]) -> Agent:
     """Says that it has edited nothing."""
-    return _factory(names_all=True, mends=False)
+    return _factory(names_all=True, fixes=False)

@@ -1,4 +1,4 @@
-"""A small program that stands in for the Claude Code CLI where its binary cannot be had.
+"""A small program that stands in for the Claude Code CLI where its binary is not available.
 
 Speaks the same options, requests and stream-json as far as the tests ask; what it prints is what
 CLI 2.1.330 was seen to print. It proves nothing about the CLI: the tests marked `claude` do.

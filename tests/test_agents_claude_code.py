@@ -281,7 +281,7 @@ def test_an_overloaded_model_gives_way_to_the_next_one_of_the_list(desk: Desk) -
     with serving(*[answer] * 12) as server:
         reply = desk.ask(real(), server, settings=AgentSettings(models=("sonnet", "opus")))
     assert (reply.status, reply.model) == (ReplyStatus.DONE, "claude-opus-5-5")
-    assert "claude-sonnet-5-5 cannot be had now: claude-opus-5-5 goes on" in (
+    assert "claude-sonnet-5-5 is not available now: claude-opus-5-5 goes on" in (
         desk.told(AgentActivity)
     )
 

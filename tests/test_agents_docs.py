@@ -1,4 +1,4 @@
-"""The page about agents tells the truth: its configurations load, its example mends."""
+"""The page about agents tells the truth: its configurations load, its example fixes."""
 
 import re
 from pathlib import Path
@@ -60,30 +60,30 @@ def test_the_example_of_an_own_agent_is_short_and_mends_a_project(
 CODEX = """{"type":"thread.started","thread_id":"0199"}
 {"type":"turn.started"}
 {"type":"item.completed","item":{"id":"i0","type":"command_execution","command":"ls"}}
-{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"Mended."}}
+{"type":"item.completed","item":{"id":"i1","type":"agent_message","text":"Fixed."}}
 {"type":"turn.completed","usage":{"input_tokens":900,"cached_input_tokens":400,"output_tokens":20}}
 """
 GEMINI = """Loaded cached credentials.
 {
   "session_id": "g-1",
-  "response": "Mended.",
+  "response": "Fixed.",
   "stats": {"models": {"gemini-3-pro": {"api": {"totalRequests": 2},
     "tokens": {"prompt": 500, "candidates": 20, "total": 520, "cached": 100, "thoughts": 7,
     "input": 400, "tool": 0}}}}
 }
 """
 OPENCODE = """{"type":"step_start","timestamp":1,"sessionID":"ses_1","part":{"type":"step-start"}}
-{"type":"text","timestamp":2,"sessionID":"ses_1","part":{"type":"text","text":"Mended."}}
+{"type":"text","timestamp":2,"sessionID":"ses_1","part":{"type":"text","text":"Fixed."}}
 {"type":"step_finish","timestamp":3,"sessionID":"ses_1","part":{"type":"step-finish","cost":0.01,
 """
 OPENCODE = OPENCODE.rstrip("\n") + (
     '"tokens":{"input":5,"output":6,"reasoning":0,"cache":{"read":7,"write":8}}}}\n'
     '{"type":"step_finish","sessionID":"ses_1","part":{"type":"step-finish","cost":0.02}}\n'
 )
-CLAUDE = '{"type":"result","session_id":"c-1","result":"Mended.","total_cost_usd":0.5}'
+CLAUDE = '{"type":"result","session_id":"c-1","result":"Fixed.","total_cost_usd":0.5}'
 MINI = """{
   "info": {"model_stats": {"instance_cost": 0.0063, "api_calls": 2}, "config": {"agent": {}},
-    "exit_status": "Submitted", "submission": "Mended."},
+    "exit_status": "Submitted", "submission": "Fixed."},
   "messages": [{"role": "system", "content": "a {", "extra": {}}],
   "trajectory_format": "mini-swe-agent-1.1"
 }
@@ -106,7 +106,7 @@ def test_what_a_cli_prints_of_itself_is_read(
     printed: str, session_id: str, cost_usd: float | None, tokens: Tokens
 ) -> None:
     told = read(printed)
-    assert (told.words, told.session_id, told.cost_usd) == ("Mended.", session_id, cost_usd)
+    assert (told.words, told.session_id, told.cost_usd) == ("Fixed.", session_id, cost_usd)
     assert told.tokens == tokens
 
 

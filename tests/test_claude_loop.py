@@ -1,6 +1,6 @@
 """`atlas retry --ai-fix` end to end: the command, the real Claude Code CLI, a scripted model.
 
-The fake `claude` stands in where the binary cannot be had; the tests' ids say which it was.
+The fake `claude` stands in where the binary is not available; the tests' ids say which it was.
 """
 
 import json

@@ -185,7 +185,7 @@ def test_an_attempt_that_left_things_worse_is_put_back_before_the_next_one(
     assert (len(third.remaining), third.fixed, third.introduced) == (2, (), ())
     assert (project.root / "other.py").read_text() == "x = 1\n"
     assert (project.root / "calc.py").read_text() == ONLY_ZERO
-    assert "all of it was put back" in Path(third.prompt_path or "").read_text()
+    assert "all of it was restored" in Path(third.prompt_path or "").read_text()
     assert course_of(outcome) == "3 -> 2 -> not counted -> 2"
 
 

@@ -419,10 +419,10 @@ EXAMPLE = '''def add(a, b):
 
 def test_an_example_may_be_added_beside_the_repair(tmp_path: Path, environ: Environ) -> None:
     more = EXAMPLE.replace("    3\n", "    3\n    >>> add(2, 2)\n    4\n")
-    mended = more.replace("a - b", "a + b")
+    fixed = more.replace("a - b", "a + b")
     gates = {"test": ["python -m doctest calc.py"]}
     project = miniature(
-        tmp_path, environ, {"calc.py": EXAMPLE}, [put("calc.py", mended)], validation=gates
+        tmp_path, environ, {"calc.py": EXAMPLE}, [put("calc.py", fixed)], validation=gates
     )
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED

@@ -28,7 +28,7 @@ def test_the_next_attempt_is_told_what_was_held_back_what_fails_without_it_and_t
 ):
     text = told_of(Held(rule="tests-changed", path="test_a.py", needed=True))
     assert "Your change to test_a.py was held back" in text
-    assert "with it put back these still fail: tests. Fix the source" in text
+    assert "with it restored these still fail: tests. Fix the source" in text
     assert text.count("ATLAS-CANNOT-FIX") == 2
 
 
@@ -44,4 +44,4 @@ def test_an_edit_that_stays_for_review_was_not_held_back() -> None:
 
 def test_what_an_older_attempt_had_held_back_is_named_in_its_line() -> None:
     held = attempt(held=(Held(rule="tests-changed", path="test_a.py"),))
-    assert "held back and put back: test_a.py" in ledger((held, attempt(2)), 2_000)
+    assert "held back and reverted: test_a.py" in ledger((held, attempt(2)), 2_000)

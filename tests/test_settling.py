@@ -1,4 +1,4 @@
-"""What becomes of a turn: judged once, what is held put back and tried, what is kept proved."""
+"""What becomes of a turn: judged once, what is held restored and tried, what is kept proved."""
 
 import pytest
 from msgspec.structs import replace

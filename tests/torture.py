@@ -46,7 +46,7 @@ os.makedirs("hollow/made")
 Path("hollow/made/file").touch()
 time.sleep({PACE_S})
 """
-"""It changes every kind of file, and mends nothing."""
+"""It changes every kind of file, and fixes nothing."""
 TRUSTED = ("-c", "safe.directory=*")
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CODES = {0, 1, 2, 3, -signal.SIGKILL, *(128 + n for n in ENDING), *(-n for n in ENDING)}

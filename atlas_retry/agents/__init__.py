@@ -18,7 +18,7 @@ from atlas_retry.settings import AgentSettings
 Factory = Callable[[AgentSettings, Emit, Mapping[str, str]], Agent]
 """Makes an agent from the `agent` section, an observer and the caller's environment."""
 Check = Callable[[AgentSettings, Mapping[str, str]], Lack | None]
-"""Why the agent cannot be had; None when it can. Spends nothing."""
+"""Why the agent is not available; None when it can. Spends nothing."""
 
 AGENTS: Final = {
     "claude-code": "atlas_retry.agents.claude_code:claude_code",
@@ -47,7 +47,7 @@ def resolve(backend: str) -> Factory:
     except (ImportError, AttributeError, ValueError) as error:
         raise AgentError(
             f"agent.backend: {backend}: {error}",
-            remedy=f"install what holds {module_name!r} beside atlas, or mend the name",
+            remedy=f"install what holds {module_name!r} beside atlas, or fix the name",
         ) from error
     if not callable(factory):
         raise AgentError(f"agent.backend: {backend} cannot be called")
@@ -55,7 +55,7 @@ def resolve(backend: str) -> Factory:
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
-    """Why the configured agent cannot be had; None when it can.
+    """Why the configured agent is not available; None when it can.
 
     Asked before anything is done that an unavailable agent would make pointless.
     """

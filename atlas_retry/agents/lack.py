@@ -1,4 +1,4 @@
-"""Why an agent cannot be had, as a value. Finds nothing out by itself."""
+"""Why an agent is not available, as a value. Finds nothing out by itself."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from atlas_retry.model import AgentReply, ReplyStatus
 
 
 class Lack(Struct, frozen=True, kw_only=True):
-    """Why an agent cannot be had, and the next thing to type."""
+    """Why an agent is not available, and the next thing to type."""
 
     error: str
     remedy: str | None = None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Begin": ("demo", "init", "config"),
     "Check": ("validate", "format", "lint", "test", "guard", "verify", "prompt"),
-    "Mend": ("retry", "resume", "hook"),
+    "Fix": ("retry", "resume", "hook"),
     "Look back": ("log", "diff", "pick", "undo", "deliver", "stats", "learnings", "prune"),
     "Several workspaces": ("workspace", "status", "fleet"),
 }

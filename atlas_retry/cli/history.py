@@ -219,7 +219,7 @@ def _brought(ws: "Workspace", row: "RunRow", snapshot_id: str) -> bool:
 
 
 def _undo_without_journal(run: str | None, error: StateError) -> int:
-    """The snapshots are enough to put back what was there, whatever became of the journal."""
+    """The snapshots are enough to restore what was there, whatever became of the journal."""
     from atlas_retry import state_dir, workspace
     from atlas_retry.history import rescue
 

@@ -183,7 +183,7 @@ def _answer(row: "RunRow") -> bool:
             case "s":
                 _show_errors(row)
             case "f":
-                print(f"cd {row.root}, mend it, then: atlas validate {row.root}")
+                print(f"cd {row.root}, fix it, then: atlas validate {row.root}")
                 return False
             case "q":
                 return _abandon(row)

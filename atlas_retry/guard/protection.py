@@ -20,7 +20,7 @@ PROTECTED: tuple[str, ...] = tuple(
     )
 )
 """Files that are nothing but settings of checks. Tests are not among them: a lint or type error
-may have to be mended there; the rules watch over what they prove."""
+may have to be fixed there; the rules watch over what they prove."""
 
 
 def protected_globs(

@@ -132,10 +132,10 @@ def _shortfall(attempt: Attempt) -> str | None:
     if held:
         return f"it passes only with a change that is held for a person: {held}"
     if attempt.validation is None:
-        return "what it changed was put back" if attempt.changes else "it changed nothing"
+        return "what it changed was restored" if attempt.changes else "it changed nothing"
     if attempt.validation.success:
         return None
-    worse = "worse than before, and put back; " if attempt.worse else ""
+    worse = "worse than before, and reverted; " if attempt.worse else ""
     return f"{worse}still failing: " + ", ".join(r.name for r in attempt.validation.failures)
 
 

@@ -53,7 +53,7 @@ def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]
     try:
         ws = workspace.open_workspace(root, home, environ=environ)
     except WorkspaceError:
-        # the work tree is gone, and with it all that its snapshots could be put back to
+        # the work tree is gone, and with it all that its snapshots could be restored to
         shutil.rmtree(home / "workspaces" / state_dir.key_of(root), ignore_errors=True)
         return
     prefixes = tuple(f"runs/{row.id}/" for row in rows)

@@ -1,4 +1,4 @@
-"""Put back what was there before a run, or take what one of its attempts made; loses nothing.
+"""Restore what was there before a run, or take what one of its attempts made; loses nothing.
 
 Whatever goes is held first. What somebody edited since the run is told and stays.
 """
@@ -26,7 +26,7 @@ class PutBack(Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     """Paths, relative to the root; `.git/index` for the index."""
     git: tuple[str, ...] = ()
-    """What of git's own state was put back, as in `workspace.git_facts`."""
+    """What of git's own state was restored, as in `workspace.git_facts`."""
     left_alone: tuple[str, ...] = ()
     """What somebody edited since: told, not touched."""
     lost: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def snapshots(ws: workspace.Workspace, run: RunRow) -> dict[str, str]:
 def undo(
     ws: workspace.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
 ) -> PutBack:
-    """Put back what was there before a run. The workspace's lock is held by the caller.
+    """Restore what was there before a run. The workspace's lock is held by the caller.
 
     `attempt` is the one that was under way when the run was cut off. Killed in the middle, it can
     be done again. Raises WorkspaceError.

@@ -29,7 +29,7 @@ class RunState(StrEnum):
     ABANDONED = "abandoned"
     """A person, or another run in the same workspace, has given it up."""
     UNDONE = "undone"
-    """What was there before it has been put back."""
+    """What was there before it has been restored."""
 
 
 _DONE = frozenset({RunState.ABANDONED, RunState.UNDONE})

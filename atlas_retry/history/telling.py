@@ -1,4 +1,4 @@
-"""Runs, timelines and what was put back, as text and JSON. Looks nothing up but the event log."""
+"""Runs, timelines and what was restored, as text and JSON. Looks nothing up but the event log."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

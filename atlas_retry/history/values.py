@@ -97,7 +97,7 @@ class OpenAttempt(Struct, frozen=True, kw_only=True):
     """The agent's turn, when it had come to its end: it is paid."""
     started_at: str
     restored: bool = False
-    """Whether its edits have all been put back."""
+    """Whether its edits have all been restored."""
     lost_usd: float = 0.0
     """What each beginning of the turn had cost, as far as the agent had told; no reply holds it."""
 

@@ -85,7 +85,7 @@ def _fill_standard_files() -> None:
 
 
 def _become_subreaper() -> bool:
-    """Orphans are then left to us, not to init; False where that cannot be had."""
+    """Orphans are then left to us, not to init; False where that is not available."""
     import ctypes
 
     with suppress(OSError, AttributeError):

@@ -223,7 +223,7 @@ def _on_ending(signum: int, _: FrameType | None) -> None:
 
 
 def _may_raise() -> bool:
-    """The permission of `at_once` is used up by the first that asks: what follows puts back."""
+    """The permission of `at_once` is used up by the first that asks: what follows restores."""
     if _section.depth or not _section.orderly:
         return not _section.depth
     may, _section.at_once = _section.at_once, False

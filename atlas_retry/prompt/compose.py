@@ -109,7 +109,7 @@ def _failed(brief: Brief) -> tuple[GateResult, ...]:
 def _quoting(brief: Brief, room: int) -> Quoting:
     last = brief.history[-1] if brief.history else None
     if last and last.worse:
-        last = None  # it was put back: what is quoted was there before it
+        last = None  # it was restored: what is quoted was there before it
     return Quoting(room=room, per_error=brief.error_chars, redact=brief.redact, last=last)
 
 

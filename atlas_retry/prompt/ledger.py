@@ -51,12 +51,12 @@ def _faults(attempt: Attempt) -> list[str]:
     ]
     found = []
     if told:
-        undone = "all of it was put back" if attempt.rolled_back else "that was put back"
+        undone = "all of it was restored" if attempt.rolled_back else "that was restored"
         found.append(f"rejected for {', '.join(told)}: {undone}")
     if attempt.worse:
-        found.append("that was worse than before: all of it was put back")
+        found.append("that was worse than before: all of it was restored")
     if back := held_back(attempt):
-        found.append(f"held back and put back: {back}")
+        found.append(f"held back and reverted: {back}")
     if attempt.denials:
         denied = ", ".join([*dict.fromkeys(attempt.denials)][:MAX_DENIALS])
         found.append(f"not permitted: {elided(denied, MAX_SUMMARY_CHARS)}")

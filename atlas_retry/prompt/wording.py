@@ -16,7 +16,7 @@ _RULES = """\
 after your change.
 4. Apply minimal fixes. Do NOT refactor unrelated code; follow the project's conventions.
 5. Introduce no new issues. Do not remove, skip or weaken tests, silence a check or loosen its \
-configuration: such changes are found and put back.
+configuration: such changes are found and reverted.
 6. Finish with a short diagnosis and the list of modified files."""
 _GIVE_UP = (
     "If it cannot be fixed within these rules, change nothing and answer "
@@ -67,7 +67,7 @@ def held(paths: str, failing: str, *, is_vain: bool) -> str:
     """What an agent hears of a change that was held back, and the honest ways on from there."""
     also = " They fail with it as well." if is_vain else ""
     return (
-        f"Your change to {paths} was held back, for only a person can accept it; with it put back "
+        f"Your change to {paths} was held back, for only a person can accept it; with it restored "
         f"these still fail: {failing}.{also} Fix the source so that they pass without it. "
         "If that cannot be done, change nothing and answer `ATLAS-CANNOT-FIX: reason`."
     )

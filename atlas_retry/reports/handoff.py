@@ -122,7 +122,7 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
     yield f"- See what an attempt changed: `atlas diff {outcome.run_id} N`"
     yield f"- Take an attempt's files: `atlas pick {outcome.run_id} N`"
     yield f"- Restore what was there before the run: `atlas undo {outcome.run_id}`"
-    yield f"- Mend it by hand in {root}, then `atlas validate {root}`"
+    yield f"- Fix it by hand in {root}, then `atlas validate {root}`"
     yield f"- Read the prompt of the next attempt: `atlas prompt {root}`"
     yield f"- Let it try again, with more to spend: `atlas retry {root} --ai-fix --max-attempts 5`"
 

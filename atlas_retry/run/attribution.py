@@ -14,7 +14,7 @@ def before_the_agent(
 ) -> tuple[Taken, frozenset[str]]:
     """What was there before the turn, with what somebody else has edited meanwhile, and what.
 
-    Whatever is judged or put back from there on is the agent's alone. It is `before` itself where
+    Whatever is judged or restored from there on is the agent's alone. It is `before` itself where
     nobody knows: then everything counts as its own.
     """
     changed = _paths(before.id, after.id, do)

@@ -83,7 +83,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     refused: AgentReply | None = None
     """The agent could not be had."""
     theirs: frozenset[str] = frozenset()
-    """What the user has edited while an agent worked: it is not put back."""
+    """What the user has edited while an agent worked: it is not restored."""
     begun_usd: float = 0.0
     """What the turn that comes next has cost already, where it was cut off and goes on."""
     begun_reviews_usd: float = 0.0
@@ -141,7 +141,7 @@ def decide(progress: Progress, limits: Limits) -> End | None:
 
 
 def _told(end: End, progress: Progress) -> End:
-    """With what was put back and why the last answer came to nothing: where a fix has gone."""
+    """With what was restored and why the last answer came to nothing: where a fix has gone."""
     error = _error(progress)
     if end.verdict is Verdict.EXHAUSTED and error:
         end = replace(end, reason=f"{end.reason}; the last attempt came to nothing: {error}")
@@ -171,7 +171,7 @@ def _pick(progress: Progress, attempt: Attempt) -> str:
 
 
 def _barred(progress: Progress, _: Limits) -> End | None:
-    """What cannot be put back is no base for another attempt."""
+    """What cannot be restored is no base for another attempt."""
     last = progress.attempts[-1] if progress.attempts else None
     if last is None or last.ends is None:
         return None
@@ -330,7 +330,7 @@ def _exhausted(reason: str) -> End:
 
 
 def _stalled(progress: Progress, _: Limits) -> End | None:
-    """What was put back for the first time is told to one more attempt."""
+    """What was restored for the first time is told to one more attempt."""
     attempts = progress.attempts
     if not attempts or attempts[-1].rolled_back or held.is_news(attempts):
         return None

@@ -1,4 +1,4 @@
-"""What was put back of a run's attempts, and how that is told. Pure; ends no run."""
+"""What was restored of a run's attempts, and how that is told. Pure; ends no run."""
 
 from collections.abc import Iterator, Sequence
 
@@ -39,7 +39,7 @@ def standing(attempts: Attempts) -> Attempt | None:
 
 
 def is_news(attempts: Attempts) -> bool:
-    """Whether the last attempt had something put back that no agent has been told of yet."""
+    """Whether the last attempt had something restored that no agent has been told of yet."""
     *earlier, last = attempts
     known = frozenset[str]().union(*map(_put_back, earlier))
     return not _put_back(last) <= known

@@ -41,7 +41,7 @@ from atlas_retry.settings import OnExhausted
 def retry(do: Effects) -> Outcome:
     """Validate, and spend the budget on what fails until it passes or a stop rule speaks.
 
-    Raises Interrupted after the unfinished attempt's edits have been put back.
+    Raises Interrupted after the unfinished attempt's edits have been restored.
     """
     run = do.run
     do = do.within(EventScope(workspace=run.workspace.name, run=run.run_id))
@@ -109,13 +109,13 @@ def _attempt(progress: Progress, do: Effects) -> Progress:
         _put_back(before, number, do)
         raise
     except AtlasError:
-        with suppress(AtlasError):  # what went wrong first is what has to be mended
+        with suppress(AtlasError):  # what went wrong first is what has to be fixed
             _put_back(before, number, do)
         raise
 
 
 def _on_its_base(progress: Progress, do: Effects) -> Progress:
-    """Put back what left things worse: nothing is built on it."""
+    """Restore what left things worse: nothing is built on it."""
     validation, snapshot = progress.base
     if not progress.attempts or not progress.attempts[-1].worse or progress.latest == validation:
         return progress

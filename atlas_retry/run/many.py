@@ -96,7 +96,7 @@ def run(
     )
     queue = iter(folders)
     left: tuple[Path, ...] = ()
-    with process.orderly():  # whoever waits for the runs here waits until all is put back
+    with process.orderly():  # whoever waits for the runs here waits until all is restored
         try:
             for folder, one in side_by_side(crew.run, queue, jobs=jobs, may_start=course.may_start):
                 course.take(folder, one, crew.labels[folder])

@@ -203,7 +203,7 @@ def _refusal(scene: _CutOffRun, why: str) -> WorkspaceError:
     run = scene.run
     return WorkspaceError(
         f"run {run.id} cannot go on: {why}",
-        remedy=f"atlas retry {run.root} --ai-fix starts anew; atlas undo {run.id} puts back what "
+        remedy=f"atlas retry {run.root} --ai-fix starts anew; atlas undo {run.id} restores what "
         "was there before the run",
     )
 
@@ -222,7 +222,7 @@ def _hold(scene: _CutOffRun, there: str) -> str | None:
 
 
 def _held_turn(scene: _CutOffRun) -> str | None:
-    """The same, where the unfinished edits have been put back before."""
+    """The same, where the unfinished edits have been restored before."""
     attempt = scene.remains.open_attempt
     if attempt is None:
         return None
@@ -258,7 +258,7 @@ def _progress(scene: _CutOffRun) -> Progress:
 
 
 def _as_it_is(progress: Progress, begun: OpenAttempt | None) -> Progress:
-    """What left things worse has been put back where another attempt was begun."""
+    """What left things worse has been restored where another attempt was begun."""
     last = progress.attempts[-1].validation if progress.attempts else None
     if begun or last is None:
         current = begun.snapshot if begun else progress.current

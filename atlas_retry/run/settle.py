@@ -1,4 +1,4 @@
-"""What an agent's turn comes to: what is put back of it, and what the gates say of the rest."""
+"""What an agent's turn comes to: what is restored of it, and what the gates say of the rest."""
 
 from collections.abc import Callable, Sequence
 
@@ -46,7 +46,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Settled:
-    """Judge the turn, put back what is refused or held, and run the gates on what is left.
+    """Judge the turn, restore what is refused or held, and run the gates on what is left.
 
     It is judged once, before any gate runs: what gates write is not the agent's.
     """

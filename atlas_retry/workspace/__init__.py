@@ -1,6 +1,6 @@
-"""The work tree and git: snapshots, what differs, putting back, facts, the lock; judges nothing.
+"""The work tree and git: snapshots, what differs, restoring, facts, the lock; judges nothing.
 
-The user's repository is only read, but for what a restore puts back. Every git runs without the
+The user's repository is only read, but for what a restore writes. Every git runs without the
 repository's hooks, filters, monitors and network.
 """
 

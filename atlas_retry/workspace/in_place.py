@@ -36,7 +36,7 @@ _AFTERMATH_S = 4.0
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to put back, for whoever comes after a kill. Paths are bytes: any name goes."""
+    """What there is to restore, for whoever comes after a kill. Paths are bytes: any name goes."""
 
     snapshot: str
     mark: str
@@ -73,7 +73,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def changed_in_place(ws: Workspace, wanted: Wanted) -> Iterator[InPlace]:
-    """Apply what is wanted; the workspace is put back when the context ends.
+    """Apply what is wanted; the workspace is restored when the context ends.
 
     What was written meanwhile is held as a snapshot before it goes. Raises WorkspaceError and
     StateError.
@@ -131,7 +131,7 @@ def _apply(ws: Workspace, wanted: Wanted) -> None:
 
 
 def _put_back(ws: Workspace, note: Note, but: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """The paths that were put back; `but` stays. Whatever goes is held under a name."""
+    """The paths that were restored; `but` stays. Whatever goes is held under a name."""
     paths = None
     if but:
         found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
@@ -163,7 +163,7 @@ def _refusing(ws: Workspace) -> Iterator[None]:
 
 
 def put_back_aside(ws: Workspace) -> tuple[str, ...]:
-    """Put back what an atlas that was killed had changed for a while; the paths.
+    """Restore what an atlas that was killed had changed for a while; the paths.
 
     What somebody edited after that stays. Nothing where nothing was left, or its owner lives.
     Raises WorkspaceError.

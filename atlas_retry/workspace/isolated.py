@@ -92,7 +92,7 @@ def beside(
     is not in `written`. The caller sees to it that nobody else runs there. `lines` are the shell
     lines that will be run: one that hands the path to a daemon is run in place.
     Raises ValueError for a path that is no file's of the work tree, WorkspaceError and StateError
-    where it cannot be held or put back.
+    where it cannot be held or restored.
     """
     for path in changes:
         place.require_inside(path)

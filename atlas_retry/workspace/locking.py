@@ -26,7 +26,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 def lock(ws: Workspace) -> Iterator[None]:
     """Be the only run in this work tree; another worktree of the repository is another matter.
 
-    What one that was killed had changed for a while is put back first; what it had begun to accept
+    What one that was killed had changed for a while is restored first; what it had begun to accept
     is brought to its end. Raises WorkspaceError at
     once, naming the other's pid and start time.
     """

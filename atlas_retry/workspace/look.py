@@ -1,7 +1,7 @@
 """One look at the files of a work tree that git does not ignore, and what moved between two.
 
 A look reads stat data, and content only where stat data moved or cannot tell. It holds no content,
-so nothing is put back from it.
+so nothing is restored from it.
 """
 
 import hashlib

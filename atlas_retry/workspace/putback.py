@@ -1,4 +1,4 @@
-"""Put back what git holds beside the work tree: HEAD, refs, configuration, hooks, the index."""
+"""Restore what git holds beside the work tree: HEAD, refs, configuration, hooks, the index."""
 
 import os
 from collections.abc import Collection, Iterator
@@ -29,10 +29,10 @@ _SYMBOLIC = "ref: "
 def put_back_git(
     ws: Workspace, snapshot_id: str, names: Collection[str] | None = None
 ) -> tuple[str, ...]:
-    """Make git's own state what it was when the snapshot was taken; names of what was put back.
+    """Make git's own state what it was when the snapshot was taken; names of what was restored.
 
     `names` are keys of `git_facts` and limit it, for other worktrees of the repository share its
-    refs and configuration. Not held, so not put back: linked worktrees themselves, the folders of
+    refs and configuration. Not held, so not restored: linked worktrees themselves, the folders of
     a rebase or `git am`, hooks of core.hooksPath, the insides of submodules. Reflogs only grow.
     Raises WorkspaceError.
     """
@@ -50,7 +50,7 @@ def put_back_git(
 
 
 def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
-    """What `put_back_git` would put back for this work tree: names, and the files that hold it.
+    """What `put_back_git` would restore for this work tree: names, and the files that hold it.
 
     Without the index, and of the refs only the branch that was checked out: the others belong to
     other worktrees as well. The files' times tell who moved it; what is gone has none.
@@ -88,7 +88,7 @@ class _Wanted:
 
     @staticmethod
     def _group(name: str) -> str:
-        """The file is put back as a whole, so one key of the configuration stands for all."""
+        """The file is restored as a whole, so one key of the configuration stands for all."""
         if name.startswith("index-flags:"):
             return "index"
         return _CONFIG if name.startswith(_CONFIG) else name

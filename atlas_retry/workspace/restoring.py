@@ -29,7 +29,7 @@ class Restored(Struct, frozen=True, kw_only=True):
     """What a restore did."""
 
     changed: tuple[str, ...] = ()
-    """Paths that it put back or removed; `.git/index` for the index."""
+    """Paths that it restored or removed; `.git/index` for the index."""
     conflicts: tuple[str, ...] = ()
     """Paths that it left alone, because somebody had edited them since."""
     lost: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ def restore(
 ) -> Restored:
     """Make the work tree what the snapshot holds: content, modes, links; what was added goes.
 
-    `paths` (files, or folders with all that is in them) limits it; the index is put back only
+    `paths` (files, or folders with all that is in them) limits it; the index is restored only
     without. What the snapshot could not hold stays as it is. With `since`, the snapshot of what
     should be there now, all that differs from it is somebody's edit and stays; it is a conflict
     where the two snapshots differ as well. Raises WorkspaceError.
@@ -125,7 +125,7 @@ def _size_and_time(ws: Workspace, path: str) -> Unheld | None:
 
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
-    """What `restore(ws, snapshot_id)` would put back or remove; changes nothing."""
+    """What `restore(ws, snapshot_id)` would restore or remove; changes nothing."""
     _, now, _ = take(ws)
     goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
     found = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
@@ -293,7 +293,7 @@ def _folders_of(state: TreeState) -> set[str]:
 
 @contextmanager
 def _noting(path: str, progress: _Progress) -> Iterator[None]:
-    """Go on with the rest when one path cannot be put back, and remember why."""
+    """Go on with the rest when one path cannot be restored, and remember why."""
     try:
         yield
     except OSError as error:

@@ -61,7 +61,7 @@ _BY_TYPE: Final = {
 _TRANSIENT: Final = frozenset({408, 409, 425, 429, 499})
 _OK, _REDIRECT, _CLIENT, _SERVER = 200, 300, 400, 500
 _NEVER: Final = frozenset({"enforced_spend_limit_reached"})
-"""Codes of a 429 that no waiting mends."""
+"""Codes of a 429 that no waiting fixes."""
 
 
 class ApiFault(Struct, frozen=True, kw_only=True):

@@ -116,7 +116,7 @@ def _again(path: str, fault: str, kept: dict[str, Write]) -> str:
     others = f"These are right and kept: {', '.join(sorted(kept))}. " if kept else ""
     return (
         f"{others}This file cannot be written: {path} {fault}. "
-        f"Call {ANSWER} with this file alone, mended."
+        f"Call {ANSWER} with this file alone, fixed."
     )
 
 

@@ -57,7 +57,7 @@ class _Before(Struct, frozen=True, kw_only=True):
 def write_all(root: Path, writes: Sequence[Write]) -> tuple[str, ...]:
     """Make the files what they shall be; the paths that changed.
 
-    Each by a rename. Raises OSError after what had been written was put back.
+    Each by a rename. Raises OSError after what had been written was restored.
     """
     changed = [write for write in writes if write.content != place.read(root, write.path)]
     done: list[_Before] = []

@@ -198,7 +198,7 @@ class Transcript(Struct):
         if told and told.fallback_model:
             self.model = told.fallback_model
             yield self.activity(
-                f"{told.original_model} cannot be had now: {told.fallback_model} goes on"
+                f"{told.original_model} is not available now: {told.fallback_model} goes on"
             )
 
     def read_denied(self, line: bytes) -> Iterator[Event]:

@@ -132,11 +132,11 @@ def _parsed(text: str, source: str) -> Json:
     except json.JSONDecodeError as error:
         lines = text.splitlines() or [""]
         place = Place(source, error.lineno, error.colno, lines[min(error.lineno, len(lines)) - 1])
-        raise ConfigError(f"not valid JSON: {error.msg}", place=place, remedy="mend it") from error
+        raise ConfigError(f"not valid JSON: {error.msg}", place=place, remedy="fix it") from error
     except ValueError as error:
-        raise ConfigError(str(error), place=Place(source), remedy="mend it") from error
+        raise ConfigError(str(error), place=Place(source), remedy="fix it") from error
     if not isinstance(found, dict):
-        raise ConfigError("the settings are not an object", place=Place(source), remedy="mend it")
+        raise ConfigError("the settings are not an object", place=Place(source), remedy="fix it")
     return found
 
 

@@ -81,7 +81,7 @@ class Printer(Struct, frozen=True, kw_only=True):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to put back."""
+        """Nothing to restore."""
 
     def __call__(self, event: Event) -> None:
         if self.verbosity >= 0:
