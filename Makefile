@@ -12,7 +12,7 @@ fleet-demo: .venv/dev.stamp  ## many repositories, two workers of which one is k
 
 test: .venv/dev.stamp  ## install and run the tests
 	$(BIN)/python -m compileall -q atlas_retry # the tests' processes write no bytecode
-	$(BIN)/pytest -n 4 # most tests wait for processes
+	$(BIN)/pytest -n 5 # most tests wait for processes
 
 check: .venv/dev.stamp  ## atlas passes its own gates
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(ATLAS) validate $(GATES)

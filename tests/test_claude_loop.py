@@ -160,21 +160,18 @@ def test_a_tool_that_is_not_allowed_changes_nothing(project: Project) -> None:
 SOME_TESTS = f"{sys.executable} -m pytest"
 
 
-@pytest.mark.parametrize(
-    ("command", "is_run"),
-    [
-        (f"{SOME_TESTS} -q test_calc.py", True),
-        (f"{SOME_TESTS} -x -k add", True),
-        (f"{SOME_TESTS} -q test_calc.py::AddTest::test_add", True),
-        (f"{SOME_TESTS} -q --junit-xml=ran.txt", False),
-        (f"{SOME_TESTS} -p evil test_calc.py", False),
-        (f'{SOME_TESTS} -q; {sys.executable} -c \'open("other.txt", "w")\'', False),
-        (f"RAN=1 {sys.executable} test_calc.py", False),
-    ],
-)
-def test_a_selection_of_the_gates_tests_may_be_run_and_nothing_else(
-    project: Project, command: str, *, is_run: bool
-) -> None:
+SELECTIONS = {
+    f"{SOME_TESTS} -q test_calc.py": True,
+    f"{SOME_TESTS} -x -k add": True,
+    f"{SOME_TESTS} -q test_calc.py::AddTest::test_add": True,
+    f"{SOME_TESTS} -q --junit-xml=ran.txt": False,
+    f"{SOME_TESTS} -p evil test_calc.py": False,
+    f'{SOME_TESTS} -q; {sys.executable} -c \'open("other.txt", "w")\'': False,
+    f"RAN=1 {sys.executable} test_calc.py": False,
+}
+
+
+def test_selections_of_a_gates_tests_may_be_run_and_nothing_else(project: Project) -> None:
     """The real CLI decides; a denial is a paid turn."""
     if not real_claude():
         pytest.skip("the fake CLI has no rules of its own")
@@ -185,18 +182,22 @@ def test_a_selection_of_the_gates_tests_may_be_run_and_nothing_else(
         validation={"test": [f"{SOME_TESTS} -q -s"]},
         agent={"backend": "claude-code", "path": claude(project.script), "idle_timeout": 20},
     )
+    has_run: list[bool] = []
 
-    def forget(_: Recorded) -> Answer:
-        marker.unlink()
-        return call("Bash", command=command)
+    def asking(command: str) -> Callable[[Recorded], Answer]:
+        def ask(_: Recorded) -> Answer:
+            has_run.append(marker.exists())
+            marker.unlink(missing_ok=True)
+            return call("Bash", command=command)
+
+        return ask
 
     def remember(_: Recorded) -> Answer:
-        outcome.append(marker.exists())
+        has_run.append(marker.exists())
         return say("ATLAS-CANNOT-FIX: no")
 
-    outcome: list[bool] = []
-    retry(project, forget, remember)
-    assert outcome == [is_run]
+    retry(project, *map(asking, SELECTIONS), remember)
+    assert has_run == [True, *SELECTIONS.values()], "the first by the gate itself"
     assert not (project.root / "other.txt").exists()
 
 

@@ -25,7 +25,7 @@ from atlas_retry.fleet import client as clients
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.manifest import BatchLimits, Manifest, Repository
 from atlas_retry.fleet.payload import CONVERTER, MAX_BYTES
-from atlas_retry.fleet.plan import Assignment, Ending, ItemResult, Status
+from atlas_retry.fleet.plan import Assignment, BatchStatus, Ending, ItemResult
 from atlas_retry.fleet.server import connect
 from atlas_retry.fleet.store import Store
 from atlas_retry.fleet.workflow import ACTIVITY, Fleet
@@ -102,7 +102,7 @@ class Held:
 
 async def held_batch(
     at: Scene, batch: str, count: int, course: Callable[[Client, Held], Awaitable[None]]
-) -> tuple[Status, Held]:
+) -> tuple[BatchStatus, Held]:
     """A batch of runs that are held, with what is done to it meanwhile; how it ended."""
     client, held = await connect(at.address), Held()
     repositories = tuple(Repository(url=f"/r{index}") for index in range(count))
@@ -122,7 +122,7 @@ async def held_batch(
         return await clients.wait(client, batch), held
 
 
-async def idle(client: Client, batch: str) -> Status:
+async def idle(client: Client, batch: str) -> BatchStatus:
     """The status once nothing runs."""
     for _ in range(int(fleets.LIMIT_S * 10)):
         status = (await clients.live(client, batch)).status

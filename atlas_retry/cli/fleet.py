@@ -13,7 +13,7 @@ from atlas_retry.errors import UsageError
 
 if TYPE_CHECKING:
     from atlas_retry.fleet.client import Live
-    from atlas_retry.fleet.plan import Status
+    from atlas_retry.fleet.plan import BatchStatus
     from atlas_retry.fleet.store import Store
 
 GREEN, NOT_GREEN = 0, 1
@@ -213,7 +213,7 @@ def _signal(server: str | None, batch: str, name: str, *arguments: str) -> int:
     return GREEN
 
 
-def _code(status: "Status") -> int:
+def _code(status: "BatchStatus") -> int:
     green = sum(tally.items for ending, tally in status.ended.items() if ending.is_green)
     return GREEN if green == status.items else NOT_GREEN
 

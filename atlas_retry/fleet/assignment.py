@@ -64,7 +64,7 @@ def carry_out(at: Workplace, one: Assignment, beat: Callable[[Beat], None]) -> I
     """
     if earlier := at.store.result(one.batch, one.run):
         return earlier
-    desk = _Desk(at=at, one=one, beat=beat)
+    desk = _Place(at=at, one=one, beat=beat)
     with tries.under_way(at.home, one.batch, one.run, one.number, desk.wait):
         try:
             result = at.store.result(one.batch, one.run) or desk.result()
@@ -78,7 +78,7 @@ def carry_out(at: Workplace, one: Assignment, beat: Callable[[Beat], None]) -> I
     return result
 
 
-class _Desk(Struct, frozen=True, kw_only=True):
+class _Place(Struct, frozen=True, kw_only=True):
     """One assignment under way."""
 
     at: Workplace
@@ -193,7 +193,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
 class _Beating:
     """Hears of a command ten times a second and passes on each second."""
 
-    def __init__(self, desk: _Desk) -> None:
+    def __init__(self, desk: _Place) -> None:
         self._desk = desk
         self._at_s = 0.0
 

@@ -19,10 +19,10 @@ from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.fleet import manifest, plan
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.manifest import Manifest, Repository
-from atlas_retry.fleet.plan import Ending, ItemResult, Stage, Status
+from atlas_retry.fleet.plan import BatchStatus, Ending, ItemResult, Stage
 from atlas_retry.fleet.store import REPORT, Store
 from atlas_retry.fleet.workflow import Fleet
-from atlas_retry.reports.fleet_page import Row
+from atlas_retry.reports.fleet_page import ItemRow
 
 ANSWER_S = 20.0
 
@@ -30,7 +30,7 @@ ANSWER_S = 20.0
 class Live(Struct, frozen=True, kw_only=True):
     """A batch as it is now."""
 
-    status: Status
+    status: BatchStatus
     runs: tuple[Beat, ...]
     """The last heartbeats of what a worker has."""
     history_events: int
@@ -83,7 +83,7 @@ async def live(client: Client, batch: str) -> Live:
     )
 
 
-async def wait(client: Client, batch: str) -> Status:
+async def wait(client: Client, batch: str) -> BatchStatus:
     """How a batch ended, once it has. Raises AtlasError where somebody ended it by force."""
     try:
         return await client.get_workflow_handle_for(Fleet.run, batch).result()
@@ -99,7 +99,7 @@ async def signal(client: Client, batch: str, name: str, *arguments: str) -> None
         raise _refusal(batch, error) from error
 
 
-def rows(store: Store, status: Status) -> tuple[Row, ...]:
+def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
     """Every item with what the store holds of its runs. Raises AtlasError."""
     whole = store.manifest(status.batch, status.digest)
     results = store.results(status.batch)
@@ -117,9 +117,9 @@ def _row(
     repository: Repository,
     ending: Ending | None,
     runs: Sequence[ItemResult],
-) -> Row:
+) -> ItemRow:
     last = runs[-1] if runs else None
-    return Row(
+    return ItemRow(
         name=repository.label,
         ending=ending.value if ending else "",
         is_green=bool(ending and ending.is_green),

@@ -88,7 +88,7 @@ class Group(Struct, frozen=True, kw_only=True):
     """The item whose accepted patch the others try."""
 
 
-class Tally(Struct, frozen=True, kw_only=True):
+class EndingTally(Struct, frozen=True, kw_only=True):
     """How many items ended in one way, and what they cost."""
 
     items: int = 0
@@ -148,7 +148,7 @@ class State(Struct, frozen=True, kw_only=True):
     items: Mapping[int, Item] = field(default_factory=dict)
     """Of this segment."""
     groups: Mapping[str, Group] = field(default_factory=dict)
-    ended: Mapping[Ending, Tally] = field(default_factory=dict)
+    ended: Mapping[Ending, EndingTally] = field(default_factory=dict)
     earlier: str = ""
     """A letter for each item of the segments before: see `endings`."""
     latest: tuple[ItemResult, ...] = ()
@@ -158,14 +158,14 @@ class State(Struct, frozen=True, kw_only=True):
     stopped: bool = False
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class BatchStatus(Struct, frozen=True, kw_only=True):
     """How far a batch has come, for people."""
 
     batch: str
     items: int
     digest: str
     """Of the manifest."""
-    ended: Mapping[Ending, Tally]
+    ended: Mapping[Ending, EndingTally]
     letters: str
     """See `endings`."""
     running: tuple[str, ...]
@@ -228,10 +228,10 @@ def opened(state: State) -> State:
     return replace(state, items={index: Item(index=index) for index in indexes})
 
 
-def status(state: State) -> Status:
+def status(state: State) -> BatchStatus:
     """The batch in short."""
     books_ = state.books
-    return Status(
+    return BatchStatus(
         batch=state.batch,
         items=state.count,
         digest=state.digest,
@@ -458,8 +458,8 @@ def _no_more(leader: int | None, item: Item) -> int | None:
 
 
 def _end(state: State, item: Item, ending: Ending, result: ItemResult | None = None) -> State:
-    tally = state.ended.get(ending, Tally())
-    tally = Tally(items=tally.items + 1, cost_usd=tally.cost_usd + item.cost_usd)
+    tally = state.ended.get(ending, EndingTally())
+    tally = EndingTally(items=tally.items + 1, cost_usd=tally.cost_usd + item.cost_usd)
     state = replace(state, ended={**state.ended, ending: tally})
     state = _put(state, replace(item, running=None, ending=ending))
     return _watched(state, result) if result else state

@@ -18,7 +18,7 @@ FOLDER = "fleet"
 WAIT_S = 0.5
 
 
-class _Note(Struct, frozen=True, kw_only=True):
+class _Try(Struct, frozen=True, kw_only=True):
     batch: str
     number: int
 
@@ -53,7 +53,7 @@ def under_way(
         wait()
     try:
         os.ftruncate(file, 0)
-        os.pwrite(file, msgspec.json.encode(_Note(batch=batch, number=number)), 0)
+        os.pwrite(file, msgspec.json.encode(_Try(batch=batch, number=number)), 0)
         yield
     finally:
         os.close(file)
@@ -65,7 +65,7 @@ def to_report(home: Path, machine: str) -> dict[str, list[Beat]]:
     for path in sorted(state_dir.folder(home, FOLDER, "tries").glob("*.json")):
         file = _taken(path, make=False)
         if file is not None:
-            note = msgspec.json.decode(os.pread(file, 4096, 0), type=_Note)
+            note = msgspec.json.decode(os.pread(file, 4096, 0), type=_Try)
             os.close(file)
             found.setdefault(note.batch, []).append(beat_of(home, machine, path.stem, note.number))
     return found
@@ -78,7 +78,7 @@ def forget(home: Path, beats: list[Beat]) -> None:
         file = _taken(path, make=False)
         if file is None:
             continue
-        if msgspec.json.decode(os.pread(file, 4096, 0), type=_Note).number == beat.number:
+        if msgspec.json.decode(os.pread(file, 4096, 0), type=_Try).number == beat.number:
             path.unlink()
         os.close(file)
 

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
 
     from atlas_retry.fleet import plan
     from atlas_retry.fleet.books import Beat
-    from atlas_retry.fleet.plan import Assignment, ItemResult, State, Status
+    from atlas_retry.fleet.plan import Assignment, BatchStatus, ItemResult, State
 
 ACTIVITY, WORKFLOW = "atlas-run", "atlas-fleet"
 HEARTBEAT_S = 10.0
@@ -33,7 +33,7 @@ class Fleet:
         self._runs: dict[str, asyncio.Task[None]] = {}
 
     @workflow.run
-    async def run(self, _: State) -> Status:
+    async def run(self, _: State) -> BatchStatus:
         """Start what may start whenever anything has changed; how the batch ended."""
         while not plan.is_segment_over(self._state):
             await self._step()
@@ -44,7 +44,7 @@ class Fleet:
         return plan.status(self._state)
 
     @workflow.query
-    def status(self) -> Status:
+    def status(self) -> BatchStatus:
         """How far the batch has come."""
         return plan.status(self._state)
 

@@ -22,7 +22,7 @@ WAYS = {
 """What an ending means, in the order of the page."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class ItemRow(Struct, frozen=True, kw_only=True):
     """One repository of a batch."""
 
     name: str
@@ -38,7 +38,7 @@ class Row(Struct, frozen=True, kw_only=True):
     """Where its `atlas.run/1` is."""
 
 
-def report(batch: str, rows: Sequence[Row], *, known_usd: float, held_usd: float) -> str:
+def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: float) -> str:
     """How a batch stands; `held_usd` is what lost machines have not reported yet."""
     green = sum(row.is_green for row in rows)
     title = f"{'✓' if green == len(rows) else '✗'} {batch}: {green} of {len(rows)} green"
@@ -53,14 +53,14 @@ def report(batch: str, rows: Sequence[Row], *, known_usd: float, held_usd: float
     return html(document(title, tag("body", main)))
 
 
-def _ways(rows: Sequence[Row]) -> Iterable[tuple[str, ...]]:
+def _ways(rows: Sequence[ItemRow]) -> Iterable[tuple[str, ...]]:
     for ending, words in WAYS.items():
         costs = [row.cost_usd for row in rows if row.ending == ending]
         if costs:
             yield words, str(len(costs)), usd(sum(costs)), usd(sum(costs) / len(costs))
 
 
-def _each(rows: Sequence[Row]) -> Iterable[tuple[str, ...]]:
+def _each(rows: Sequence[ItemRow]) -> Iterable[tuple[str, ...]]:
     for row in rows:
         cost, attempts = usd(row.cost_usd), str(row.attempts)
         yield row.name, WAYS[row.ending], attempts, cost, row.delivered, row.error, row.report

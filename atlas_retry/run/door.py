@@ -56,7 +56,7 @@ def run_inside(
     where it was killed.
     """
     ours, theirs = socket.socketpair()
-    course = _Course(layers, theirs, environ)
+    course = _InnerProcess(layers, theirs, environ)
     try:
         with Connection(ours.detach()) as connection:
             course.start()
@@ -77,7 +77,7 @@ def run_inside(
     )
 
 
-class _Course(threading.Thread):
+class _InnerProcess(threading.Thread):
     """The process inside, from its start to its end."""
 
     def __init__(
@@ -226,7 +226,7 @@ def budget_answers(budget: SharedBudget) -> Answers:
     }
 
 
-class _Values(pickle.Unpickler):
+class _SafeUnpickler(pickle.Unpickler):
     """Makes values, enumerations, paths and our errors; calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as in `pickle`
@@ -246,5 +246,5 @@ _KINDS = (Struct, Enum, PurePath, AtlasError, Interrupted)
 
 
 def _loads(data: bytes) -> tuple[str, tuple[Any, ...]]:
-    name, arguments = _Values(io.BytesIO(data)).load()
+    name, arguments = _SafeUnpickler(io.BytesIO(data)).load()
     return name, arguments

@@ -20,7 +20,7 @@ from atlas_retry.workspace.snapshots import snapshot
 NOTE = "accept.note"
 
 
-class _Note(msgspec.Struct, frozen=True, kw_only=True):
+class _Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be there, for whoever comes after a kill."""
 
     start: str
@@ -45,7 +45,7 @@ def accept(ws: Workspace, start: str, end: str) -> Accepted:
     """
     note = ws.home / NOTE
     try:
-        replace_file(note, msgspec.json.encode(_Note(start=start, end=end)))
+        replace_file(note, msgspec.json.encode(_Acceptance(start=start, end=end)))
     except OSError as error:
         raise StateError(f"{note} cannot be written: {error}") from error
     conflicts = _bring(ws, start, end)
@@ -57,7 +57,7 @@ def finish_accepting(ws: Workspace) -> None:
     """Bring the rest where an atlas was killed while it accepted. Raises WorkspaceError."""
     note = ws.home / NOTE
     with suppress(FileNotFoundError):
-        left = msgspec.json.decode(note.read_bytes(), type=_Note)
+        left = msgspec.json.decode(note.read_bytes(), type=_Acceptance)
         _bring(ws, left.start, left.end)
         note.unlink()
 

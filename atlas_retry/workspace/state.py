@@ -23,7 +23,7 @@ _states: "dict[str, TreeState]" = {}
 """What snapshots hold, the latest last: an id says all of it."""
 
 
-class Manifest(msgspec.Struct, frozen=True, array_like=True):
+class SnapshotManifest(msgspec.Struct, frozen=True, array_like=True):
     """What a git tree has no place for. Paths are bytes: they need not be UTF-8."""
 
     left_out: list[tuple[bytes, str]]
@@ -69,7 +69,7 @@ def manifest_of(state: TreeState) -> bytes:
         if entry.permissions is not None
     )
     return msgspec.msgpack.encode(
-        Manifest(
+        SnapshotManifest(
             sorted((os.fsencode(path), reason) for path, reason in state.left_out.items()),
             sorted(map(os.fsencode, state.empty)),
             sorted(special),
@@ -160,7 +160,7 @@ def read_state(ws: Workspace, snapshot_id: str) -> TreeState:
     if _MANIFEST not in entries:
         raise GitError(f"{snapshot_id} is no snapshot", status=None)
     oid = entries[_MANIFEST].oid
-    manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=Manifest)
+    manifest = msgspec.msgpack.decode(read_blobs(ws, [oid])[oid], type=SnapshotManifest)
     special = {os.fsdecode(path): bits for path, bits in manifest.permissions}
     state = TreeState(
         work=_below(WORK, entries, special),
