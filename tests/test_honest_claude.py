@@ -57,23 +57,19 @@ PROJECTS: dict[str, tuple[Mapping[str, str], str, Callable[[Project], None]]] = 
         as_it_is,
     ),
 }
-BESIDES: dict[str, Callable[[Path], tuple[Step, ...]]] = {
-    "nothing": lambda _: (),
-    "the gate": lambda _: (call("Bash", command=PYTEST),),
-    "a new test": lambda root: (
-        call(
-            "Write",
-            file_path=str(root / "tests/test_more.py"),
-            content=TEST_ADD.replace("1, 2) == 3", "4, 4) == 8"),
-        ),
-    ),
-    "documentation": lambda root: (
+
+
+def besides(root: Path) -> tuple[Step, ...]:
+    """What an agent does besides: it runs the gate, adds a test and documents."""
+    added = TEST_ADD.replace("1, 2) == 3", "4, 4) == 8")
+    return (
+        call("Bash", command=PYTEST),
+        call("Write", file_path=str(root / "tests/test_more.py"), content=added),
         call("Write", file_path=str(root / "docs/add.md"), content="# add\n"),
-    ),
-}
+    )
 
 
-def fixed_by_claude(project: Project, gate: str, *besides: Step) -> dict[str, object]:
+def fixed_by_claude(project: Project, gate: str, *more: Step) -> dict[str, object]:
     """The run's document, once the scripted model has read, fixed and done what is besides."""
     path = claude(project.root.parent)
     agent = {"backend": "claude-code", "path": path, "idle_timeout": 20}
@@ -81,7 +77,7 @@ def fixed_by_claude(project: Project, gate: str, *besides: Step) -> dict[str, ob
     project.commit()
     calc = str(project.root / "calc.py")
     fix = edit(calc, "return a - b", "return sum((a, b))")
-    script = (call("Read", file_path=calc), fix, *besides, say("plus, not minus"))
+    script = (call("Read", file_path=calc), fix, *more, say("plus, not minus"))
     with serving(*script) as server:
         done = subprocess.run(
             COMMAND,
@@ -115,11 +111,8 @@ def test_an_everyday_project_is_fixed(tmp_path: Path, environ: dict[str, str], k
     assert answers(document) == []
 
 
-@pytest.mark.parametrize("besides", BESIDES)
-def test_what_the_agent_does_besides_is_kept(
-    tmp_path: Path, environ: dict[str, str], besides: str
-) -> None:
+def test_what_the_agent_does_besides_is_kept(tmp_path: Path, environ: dict[str, str]) -> None:
     project = miniature(tmp_path, environ, CALC | IGNORED, [])
-    document = fixed_by_claude(project, PYTEST, *BESIDES[besides](project.root))
+    document = fixed_by_claude(project, PYTEST, *besides(project.root))
     assert document["verdict"] == "fixed"
     assert answers(document) == []

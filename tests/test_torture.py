@@ -35,26 +35,26 @@ def test_an_undo_that_is_signalled_is_complete_or_can_be_done_again(torture: Tor
 
 
 @pytest.mark.parametrize(
-    ("row", "trials"),
+    "row",
     [
-        (torture_trees.shapes, 2),
-        (torture_trees.several, 1),
-        (torture_trees.nobody, 2),
-        (torture_trees.full_disk, 2),
-        (torture_streams.bombs, 2),
-        (torture_streams.outputs, 1),
-        (torture_streams.api, 2),
-        (torture_streams.claude, 1),
-        (torture_streams.git_keys, 1),
+        torture_trees.shapes,
+        torture_trees.several,
+        torture_trees.nobody,
+        torture_trees.full_disk,
+        torture_streams.bombs,
+        torture_streams.outputs,
+        torture_streams.api,
+        torture_streams.claude,
+        torture_streams.git_keys,
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_torture_finds_nothing(
-    row: Callable[[Path, int, int], Tally], trials: int, tmp_path_factory: pytest.TempPathFactory
+    row: Callable[[Path, int, int], Tally], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    tally = row(tmp_path_factory.mktemp("row"), trials, 7)
+    tally = row(tmp_path_factory.mktemp("row"), 1, 7)
     assert tally.failures == []
-    assert tally.trials == trials or tally.notes
+    assert tally.trials == 1 or tally.notes
 
 
 def test_undo_says_what_is_not_as_it_was(torture: Torture, tmp_path: Path) -> None:
