@@ -211,6 +211,7 @@ PATCH = f"""\
 """
 
 
+@pytest.mark.slow
 def test_atlas_executes_none_of_them(project: Project, tmp_path: Path) -> None:
     filled(project)
     for kind in KINDS:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.messages_server import serving
 from tests.projects import CALC, FIXED, UNITTEST, git, make_project
 from tests.test_agents_anthropic import edit, submit
@@ -12,6 +14,7 @@ from tests.test_agents_anthropic import edit, submit
 SCRIPT = Path(__file__).parents[1] / "bench" / "live.py"
 
 
+@pytest.mark.slow
 def test_cases_are_run_until_the_money_is_spent_and_reported_by_model(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:

@@ -34,6 +34,7 @@ def test_an_undo_that_is_signalled_is_complete_or_can_be_done_again(torture: Tor
     assert torture.undo_signals(1, seed=5).failures == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "row",
     [

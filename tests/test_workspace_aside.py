@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -41,11 +42,12 @@ def folder(request: pytest.FixtureRequest) -> Iterator[Path]:
     overlay.remove_layers(at)
 
 
-def _cases() -> Iterator[tuple[str, str, str]]:
+def _cases() -> Iterator[Any]:
     """Every case in both ways as each user; the large one, a minute of work, as one user."""
     for name, way, user in product(CASES, map(str, Way), USERS):
         if name != LARGE or user == next(iter(USERS)):
-            yield name, way, user
+            marks = [pytest.mark.slow] if name == LARGE else []
+            yield pytest.param(name, way, user, marks=marks)
 
 
 @pytest.mark.parametrize(("name", "way", "user"), [*_cases()])
