@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry import workspace
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gates import trace
 from atlas_retry.gates.plan import Plan
@@ -22,6 +23,7 @@ from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.run.briefing import traced_brief
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.tracing import traced
 from atlas_retry.settings import Settings
 from tests.projects import Project
 
@@ -286,6 +288,49 @@ def test_what_tests_write_while_they_are_traced_does_not_stay(plan: Plan, tmp_pa
     brief = traced_brief(opened, validation, plan.logs)
     assert "return value // 3" in compose(brief).text
     assert _files(plan.root) == before
+
+
+def test_a_trace_sees_files_that_git_ignores_and_leaves_the_workspace_as_it_is(
+    project: Project, plan: Plan
+) -> None:
+    prepare = (
+        "import pathlib\n\nfrom shop.engine import price\n\n"
+        "PRICE = pathlib.Path(__file__).with_name('price.local')\n\n\n"
+        "def test_b():\n"
+        "    PRICE.with_name('left.txt').write_text('x')\n"
+        "    assert price('b', int(PRICE.read_text())) == 2\n"
+    )
+    own = {"price.local": "4", ".gitignore": "price.local\n", "test_shop.py": prepare}
+    for path, text in {**PROJECT, **own}.items():
+        (project.root / path).parent.mkdir(exist_ok=True)
+        (project.root / path).write_text(text)
+    validation = _failed(GATE, replace(plan, root=project.root))
+    (project.root / "left.txt").unlink()
+    before = _files(project.root)
+    opened = OpenWorkspace(
+        root=project.root,
+        settings=Settings(gates=(GATE,)),
+        state=plan.logs.with_name("state"),
+        environ=plan.environ,
+    )
+    with workspace.overlaid(opened.git, {}) as layers:
+        if isinstance(layers, str):
+            pytest.skip(layers)
+    found = traced(opened, validation, plan.logs)
+    assert "halved" in {one.frame.function for one in found}
+    assert _files(project.root) == before
+
+
+def test_making_a_copy_is_within_the_time_of_a_trace(plan: Plan) -> None:
+    gate = replace(GATE, run="touch ../ran; false", timeout_s=1e-9)
+    opened = OpenWorkspace(
+        root=plan.root,
+        settings=Settings(gates=(gate,)),
+        state=plan.logs.with_name("state"),
+        environ=plan.environ,
+    )
+    assert traced(opened, _failed(GATE, plan), plan.logs) == ()
+    assert opened.untraced == {gate.name}
 
 
 def test_a_trace_writes_nothing_into_the_workspace(plan: Plan) -> None:

@@ -3,22 +3,20 @@
 import secrets
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from atlas_retry import workspace
 from atlas_retry.gates.redacted_logs import shown_logs
-from atlas_retry.gates.trace import ranked, requests_of, seen_of
 from atlas_retry.guard.judge import seals
 from atlas_retry.model import Tree, Validation
-from atlas_retry.prompt import Brief, Traced
-from atlas_retry.run.open import OpenWorkspace, plan
+from atlas_retry.prompt import Brief
+from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.tracing import traced
 from atlas_retry.settings import Settings, attempts_of_run
 from atlas_retry.text.globs import Globs
 from atlas_retry.text.redaction import clean, redact, secret_values
-from atlas_retry.workspace.scratch import laid_out
 
 SHOWN = "logs"
 """What an agent may read of what gates have printed."""
@@ -77,22 +75,4 @@ def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -
     found = opened.tracker.scan() if opened.has_git else None
     sources = workspace.source_tree(opened.root, found=found)
     brief = first_brief(opened.root, opened.settings, opened.environ, validation, sources)
-    return replace(brief, trace=_trace(opened, validation, scratch))
-
-
-def _trace(opened: OpenWorkspace, validation: Validation, scratch: Path) -> tuple[Traced, ...]:
-    """What failing tests ran, in a copy: nothing that they write stays.
-
-    A gate that could not be traced is not tried again.
-    """
-    gates = [gate for gate in opened.settings.gates if gate.name not in opened.untraced]
-    wanted = {gate.name: gate for gate in gates} if opened.settings.context.trace == "auto" else {}
-    requests = requests_of(validation, wanted)
-    if not requests:
-        return ()
-    tree = workspace.directory_tree(opened.root)
-    with laid_out(tree.paths(), lambda _path: tree, opened.root) as copy:
-        here = replace(plan(opened, scratch), root=copy)
-        seen = {request: seen_of(request, here) for request in requests}
-    opened.untraced.update(request.gate.name for request, found in seen.items() if not found)
-    return ranked(chain.from_iterable(seen.values()))
+    return replace(brief, trace=traced(opened, validation, scratch))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from atlas_retry import workspace
 from atlas_retry.diagnostics.counting import only_new
 from atlas_retry.events import Emit, Notice
-from atlas_retry.gates.plan import Plan
+from atlas_retry.gates.plan import Plan, moved_to
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.run.open import OpenWorkspace
@@ -62,15 +62,9 @@ def _accepted(gate: Gate, result: GateResult, before: Mapping[Gate, GateResult])
 
 
 def _moved(how: Plan, scratch: Path) -> Plan:
-    """The same plan in the copy; an installed package must not lead back to the changed sources."""
-    own = f"{scratch}:{scratch / 'src'}"
-    inherited = how.environ.get("PYTHONPATH")
-    path = f"{own}:{inherited}" if inherited else own
     return replace(
-        how,
-        root=scratch,
+        moved_to(how, scratch),
         logs=how.logs / "baseline",
-        environ={**how.environ, "PYTHONPATH": path},
         watched=None,
         check=False,
         previous=None,

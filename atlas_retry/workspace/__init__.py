@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.git import user_environment
     from atlas_retry.workspace.gitfacts import facts_since, git_facts
     from atlas_retry.workspace.in_place import put_back_aside
-    from atlas_retry.workspace.isolated import Aside, Beside, Way, aside, beside, outsiders
+    from atlas_retry.workspace.isolated import (
+        Aside,
+        Beside,
+        Way,
+        aside,
+        beside,
+        outsiders,
+        overlaid,
+    )
     from atlas_retry.workspace.layers import RunLayers, prepare_layers
     from atlas_retry.workspace.locking import Holder, holder, lock
     from atlas_retry.workspace.look import Look, Lookout, ignored, tracked
@@ -78,6 +86,7 @@ _MODULES = {
         "aside",
         "beside",
         "outsiders",
+        "overlaid",
     ),
     "commits": (
         "TRAILER",
@@ -217,6 +226,7 @@ __all__ = [
     "names_around",
     "open_workspace",
     "outsiders",
+    "overlaid",
     "patch",
     "prepare_layers",
     "put_back_aside",

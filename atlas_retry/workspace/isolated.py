@@ -96,11 +96,24 @@ def beside(
     """
     for path in changes:
         place.require_inside(path)
-    reason = "it was asked for" if in_place else outsiders(lines)
-    layers = reason or overlay.prepare(ws, changes)
-    if isinstance(layers, str):
+    if in_place:
         with changed_in_place(ws, changes) as there:
-            yield _Here(there=there, reason=layers)
+            yield _Here(there=there, reason="it was asked for")
+        return
+    with overlaid(ws, changes, lines) as layers:
+        if isinstance(layers, str):
+            with changed_in_place(ws, changes) as there:
+                yield _Here(there=there, reason=layers)
+        else:
+            yield layers
+
+
+@contextmanager
+def overlaid(ws: Workspace, changes: Wanted, lines: Iterable[str] = ()) -> Iterator[Beside | str]:
+    """As `beside`, but in overlays only: else why there can be none."""
+    layers = outsiders(lines) or overlay.prepare(ws, changes)
+    if isinstance(layers, str):
+        yield layers
         return
     try:
         yield _Over(layers=layers, numbers=count(1), used=[])

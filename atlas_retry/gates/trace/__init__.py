@@ -4,7 +4,7 @@ Writes to its scratch folder only. A trace that is not available is an empty one
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import sqrt
 
 import msgspec
@@ -33,23 +33,34 @@ MAX_TRACED = 1_000
 
 def requests_of(failed: Validation, gates: Mapping[str, Gate]) -> list[TraceRequest]:
     """What is worth tracing: the failing tests of these gates by name, but of slow ones."""
-    return [
-        _request(result, gates[result.name], runner, tests)
-        for result in failed.failures
-        if result.name in gates
-        for runner, tests in _tests(result)
-    ]
+    requests: list[TraceRequest] = []
+    for result in failed.failures:
+        gate = gates.get(result.name)
+        is_slow = result.duration_ms > MAX_S * 1000
+        if gate is None or is_slow or result.kind is not Kind.TEST:
+            continue
+        for runner, tests in _by_runner(result).items():
+            requests.append(_request(result, gate, runner, tests))
+    return requests
 
 
-def _request(
-    result: GateResult, gate: Gate, runner: str, tests: tuple[Diagnostic, ...]
-) -> TraceRequest:
+def _by_runner(result: GateResult) -> dict[str, list[Diagnostic]]:
+    """The failed tests of a gate, by the runner that traces them."""
+    tests: dict[str, list[Diagnostic]] = {}
+    for diagnostic in result.diagnostics:
+        runner = _runner(diagnostic)
+        if runner in TRACERS:
+            tests.setdefault(runner, []).append(diagnostic)
+    return tests
+
+
+def _request(result: GateResult, gate: Gate, runner: str, tests: list[Diagnostic]) -> TraceRequest:
     twice_s = MAX_TIMES * result.duration_ms / 1000
     safe = "".join(char if char.isalnum() else "-" for char in gate.name)
     return TraceRequest(
         gate=gate,
         runner=runner,
-        tests=tests,
+        tests=tuple(tests),
         name=f"trace-{safe}-{runner}",
         timeout_s=min(MAX_S, max(MIN_S, twice_s), gate.timeout_s or MAX_S),
     )
@@ -66,18 +77,9 @@ def seen_of(request: TraceRequest, plan: Plan) -> list[Seen]:
         return []
 
 
-def _tests(result: GateResult) -> Iterator[tuple[str, tuple[Diagnostic, ...]]]:
-    """The failed tests of a gate that is not slow, by the runner that traces them."""
-    is_slow = result.duration_ms > MAX_S * 1000
-    for runner in () if is_slow or result.kind is not Kind.TEST else TRACERS:
-        tests = tuple(d for d in result.diagnostics if _runner(d) == runner)
-        if tests:
-            yield runner, tests
-
-
-def _runner(test: Diagnostic) -> str | None:
+def _runner(test: Diagnostic) -> str:
     if not test.test_id:
-        return None
+        return ""
     return "pytest" if ".py::" in test.test_id else test.tool
 
 

@@ -35,15 +35,16 @@ def seen_in_go(wanted: TraceRequest, plan: Plan) -> list[Seen]:
     Raises Interrupted, OSError, UnicodeError.
     """
     root = plan.root / wanted.gate.cwd
-    packages = dict.fromkeys(_package(test) for test in wanted.tests)
+    packages = list(dict.fromkeys(_package(test) for test in wanted.tests))[:MAX_PACKAGES]
+    timeout_s = wanted.timeout_s / len(packages)
     found: list[Seen] = []
-    for number, package in enumerate(list(packages)[:MAX_PACKAGES]):
+    for number, package in enumerate(packages):
         tests = [test for test in wanted.tests if _package(test) == package]
         folder = plan.logs / f"{wanted.name}-{number}"
         folder.mkdir(parents=True, exist_ok=True)
         script = _script(package, tests, folder)
         command = command_of(wanted.gate, script, plan, wanted.name)
-        run(replace(command, timeout_s=wanted.timeout_s, keep_daemons=False))
+        run(replace(command, timeout_s=timeout_s, keep_daemons=False))
         found += _profiles(folder, root)
     return found
 

@@ -33,25 +33,21 @@ def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
     failing = [test.test_id for test in wanted.tests]
     request.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": failing}))
     command = command_of(wanted.gate, wanted.gate.run, plan, wanted.name)
-    env = _environment(command.env, request, plan.root) | _options(command.env, wanted, folder)
+    env = _environment(command.env, request) | _options(command.env, wanted, folder)
     run(replace(command, env=env, timeout_s=wanted.timeout_s, keep_daemons=False))
     written = sorted(folder.glob("seen-*.json"))
     return [msgspec.json.decode(one.read_bytes(), type=Seen) for one in written]
 
 
-def _environment(env: Mapping[str, str], asked: Path, root: Path) -> dict[str, str]:
-    """The gate's own, with what it is given and what it writes beside that.
-
-    The sources of `root` go before those of an editable installation, which may lie elsewhere.
-    """
+def _environment(env: Mapping[str, str], asked: Path) -> dict[str, str]:
+    """The gate's own, with what it is given and what it writes beside that."""
     folder = asked.parent
-    paths = [str(folder), env.get("PYTHONPATH", ""), str(root / "src"), str(root)]
     return {
         **env,
         "ATLAS_TRACE": str(asked),
         "COVERAGE_FILE": str(folder / "coverage"),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONPATH": ":".join(filter(None, paths)),
+        "PYTHONPATH": ":".join(filter(None, (str(folder), env.get("PYTHONPATH")))),
     }
 
 
