@@ -264,14 +264,12 @@ class Validation(Struct, frozen=True, kw_only=True):
     @property
     def fingerprints(self) -> frozenset[str]:
         """Of every diagnostic of the gates that block; a silent failure has one."""
-        return frozenset(
-            fingerprint for result in self.failures for fingerprint in _fingerprints_of(result)
-        )
+        return frozenset().union(*map(_fingerprints_of, self.failures))
 
 
-def _fingerprints_of(result: GateResult) -> Iterable[str]:
-    told = [d.fingerprint for d in result.diagnostics if d.fingerprint]
-    return told or [f"{result.name}:{result.status}"]
+def _fingerprints_of(result: GateResult) -> frozenset[str]:
+    known = frozenset(d.fingerprint for d in result.diagnostics if d.fingerprint)
+    return known or frozenset({f"{result.name}:{result.status}"})
 
 
 class Budget(Struct, frozen=True, kw_only=True):

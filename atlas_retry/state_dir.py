@@ -68,7 +68,8 @@ def trim(parent: Path, *, keep: int | None = None) -> None:
     newest_first = sorted(parent.iterdir(), key=lambda p: (len(p.name), p.name), reverse=True)
     for at, old in enumerate(newest_first):
         total += _log_bytes(old)
-        if at and (total > MAX_LOG_BYTES or (keep is not None and at >= keep)):
+        is_beyond = keep is not None and at >= keep
+        if at and (is_beyond or total > MAX_LOG_BYTES):
             shutil.rmtree(old, ignore_errors=True)
 
 

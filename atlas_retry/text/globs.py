@@ -19,12 +19,16 @@ class Globs(Struct, frozen=True, dict=True):
     @cached_property
     def _plain(self) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
         """Most patterns are a name, a folder's name or an ending; no regex is compiled for them."""
-        found = [match for match in map(_NAME.fullmatch, self.patterns) if match]
-        bare = [match for match in found if not match["star"]]
-        names = frozenset(match["text"] for match in bare if not match["slash"])
-        folders = frozenset(match["text"] for match in bare if match["slash"])
-        endings = [match["text"] for match in found if match["star"] and not match["slash"]]
-        return names, folders, tuple(f"{ending}/" for ending in endings)
+        names, folders, endings = set(), set(), []
+        for match in filter(None, map(_NAME.fullmatch, self.patterns)):
+            match match["star"], match["slash"]:
+                case None, None:
+                    names.add(match["text"])
+                case None, _:
+                    folders.add(match["text"])
+                case _, None:
+                    endings.append(f"{match['text']}/")
+        return frozenset(names), frozenset(folders), tuple(endings)
 
     @cached_property
     def _rest(self) -> re.Pattern[str]:
@@ -49,15 +53,16 @@ class Globs(Struct, frozen=True, dict=True):
 
     def match(self, path: str) -> bool:
         below = path.removeprefix("/").removeprefix("./")
+        if not (self._matches_plainly(below) or self._rest.match(below)):
+            return False
+        return self._takes_back is None or self._takes_back.match_file(path)
+
+    def _matches_plainly(self, path: str) -> bool:
         names, folders, endings = self._plain
-        segments, closed = below.split("/"), f"{below}/"
-        matched = (
-            not names.isdisjoint(segments)
-            or not folders.isdisjoint(segments[:-1])
-            or any(ending in closed for ending in endings)
-            or self._rest.match(below) is not None
-        )
-        return matched and (not self._takes_back or self._takes_back.match_file(path))
+        segments, closed = path.split("/"), f"{path}/"
+        if not (names.isdisjoint(segments) and folders.isdisjoint(segments[:-1])):
+            return True
+        return any(ending in closed for ending in endings)
 
 
 def globs(text: str) -> Globs:

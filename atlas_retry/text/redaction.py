@@ -13,9 +13,12 @@ from functools import cache
 # ECMA-48: CSI, the string sequences (OSC, DCS, SOS, PM, APC) up to their end or the line's, and
 # the short ones.
 ESCAPES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
-    r"|\x1b[ -/]*[0-~]?"
+    r"""
+      (?:\x1b\[|\x9b) [0-?]* [\x20-/]* [@-~]?
+    | (?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f]) [^\x07\x1b\x9c\n]* (?:\x07|\x1b\\|\x9c)?
+    | \x1b [\x20-/]* [0-~]?
+    """,
+    re.VERBOSE,
 )
 OVERSTRUCK = re.compile(r"[^\n\x08]\x08")
 # What a reader cannot see: C0 but tab and newline, C1, line separators, soft hyphen, zero-width,
@@ -42,18 +45,33 @@ def clean(text: str) -> str:
 # --- secrets by their shape ------------------------------------------------------------------
 
 PRIVATE_KEY = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:(?:(?!-----)[\s\S]){0,16384}-----END [A-Z0-9 ]{0,40}-----"
-    # Cut off before its end: the lines that look like its body.
-    r"|(?:(?:\\n|\n(?:[^\w\n]|E ){0,20})[A-Za-z0-9+/=]{16,80}[^\w\n\\]{0,20}(?=\n|\\n|\Z))*)"
+    r"""
+    -----BEGIN[ ](?:[A-Z0-9]+[ ]){0,3}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
+    (?:
+      (?:(?!-----)[\s\S]){0,16384}-----END[ ][A-Z0-9 ]{0,40}-----
+      # Cut off before its end: the lines that look like its body.
+    | (?: (?:\\n|\n(?:[^\w\n]|E[ ]){0,20}) [A-Za-z0-9+/=]{16,80} [^\w\n\\]{0,20} (?=\n|\\n|\Z) )*
+    )
+    """,
+    re.VERBOSE,
 )
 URL_PASSWORD = re.compile(
-    r"(?<=://)(?P<user>[^\s:/@'\"<>]{0,128}):(?!\{|\$\{|\$[A-Z(]|<|%s|\*)"
-    r"(?P<password>[^\s/@'\"<>]{1,256})(?=@[^\s@])"
+    r"""
+    (?<=://) (?P<user>[^\s:/@'"<>]{0,128}) :
+    (?!\{|\$\{|\$[A-Z(]|<|%s|\*)  # a placeholder
+    (?P<password>[^\s/@'"<>]{1,256}) (?=@[^\s@])
+    """,
+    re.VERBOSE,
 )
 AUTHORIZATION = re.compile(
-    r"(?i)(?P<kept>\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:(?:bearer|basic|token|digest)\s{1,3})?)"
-    r"(?!\[redacted)[^\s\"',;{}<>$]{6,4096}"
+    r"""(?i)
+    (?P<kept>
+      \bauthorization["']?\s{0,3}[:=]\s{0,3}["']?
+      (?:(?:bearer|basic|token|digest)\s{1,3})?
+    )
+    (?!\[redacted) [^\s"',;{}<>$]{6,4096}
+    """,
+    re.VERBOSE,
 )
 BEARER = re.compile(r"(?P<kept>\b[Bb]earer\s)(?=[^\s\"']{0,256}\d)[A-Za-z0-9._~+/=-]{16,4096}")
 NETRC = re.compile(r"(?P<kept>\blogin\s{1,9}\S{1,256}\s{1,9}password\s{1,9})\S{1,256}")
@@ -118,18 +136,29 @@ def _shapes_anywhere() -> Shapes:
 # --- secrets by the name in front of them ----------------------------------------------------
 
 NAMED = re.compile(
-    r"(?i)(?P<word>password|passwd|passphrase|pwd|secret|token"
-    r"|(?:api|access|private|secret|auth|client|signing|encryption|account)[_-]?key)"
-    r"(?P<sign>(?:\\?[\"'])?\s{0,3}(?::=|=>|=(?!=)|:(?!:))\s{0,3})"
-    r"(?:(?P<quote>\\?[\"'])(?P<quoted>[^\s\"'\\]{6,4096}+)(?=(?P=quote))"
-    r"|(?P<bare>[^\s\"'`,;&|<>(){}\[\]\\]{6,4096}+)(?![(\[,)]))"
+    r"""(?i)
+    (?P<word>
+      password|passwd|passphrase|pwd|secret|token
+    | (?:api|access|private|secret|auth|client|signing|encryption|account)[_-]?key
+    )
+    (?P<sign> (?:\\?["'])? \s{0,3} (?::=|=>|=(?!=)|:(?!:)) \s{0,3} )
+    (?:
+      (?P<quote>\\?["']) (?P<quoted>[^\s"'\\]{6,4096}+) (?=(?P=quote))
+    | (?P<bare>[^\s"'`,;&|<>(){}\[\]\\]{6,4096}+) (?![(\[,)])
+    )
+    """,
+    re.VERBOSE,
 )
 FLAG = re.compile(
-    r"(?P<kept>(?<!\S)--(?:[a-z]{1,20}-){0,3}(?:password|passwd|secret|token|api-key) )"
-    r"(?=\S{0,256}\d)[^\s\"'<$-]\S{5,4096}"
+    r"""
+    (?P<kept> (?<!\S)--(?:[a-z]{1,20}-){0,3}(?:password|passwd|secret|token|api-key)[ ] )
+    (?=\S{0,256}\d) [^\s"'<$-]\S{5,4096}
+    """,
+    re.VERBOSE,
 )
 NO_VALUE = re.compile(r"[$%*{<]|\.{0,2}/|~|x{3}")
 """Placeholders and paths."""
+SYMBOL = re.compile(r"[^\w./-]")
 NAME_IN_CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 MIN_CHARS = 8
 MIN_PASSWORD_CHARS = 6
@@ -144,13 +173,13 @@ def _is_secret(match: re.Match[str]) -> bool:
         return False
     digits = sum(c.isdigit() for c in value)
     if match["quoted"] or not NAME_IN_CODE.fullmatch(value):
-        symbols = any(not c.isalnum() and c not in "_-./" for c in value)
-        return any(map(str.isalpha, value)) and (digits > 0 or symbols)
-    if match["sign"] == "=" and word.lower() not in value.lower():
+        return any(map(str.isalpha, value)) and (digits > 0 or bool(SYMBOL.search(value)))
+    if word.lower() in value.lower():
+        return digits >= MANY_DIGITS
+    if match["sign"] == "=":
         return digits > 0 or word.isupper()
-    if ":" in match["sign"] and value[0].islower() and word.lower() not in value.lower():
-        return digits > 0
-    return digits >= MANY_DIGITS
+    is_field = ":" in match["sign"] and value[0].islower()
+    return digits >= (1 if is_field else MANY_DIGITS)
 
 
 def _is_password(word: str) -> bool:
@@ -172,8 +201,13 @@ def _hidden_name(match: re.Match[str]) -> str:
 # --- secrets by their value ------------------------------------------------------------------
 
 SECRET_NAME = re.compile(
-    r"(?i)(?:^|_)(?:TOKENS?|SECRETS?|PASS(?:WORD|WD|PHRASE)?|PWD|CREDENTIALS?|(?:API)?KEYS?|PAT|AUTH"
-    r"|COOKIE|JWT|DSN|WEBHOOK)(?:_|$)"
+    r"""(?i)
+    (?:^|_)
+    (?: TOKENS? | SECRETS? | PASS(?:WORD|WD|PHRASE)? | PWD | CREDENTIALS? | (?:API)?KEYS?
+      | PAT | AUTH | COOKIE | JWT | DSN | WEBHOOK )
+    (?:_|$)
+    """,
+    re.VERBOSE,
 )
 HARMLESS_NAME = re.compile(
     r"(?i)^PWD$|_(?:ID|NAME|USER|FILE|PATH|DIR|SOCK|HOST|PORT|URL|URI|TYPE|MODE|TTL|COUNT|LIMIT"
@@ -188,18 +222,16 @@ def secret_values(environ: Mapping[str, str]) -> frozenset[str]:
 
     Left out: what is too short, a path or a plain word, and so would hide more than a secret.
     """
-    named = {
-        value
-        for name, value in environ.items()
-        if SECRET_NAME.search(name) and not HARMLESS_NAME.search(name)
-    }
-    in_urls = {
-        match["password"] for value in environ.values() for match in URL_PASSWORD.finditer(value)
-    }
-    return frozenset(value for value in named | in_urls if _is_telling(value))
+    values = set()
+    for name, value in environ.items():
+        if SECRET_NAME.search(name) and not HARMLESS_NAME.search(name):
+            values.add(value)
+        values.update(match["password"] for match in URL_PASSWORD.finditer(value))
+    return frozenset(filter(_can_be_hidden, values))
 
 
-def _is_telling(value: str) -> bool:
+def _can_be_hidden(value: str) -> bool:
+    """Whether hiding it everywhere hides little else."""
     plain_word = value.isalpha() and (value.islower() or value.isupper())
     wanted = MIN_PLAIN_WORD_CHARS if plain_word or value.isdigit() else MIN_CHARS
     return len(value) >= wanted and not re.fullmatch(r"(?:/[\w.@-]+)+/?", value)
@@ -227,5 +259,5 @@ def redact(text: str, values: Iterable[str] = ()) -> str:
 
 
 def _lines(values: Iterable[str]) -> frozenset[str]:
-    lines = (line.strip() for value in values for line in value.splitlines())
+    lines = (line.strip() for line in "\n".join(values).splitlines())
     return frozenset(line for line in lines if len(line) >= MIN_CHARS)
