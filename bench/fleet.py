@@ -7,6 +7,7 @@
 """
 
 import asyncio
+import json
 import os
 import random
 import resource
@@ -129,12 +130,20 @@ def kills(folder: Path, count: int) -> int:
                 done += 1
             with at.worker("doomed"):
                 status = at.status("kills", "--wait")["status"]
+        not_green = _not_green(at, "kills")
     truth = at.spent_usd("kills")
     print(f"{done} kills; known ${status['known_usd']:.4f}, journals ${truth:.4f}")
     print(f"lost or counted twice ${abs(status['known_usd'] - truth):.4f}; {status['ended']}")
+    print(f"not green: {not_green}")
     asked = fleets.workspaces_asked(at)
     print(f"{len(asked)} turns for {len(roots)} repositories of ${fleet_agent.TURN_USD:.2f} each")
     return 0 if abs(status["known_usd"] - truth) < NOTHING_USD else 1
+
+
+def _not_green(at: Scene, batch: str) -> list[str]:
+    rows = json.loads(at.fleet("report", batch, "--json").stdout)
+    failed = [row for row in rows if not row["is_green"]]
+    return [f"{row['name']}: {row['ending']}: {row['error']}" for row in failed]
 
 
 def _turns(at: Scene, machine: str) -> int:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from atlas_retry import process
+from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings
@@ -17,7 +19,8 @@ STEPS = 5
 STEP_USD = 0.05
 TURN_USD = STEPS * STEP_USD
 STEP_S = "0.1"
-NAME = "tests.fleet_agent:factory"
+NAME = "fleet_agent:factory"
+"""As a scene has a copy of it."""
 
 
 def factory(settings: AgentSettings, emit: Emit, _: Mapping[str, str]) -> Agent:
@@ -31,11 +34,16 @@ def factory(settings: AgentSettings, emit: Emit, _: Mapping[str, str]) -> Agent:
             file.write(f"{os.getpid()} {request.workspace}\n")
         for step in range(1, STEPS + 1):
             emit(AgentActivity(text="thinking", cost_usd=step * STEP_USD))
-            time.sleep(step_s)
+            _pause(step_s)
         while (notes / "hold").exists():
-            emit(AgentActivity(text="waiting"))
-            time.sleep(step_s)
+            _pause(step_s)
         (Path(request.workspace) / "state.txt").write_text("good\n")
         return AgentReply(status=ReplyStatus.DONE, cost_usd=TURN_USD)
 
     return ask
+
+
+def _pause(seconds: float) -> None:
+    time.sleep(seconds)
+    if signum := process.stop_requested():
+        raise Interrupted(signum)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,7 +21,6 @@ from atlas_retry.history import archive
 from tests import fleet_agent
 from tests.projects import git
 
-PACKAGE = Path(__file__).parent.parent
 LIMIT_S = 600.0
 """A bound on hangs."""
 SERVER = Path(sys.executable).with_name("temporal")
@@ -157,13 +157,16 @@ def scene(root: Path, port: int = 0) -> Scene:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(root),
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(PACKAGE),
+        # not the checkout: whoever edits it meanwhile would change what the guard watches
+        "PYTHONPATH": str(root / "code"),
         "PYTHONDONTWRITEBYTECODE": "1",
         "GIT_CONFIG_NOSYSTEM": "1",
         "ATLAS_FLEET_STORE": str(root / "store"),
     }
     made = Scene(root=root, environ=environ, port=port or _free_port())
     made.notes.mkdir(parents=True)
+    (root / "code").mkdir()
+    shutil.copy(fleet_agent.__file__, root / "code")
     script = root / "script" / "1" / "files"
     script.mkdir(parents=True)
     (script / "state.txt").write_text("good\n")

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from atlas_retry import process
 from atlas_retry.agents import anthropic, check
 from atlas_retry.agents.anthropic import anthropic_api
-from atlas_retry.agents.anthropic.transport import Connection, Patience, access
+from atlas_retry.agents.anthropic.transport import Connection, Patience
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Event
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus, Session
@@ -304,28 +304,36 @@ def test_pings_alone_are_no_sign_of_life(root: Path) -> None:
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 STARTED = b'event: message_start\ndata: {"type": "message_start", "message": %b}\n\n'
+LOST_DELTA = (
+    b"event: content_block_delta\n"
+    b'data: {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta"}}\n\n'
+)
 
 
 @pytest.mark.parametrize(
     "odd",
     [
         Raw(STARTED % DEEP),
+        Raw(STARTED % b"null"),
+        Raw(STARTED % b'{"usage": {"input_tokens": "many"}}'),
+        Raw(LOST_DELTA),
         Raw(STARTED % (b'{"usage": ' + b'{"a": ' * 900 + b"1" + b"}" * 901)),
         Answer(blocks=(Block(tool="submit_fix", raw=DEEP.decode()),)),
         Answer(blocks=(Block(tool="read_file", raw=DEEP.decode()),)),
         Answer(blocks=(Block(tool="submit_fix", raw='{"a": ' * 900 + "1" + "}" * 900),)),
         Failure(status=400, message="odd", headers=(), document=DEEP),
     ],
-    ids=["event", "message", "answer", "look", "sent back", "refusal"],
-)
-def test_json_of_any_depth_is_an_answer_that_is_no_good(odd: Step, root: Path) -> None:
+    ids=["event", "no message", "no count", "no block", "message", "answer", "look", "sent back",
+         "refusal"],
+)  # fmt: skip
+def test_a_stream_of_anything_is_an_answer_that_is_no_good(odd: Step, root: Path) -> None:
     with bench(root, odd, submit(modify(FIXED))) as b:
         assert b.ask().status in {ReplyStatus.DONE, ReplyStatus.UNAVAILABLE}
 
 
 def test_the_clock_of_an_attempt_begins_once_the_sdk_is_there() -> None:
     line = Connection(
-        access=access({"ANTHROPIC_API_KEY": "dummy-key"}),
+        environ={"ANTHROPIC_API_KEY": "dummy-key"},
         patience=QUICK,
         emit=lambda _: None,
         timeout_s=0.5,

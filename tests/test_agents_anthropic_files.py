@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atlas_retry.agents.anthropic.bill import StoppedError
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
-from atlas_retry.agents.anthropic.faults import of_turn
 from atlas_retry.agents.anthropic.fixing import Fixing
-from atlas_retry.agents.anthropic.hearing import Hearing, StreamEvent
 from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret
 from atlas_retry.agents.anthropic.talk import GaveUpError, Talk
 from atlas_retry.agents.anthropic.wire import Call, Edit, FixedFile
@@ -287,41 +284,6 @@ def test_no_answer_crashes_or_writes_what_does_not_check(
                 assert (left.read_bytes() if left.is_file() else None) == write.content
     assert {path.name for path in tmp_path.iterdir() if path.is_file()} == set()
     assert (root / "link").is_symlink()
-
-
-EVENTS = st.fixed_dictionaries(
-    {"type": st.sampled_from(["message_start", "content_block_start", "content_block_delta",
-                              "content_block_stop", "message_delta", "message_stop", "new"])},
-    optional={
-        "index": st.integers(-1, 3) | ODD,
-        "message": st.just({"model": "m", "usage": {"input_tokens": 3}}) | ODD,
-        "content_block": st.sampled_from(
-            [{"type": "text", "text": ""}, {"type": "tool_use", "id": "1", "name": "n"},
-             {"type": "thinking", "thinking": "", "signature": ""}, {"type": "other"}]
-        ) | ODD,
-        "delta": st.sampled_from(
-            [{"type": "text_delta", "text": "a"}, {"type": "input_json_delta", "partial_json": "{"},
-             {"stop_reason": "refusal", "stop_details": {"category": "cyber"}},
-             {"type": "thinking_delta", "thinking": "t"}, {"type": "signature_delta"}]
-        ) | ODD,
-        "usage": st.just({"output_tokens": 9}) | ODD,
-    },
-)  # fmt: skip
-
-
-@settings(max_examples=300, deadline=None)
-@given(told=st.lists(EVENTS, max_size=12))
-def test_a_stream_of_anything_is_a_message_or_refused(told: list[object]) -> None:
-    heard = Hearing()
-    try:
-        for event in told:
-            heard.feed(msgspec.convert(event, StreamEvent))
-    except msgspec.ValidationError:
-        return
-    turn = heard.turn
-    assert all(isinstance(block.get("type"), str | None) or block for block in turn.blocks)
-    assert {call.id for call in turn.calls} <= {"1", "None"}
-    assert of_turn(turn) is None or of_turn(turn) == of_turn(turn)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from atlas_retry.fleet.manifest import BatchLimits, Manifest
 from atlas_retry.fleet.plan import Assignment, ItemResult, Stage
 from atlas_retry.fleet.store import Store
 from atlas_retry.model import Verdict
+from atlas_retry.workspace.linked import imported_folders
 from tests import fleet_agent, fleets
 from tests.fleets import Scene
 from tests.projects import git
@@ -70,6 +71,13 @@ def made(at: Scene, name: str = "a", agents: tuple[str, ...] = ("scripted",)) ->
         environ={**at.environ, "ATLAS_HOME": str(home)},
     )
     return Machine(at=at, place=place)
+
+
+def test_no_run_of_a_scene_reads_code_that_others_may_edit(machine: Machine) -> None:
+    repository = machine.at.repository(0, 0, "scripted")
+    folders = imported_folders(repository, machine.place.environ, ())
+    assert folders
+    assert [one for one in folders if not Path(one).is_relative_to(machine.at.root)] == []
 
 
 def test_a_look_asks_nobody_and_says_what_fails(machine: Machine) -> None:

@@ -23,12 +23,11 @@ from atlas_retry.agents.anthropic.looks import Looker
 from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret, protection
 from atlas_retry.agents.anthropic.talk import MAX_REQUESTS, GaveUpError, Talk
 from atlas_retry.agents.anthropic.transport import (
-    Access,
     Connection,
     Patience,
     TooLateError,
     UnansweredError,
-    access,
+    has_key,
 )
 from atlas_retry.agents.anthropic.writing import source_of, write_all
 from atlas_retry.agents.environment import nested
@@ -55,7 +54,7 @@ def anthropic_api(
 
 def check(_: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     """Why the API cannot be asked; None when it may answer. No request is made."""
-    return nested(environ) or (_NO_KEY if access(environ).is_missing else None)
+    return nested(environ) or (None if has_key(environ) else _NO_KEY)
 
 
 class _ApiCaller(Struct, kw_only=True):
@@ -67,15 +66,14 @@ class _ApiCaller(Struct, kw_only=True):
     """By session: its model and what was said. Thinking goes back to the model it came from."""
 
     def __call__(self, request: AgentRequest) -> AgentReply:
-        allowed = access(self.environ)
-        if allowed.is_missing:
+        if not has_key(self.environ):
             return _NO_KEY.reply
         model = models.api_model(request.model or DEFAULT_MODEL)
         bill = Bill(model=model, allowed_usd=request.cost_usd)
         if models.cost_usd(model, Tokens()) is None:
             text = f"no price is known for {model}: its cost is not counted"
             self.emit(Notice(level=Level.WARNING, text=text))
-        with self._line(allowed, request) as line:
+        with self._line(request) as line:
             try:
                 reply = self._talked(line, bill, request)
             except Interrupted:
@@ -91,9 +89,9 @@ class _ApiCaller(Struct, kw_only=True):
             transport_retries=line.retries,
         )
 
-    def _line(self, allowed: Access, request: AgentRequest) -> Connection:
+    def _line(self, request: AgentRequest) -> Connection:
         return Connection(
-            access=allowed,
+            environ=self.environ,
             patience=self.patience,
             emit=self.emit,
             timeout_s=request.timeout_s,

@@ -4,14 +4,18 @@ Source of the codes: https://platform.claude.com/docs/en/api/errors.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn
+
+if TYPE_CHECKING:
+    import anthropic
 
 MAX_RETRY_AFTER_S: Final = 60.0
 """Who is told to wait longer had better come back later."""
@@ -73,65 +77,39 @@ class ApiFault(Struct, frozen=True, kw_only=True):
     retry_after_s: float | None = None
 
 
-class Refused(Struct, frozen=True, kw_only=True):
-    """An error as the API tells it."""
-
-    status: int
-    kind: str | None = None
-    code: str | None = None
-    message: str = ""
-    headers: Mapping[str, str] | None = None
-    """Names in lower case."""
-
-
-def of_status(refused: Refused, now: datetime) -> ApiFault:
+def of_status(refusal: "anthropic.APIStatusError", now: datetime) -> ApiFault:
     """What an HTTP error means, or one that came as an event of a stream."""
-    status = refused.status
+    status, kind = refusal.status_code, f"{refusal.type or ''}"
     if _OK <= status < _REDIRECT:
-        status = _BY_TYPE.get(refused.kind or "", _SERVER)
-    headers = refused.headers or {}
+        status = _BY_TYPE.get(kind, _SERVER)
+    message = f"{refusal.api_message or refusal.message}"
+    headers = refusal.response.headers
+    is_final = refusal.error_code in _NEVER
+    # the server's own word against a repetition counts, as in the official SDKs
+    may_repeat = not is_final and headers.get("x-should-retry") != "false"
     return ApiFault(
-        error=one_line(f"{status} {refused.kind or ''} {refused.message}", limit=600),
-        remedy=_remedy(status, refused),
-        is_transient=_is_transient(status, refused, headers),
-        retry_after_s=retry_after_s(headers, now),
+        error=one_line(f"{status} {kind} {message}", limit=600),
+        remedy=_SPEND_LIMIT if is_final else _remedy(status, message.casefold()),
+        is_transient=may_repeat and (status in _TRANSIENT or status >= _SERVER),
+        retry_after_s=retry_after_s(headers.get("retry-after", ""), now),
     )
 
 
-def _remedy(status: int, refused: Refused) -> str:
-    if refused.code in _NEVER:
-        return _SPEND_LIMIT
+def _remedy(status: int, message: str) -> str:
     if _REDIRECT <= status < _CLIENT:
         return "say where the API really is: ANTHROPIC_BASE_URL"
-    said = refused.message.casefold()
-    if status == _CLIENT:
-        told = next((remedy for part, remedy in _BY_TEXT if part in said), None)
-        return told or _REMEDIES[status]
-    return _REMEDIES.get(status) or (OVERLOADED if status >= _SERVER else _REMEDIES[400])
+    by_text = (remedy for part, remedy in _BY_TEXT if status == _CLIENT and part in message)
+    usual = OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
+    return next(by_text, _REMEDIES.get(status, usual))
 
 
-def _is_transient(status: int, refused: Refused, headers: Mapping[str, str]) -> bool:
-    """The server's own word against a repetition counts, as in the official SDKs."""
-    if headers.get("x-should-retry") == "false" or refused.code in _NEVER:
-        return False
-    return status in _TRANSIENT or status >= _SERVER
-
-
-def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+def retry_after_s(asked: str, now: datetime) -> float | None:
     """How long the server asks to wait, in seconds or as a date (RFC 9110 §10.2.3)."""
-    told = headers.get("retry-after", "").strip()
-    try:
-        return max(float(headers.get("retry-after-ms", "")) / 1000, 0.0)
-    except ValueError:
-        pass
-    try:
-        return max(float(told), 0.0)
-    except ValueError:
-        pass
-    try:
-        return max((parsedate_to_datetime(told) - now).total_seconds(), 0.0)
-    except (ValueError, TypeError):
-        return None
+    with suppress(ValueError):
+        return max(float(asked), 0.0)
+    with suppress(ValueError, TypeError):
+        return max((parsedate_to_datetime(asked) - now).total_seconds(), 0.0)
+    return None
 
 
 def broken_connection(why: str) -> ApiFault:

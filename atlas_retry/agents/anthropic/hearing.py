@@ -1,6 +1,10 @@
-"""Puts the events of a stream together to one message. Pure; strict where the API is."""
+"""Puts the events of a stream together to one message.
 
-from typing import Final
+The SDK could do that (`messages.stream`), but it parses the whole arguments of a call again at each
+of its pieces, and takes arguments that were cut for whole ones.
+"""
+
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, field
@@ -8,74 +12,63 @@ from msgspec import Struct, field
 from atlas_retry.agents.anthropic.wire import Block, Call, ModelTurn
 from atlas_retry.model import Tokens
 
-_GROWS: Final = {
+if TYPE_CHECKING:
+    from anthropic import types
+
+_COUNTS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+"""Fields of Tokens, and what the API calls them."""
+
+
+_PIECES = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
-"""By kind of delta, the field of it that is added to the block."""
-
-
-class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-
-
-class _Message(msgspec.Struct):
-    model: str | None = None
-    usage: _Usage = msgspec.field(default_factory=_Usage)
-
-
-class _Details(msgspec.Struct):
-    category: str | None = None
-    explanation: str | None = None
-
-
-class _Delta(msgspec.Struct):
-    type: str = ""
-    text: str = ""
-    thinking: str = ""
-    signature: str = ""
-    partial_json: str = ""
-    stop_reason: str | None = None
-    stop_details: _Details | None = None
-
-
-class StreamEvent(msgspec.Struct):
-    """Any event of a stream; what it does not have is empty."""
-
-    type: str = ""
-    index: int = -1
-    message: _Message | None = None
-    content_block: dict[str, object] | None = None
-    delta: _Delta | None = None
-    usage: _Usage | None = None
+"""By kind of delta, its field that is added to the block."""
 
 
 class _Growing(Struct):
     """A block of which more comes."""
 
-    opened: Block
-    parts: dict[str, list[str]] = field(default_factory=dict)
+    block: Block
+    pieces: dict[str, list[str]] = field(default_factory=dict)
+    """By their name in the deltas, which is the block's but for the arguments of a call."""
 
-    def closed(self) -> tuple[Block, Call | None]:
-        grown = {name: "".join(parts) for name, parts in self.parts.items()}
-        if self.opened.get("type") != "tool_use":
-            start = {name: str(self.opened.get(name) or "") for name in grown}
-            return self.opened | {name: start[name] + text for name, text in grown.items()}, None
-        call = Call(
-            id=str(self.opened.get("id")),
-            name=str(self.opened.get("name")),
-            arguments=grown.get("partial_json", "").encode("utf-8", "surrogatepass") or b"{}",
+    def grow(self, delta: "types.RawContentBlockDelta") -> None:
+        """Take one more piece. Kinds that are not known are skipped, as the API asks for."""
+        if name := _PIECES.get(delta.type):
+            self.pieces.setdefault(name, []).append(getattr(delta, name))
+
+    def closed(self) -> Block:
+        """The block as it goes back to the API, which takes nothing but an object of a call."""
+        if self.block.get("type") == "tool_use":
+            return self.block | {"input": _object(self.arguments)}
+        grown = {name: "".join(pieces) for name, pieces in self.pieces.items()}
+        return self.block | {n: f"{self.block.get(n) or ''}{text}" for n, text in grown.items()}
+
+    @property
+    def call(self) -> Call | None:
+        if self.block.get("type") != "tool_use":
+            return None
+        return Call(
+            id=str(self.block.get("id")),
+            name=str(self.block.get("name")),
+            arguments=self.arguments,
         )
-        return self.opened | {"input": _object(call.arguments)}, call
+
+    @property
+    def arguments(self) -> bytes:
+        told = "".join(self.pieces.get("partial_json", ()))
+        return told.encode("utf-8", "surrogatepass") or b"{}"
 
 
 def _object(arguments: bytes) -> Block:
-    """What is sent back of a call; the API takes nothing but an object."""
     try:
         return msgspec.json.decode(arguments, type=dict[str, object])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -87,61 +80,45 @@ class Hearing(Struct):
 
     is_whole: bool = False
     """Whether its end came."""
-    _model: str | None = None
-    _usage: _Usage = field(default_factory=_Usage)
+    tokens: Tokens = Tokens()
+    """What has been used so far, of a cut stream as well."""
     _stop_reason: str | None = None
     _refusal: str | None = None
     _blocks: dict[int, _Growing] = field(default_factory=dict)
 
     @property
-    def tokens(self) -> Tokens:
-        """What has been used so far, of a cut stream as well."""
-        return Tokens(
-            input=self._usage.input_tokens or 0,
-            output=self._usage.output_tokens or 0,
-            cache_read=self._usage.cache_read_input_tokens or 0,
-            cache_write=self._usage.cache_creation_input_tokens or 0,
-        )
-
-    @property
     def turn(self) -> ModelTurn:
-        closed = [self._blocks[index].closed() for index in sorted(self._blocks)]
-        said = [str(block.get("text") or "") for block, _ in closed if block.get("type") == "text"]
+        grown = [self._blocks[index] for index in sorted(self._blocks)]
+        blocks = [one.closed() for one in grown]
+        texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
         return ModelTurn(
-            blocks=tuple(block for block, _ in closed if block.get("text") != ""),
-            calls=tuple(call for _, call in closed if call),
-            text="\n".join(said).strip(),
+            blocks=tuple(block for block in blocks if block.get("text") != ""),
+            calls=tuple(one.call for one in grown if one.call),
+            text="\n".join(texts).strip(),
             stop_reason=self._stop_reason,
             refusal=self._refusal,
-            model=self._model,
             tokens=self.tokens,
         )
 
-    def feed(self, event: StreamEvent) -> None:
-        """Take one event. Kinds that are not known are skipped, as the API asks for."""
-        match event:
-            case StreamEvent(type="message_start", message=_Message() as message):
-                self._model, self._usage = message.model, message.usage
-            case StreamEvent(type="content_block_start", content_block=dict() as block):
-                self._blocks[event.index] = _Growing(block)
-            case StreamEvent(type="content_block_delta", delta=_Delta() as delta):
-                self._grow(event.index, delta)
-            case StreamEvent(type="message_delta"):
-                self._close(event)
-            case StreamEvent(type="message_stop"):
+    def feed(self, event: "types.RawMessageStreamEvent") -> None:
+        """Take one event; raises whatever an event trips over that is none of the API's."""
+        match event.type:
+            case "message_start":
+                self._count(event.message.usage)
+            case "content_block_start":
+                self._blocks[event.index] = _Growing(event.content_block.to_dict())
+            case "content_block_delta":
+                self._blocks[event.index].grow(event.delta)
+            case "message_delta":
+                self._count(event.usage)
+                self._stop_reason = event.delta.stop_reason
+                if details := event.delta.stop_details:
+                    self._refusal = details.explanation or details.category
+            case "message_stop":
                 self.is_whole = True
 
-    def _grow(self, index: int, delta: _Delta) -> None:
-        name = _GROWS.get(delta.type)
-        if name and index in self._blocks:
-            self._blocks[index].parts.setdefault(name, []).append(getattr(delta, name))
-
-    def _close(self, event: StreamEvent) -> None:
+    def _count(self, usage: "types.Usage | types.MessageDeltaUsage") -> None:
         """Counts are cumulative; those that are left out stay as they were."""
-        if event.delta:
-            self._stop_reason = event.delta.stop_reason
-            if details := event.delta.stop_details:
-                self._refusal = details.explanation or details.category
-        told = msgspec.structs.asdict(event.usage or _Usage())
-        given = {name: count for name, count in told.items() if count is not None}
-        self._usage = msgspec.structs.replace(self._usage, **given)
+        given = {name: getattr(usage, theirs, None) for name, theirs in _COUNTS.items()}
+        known = {name: int(count) for name, count in given.items() if count is not None}
+        self.tokens = msgspec.structs.replace(self.tokens, **known)

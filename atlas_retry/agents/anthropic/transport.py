@@ -7,19 +7,18 @@ requested, as does a request that waits for its answer.
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
-import msgspec
 from msgspec import Struct, field
 
 from atlas_retry import process
 from atlas_retry.agents.anthropic import faults
 from atlas_retry.agents.anthropic.faults import MAX_RETRY_AFTER_S, ApiFault
-from atlas_retry.agents.anthropic.hearing import Hearing, StreamEvent
+from atlas_retry.agents.anthropic.hearing import Hearing
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn, Question
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, TransportRetried
@@ -61,32 +60,16 @@ class TooLateError(Exception):
     """The time of the attempt is over."""
 
 
-class Access(Struct, frozen=True, kw_only=True):
-    """Where the API is and who asks: from the environment alone, never from a file."""
-
-    key: str | None
-    token: str | None
-    url: str | None
-
-    @property
-    def is_missing(self) -> bool:
-        return not (self.key or self.token)
-
-
-def access(environ: Mapping[str, str]) -> Access:
-    """What the environment says; an empty variable says nothing."""
-    key = environ.get("ANTHROPIC_API_KEY") or None
-    return Access(
-        key=key,
-        token=None if key else environ.get("ANTHROPIC_AUTH_TOKEN") or None,
-        url=environ.get("ANTHROPIC_BASE_URL") or None,
-    )
+def has_key(environ: Mapping[str, str]) -> bool:
+    """Whether the environment holds a key or a token; an empty variable says nothing."""
+    return bool(environ.get("ANTHROPIC_API_KEY") or environ.get("ANTHROPIC_AUTH_TOKEN"))
 
 
 class Connection(Struct, kw_only=True):
     """A connection to the API for one attempt; a context manager."""
 
-    access: Access
+    environ: Mapping[str, str]
+    """Where the API is and who asks: never from a file."""
     patience: Patience
     emit: Emit
     timeout_s: float | None
@@ -101,10 +84,12 @@ class Connection(Struct, kw_only=True):
     def __enter__(self) -> Self:
         import anthropic
 
+        key = self.environ.get("ANTHROPIC_API_KEY") or None
+        token = self.environ.get("ANTHROPIC_AUTH_TOKEN") or None
         self._client = anthropic.AsyncAnthropic(
-            api_key=self.access.key,
-            auth_token=self.access.token,
-            base_url=self.access.url or "https://api.anthropic.com",
+            api_key=key,
+            auth_token=None if key else token,
+            base_url=self.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
             max_retries=0,
             timeout=anthropic.Timeout(self.idle_timeout_s, connect=CONNECT_S),
             # A redirect would carry the key to another server.
@@ -164,51 +149,44 @@ class Connection(Struct, kw_only=True):
 
     async def _try(self, question: Question, heard: Hearing) -> ApiFault | None:
         """One request; why it failed, or None."""
-        left_s = self._left_s()
+        left_s = None if self.timeout_s is None else self._left_s()
         try:
-            async with asyncio.timeout(None if self.timeout_s is None else left_s):
-                return await self._caught(lambda: self._listen(question, heard))
+            async with asyncio.timeout(left_s):
+                return await self._listen(question, heard)
         except TimeoutError as error:
             raise TooLateError(f"the attempt took longer than {self.timeout_s:g} s") from error
 
     async def _listen(self, question: Question, heard: Hearing) -> ApiFault | None:
-        client = cast("anthropic.AsyncAnthropic", self._client)
-        stream = await client.messages.create(**_parameters(question), stream=True)
-        async with stream:
-            try:
-                while event := await self._next(stream):
-                    heard.feed(msgspec.convert(event.to_dict(), StreamEvent))
-            except TimeoutError:
-                return faults.broken_connection(f"silence for {self.idle_timeout_s:g} s")
-        if heard.is_whole:
-            return None
-        return faults.broken_connection("the answer was cut in the middle")
-
-    async def _next(
-        self, stream: "anthropic.AsyncStream[anthropic.types.RawMessageStreamEvent]"
-    ) -> "anthropic.types.RawMessageStreamEvent | None":
-        """None at the end. Pings, which the SDK drops, are no sign of life: TimeoutError."""
-        async with asyncio.timeout(self.idle_timeout_s):
-            return await anext(stream, None)
-
-    async def _caught(self, listen: Callable[[], Awaitable[ApiFault | None]]) -> ApiFault | None:
-        """What the SDK raises, as a fault."""
         import anthropic
         import httpx2
 
         try:
-            return await listen()
+            await self._hear(question, heard)
+        except TimeoutError:
+            return faults.broken_connection(f"silence for {self.idle_timeout_s:g} s")
         except anthropic.APIStatusError as error:
-            return faults.of_status(_refused(error), datetime.now(UTC))
+            return faults.of_status(error, datetime.now(UTC))
         except (anthropic.APIError, httpx2.HTTPError, httpx2.StreamError) as error:
             cause = error.__cause__ or error
             return faults.broken_connection(f"{cause or type(cause).__name__}")
-        except (
-            *(ValueError, TypeError, AttributeError, RecursionError),
-            msgspec.ValidationError,
-        ) as error:
-            # What the SDK trips over when the stream holds no message.
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            # what SDK and hearing trip over when the stream holds no message
             return faults.broken_connection(f"the answer is no message: {error}")
+        if not heard.is_whole:
+            return faults.broken_connection("the answer was cut in the middle")
+        return None
+
+    async def _hear(self, question: Question, heard: Hearing) -> None:
+        """Raises TimeoutError for silence: pings, which the SDK drops, are no sign of life."""
+        client = cast("anthropic.AsyncAnthropic", self._client)
+        stream = await client.messages.create(**_parameters(question), stream=True)
+        async with stream:
+            while True:
+                async with asyncio.timeout(self.idle_timeout_s):
+                    event = await anext(stream, None)
+                if event is None:
+                    return
+                heard.feed(event)
 
 
 async def _unless_stopped(work: Coroutine[Any, Any, _T]) -> _T:
@@ -234,16 +212,6 @@ def _parameters(question: Question) -> dict[str, Any]:
         "messages": list(question.messages),
         "tools": list(question.tools),
     } | effort
-
-
-def _refused(error: "anthropic.APIStatusError") -> faults.Refused:
-    return faults.Refused(
-        status=error.status_code,
-        kind=error.type if isinstance(error.type, str) else None,
-        code=error.error_code,
-        message=error.api_message if isinstance(error.api_message, str) else error.message,
-        headers=dict(error.response.headers),
-    )
 
 
 def _exhausted(fault: ApiFault, tries: int) -> ApiFault:

@@ -53,7 +53,6 @@ class ModelTurn(Struct, frozen=True, kw_only=True):
     text: str
     stop_reason: str | None
     refusal: str | None
-    model: str | None
     tokens: Tokens
 
 
