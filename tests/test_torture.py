@@ -7,7 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
+from atlas_retry import config
+from atlas_retry.model import Kind
 from tests import torture_streams, torture_trees
 from tests.repositories import entries
 from tests.torture import Tally, Torture
@@ -56,6 +59,14 @@ def test_torture_finds_nothing(
     tally = row(tmp_path_factory.mktemp("row"), 1, 7)
     assert tally.failures == []
     assert tally.trials == 1 or tally.notes
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.REVIEW])
+def test_hostile_output_is_tried_in_a_gate_of_every_kind(kind: Kind) -> None:
+    section = torture_streams.hostile_gates(kind, "exit 1")
+    text = yaml.safe_dump({"version": 1, "validation": section})
+    (gate,) = config.load_text(text.encode(), "config.yaml").gates
+    assert gate.kind is kind
 
 
 def test_undo_says_what_is_not_as_it_was(torture: Torture, tmp_path: Path) -> None:

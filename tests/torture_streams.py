@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from atlas_retry.model import Kind
 from tests.goldens import regenerate
 from tests.messages_server import (
     Answer,
@@ -140,6 +141,12 @@ PIECES = (
 FORMATS = ("json", "junit", "sarif", "github", "gitlab", "markdown", "html")
 
 
+def hostile_gates(kind: Kind, run: str) -> dict[str, object]:
+    """A section `validation` with one gate; of the kind `custom` it has to say `max_retries`."""
+    gate = {"name": "\x1b]0;x\x07", "run": run, "max_retries": 1}
+    return {kind.value.replace("-", "_"): [gate]}
+
+
 def outputs(folder: Path, trials: int, seed: int) -> Tally:
     """Outputs of real tools, torn and with pieces between them that are made to do harm."""
     dice, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
@@ -150,8 +157,8 @@ def outputs(folder: Path, trials: int, seed: int) -> Tally:
         for _ in range(dice.randint(1, 6)):
             lines.insert(dice.randint(0, len(lines)), dice.choice(PIECES))
         command = golden.command.partition("\n")[0].replace("'", "")
-        gate = {"name": f"\x1b]0;x\x07{number}", "run": f"cat ../output; : '{command}'; exit 1"}
-        rig = _project(folder / f"output-{number}", validation={golden.kind.value: [gate]})
+        gates = hostile_gates(golden.kind, f"cat ../output; : '{command}'; exit 1")
+        rig = _project(folder / f"output-{number}", validation=gates)
         (rig.folder / "output").write_bytes(b"".join(lines[dice.randint(0, 3) :]))
         asked = [f"{one}=../report.{one}" for one in FORMATS]
         flags = [word for one in asked for word in ("--report", one)]
