@@ -44,7 +44,7 @@ def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
     going_on = {row.id for row in newest.values() if row.is_open}
     for row in rows:
         if row.id not in going_on:
-            workspace.remove_layers(home / "runs" / row.id / "layers")
+            workspace.remove_layers(workspace.layers_folder(home, row.id))
 
 
 def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]) -> None:

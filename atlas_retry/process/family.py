@@ -45,17 +45,20 @@ class _Household:
         its pid.
         """
         ours = {family.leader for family in self.active.values()}
-        pids = proc.children() - ours - {self.watchdog.pid}
-        here = os.getsid(0)
-        found = [m for m in map(proc.member, pids) if m and m.session != here]
-        found = [m for m in found if m.key not in self.strangers]
-        seen, self.zombies = self.zombies, {m.key for m in found if m.is_zombie}
-        for member in found:
+        others = self._unknown(proc.children() - ours - {self.watchdog.pid})
+        dead = [member for member in others if member.is_zombie]
+        seen, self.zombies = self.zombies, {member.key for member in dead}
+        for member in dead:
             is_old = member.key in seen and None not in ours
-            if member.is_zombie and (is_old or member.session in ours):
-                with suppress(ChildProcessError):
-                    os.waitpid(member.pid, os.WNOHANG)
-        return [m for m in found if not m.is_zombie]
+            if is_old or member.session in ours:
+                _reap(member.pid)
+        return [member for member in others if not member.is_zombie]
+
+    def _unknown(self, pids: set[int]) -> list[Member]:
+        """Those of these children that are in another session than ours, and no strangers."""
+        here = os.getsid(0)
+        members = [member for member in map(proc.member, pids) if member]
+        return [m for m in members if m.session != here and m.key not in self.strangers]
 
     def disown(self) -> None:
         """While nothing runs, every child that is new to us is the caller's own, dead or alive."""
@@ -73,6 +76,11 @@ def _household() -> _Household:
         if not _households:
             _households.append(_Household())
         return _households[0]
+
+
+def _reap(pid: int) -> None:
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
 
 
 def _fill_standard_files() -> None:

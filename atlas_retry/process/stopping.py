@@ -162,22 +162,27 @@ def uninterruptible(what: str) -> Iterator[None]:
             _say_what_is_waited_for()
         deferred.append(signum)
 
-    earlier: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        earlier = {number: signal.getsignal(number) for number in (*ENDING, *ENDING_UNHEARD)}
+    earlier = _acted_upon()
     try:
-        for number, before in earlier.items():
-            if before is not signal.SIG_IGN and before is not None:
-                signal.signal(number, defer)
+        for number in earlier:
+            signal.signal(number, defer)
         yield
     finally:
         for number, before in earlier.items():
-            if before is not None:
-                signal.signal(number, before)
+            signal.signal(number, before)
         _waited_for.remove(what)
         _section.depth -= 1
         if deferred:
             signal.raise_signal(deferred[0])
+
+
+def _acted_upon() -> dict[int, Any]:
+    """The handlers of this thread for signals that end us, but for those that are ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    handlers = {number: signal.getsignal(number) for number in (*ENDING, *ENDING_UNHEARD)}
+    untouched = (None, signal.SIG_IGN)
+    return {number: now for number, now in handlers.items() if now not in untouched}
 
 
 def _say_what_is_waited_for() -> None:

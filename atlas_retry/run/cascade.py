@@ -1,7 +1,8 @@
 """Whether one cause makes many workspaces fail, and which; pure."""
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -9,6 +10,7 @@ from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import Outcome
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.settings import CascadeSettings
+from atlas_retry.text.units import bounded
 
 MAX_CAUSES = 3
 MAX_CHARS = 200
@@ -38,19 +40,16 @@ def _diagnosis(failed: Sequence[Outcome]) -> str:
 
 def _cause(failed: Sequence[Outcome]) -> str:
     """The problems that most of them share, the most shared first."""
-    problems = [dict(_problems(outcome)) for outcome in failed]
-    counts = Counter(key for told in problems for key in told)
-    shared = [(key, count) for key, count in counts.most_common() if count > 1]
-    called = _names(failed)
-    if not shared:
-        names = ", ".join(called)
-        return f"unknown, for no problem is shared by two of {names}"
-    most = shared[0][1]
-    keys = sorted(key for key, count in shared if count == most)
-    words = {key: text for told in problems for key, text in told.items()}
-    names = ", ".join(name for name, told in zip(called, problems, strict=True) if keys[0] in told)
+    problems, names = [dict(_problems(outcome)) for outcome in failed], _names(failed)
+    counts = Counter(chain.from_iterable(problems))
+    most = max(counts.values(), default=0)
+    if most <= 1:
+        return f"unknown, for no problem is shared by two of {', '.join(names)}"
+    words = dict(ChainMap(*problems))
+    keys = sorted(key for key, count in counts.items() if count == most)
+    sharing = [n for n, words_of in zip(names, problems, strict=True) if keys[0] in words_of]
     more = f" and {len(keys) - MAX_CAUSES} more" if len(keys) > MAX_CAUSES else ""
-    return f"{'; '.join(words[key] for key in keys[:MAX_CAUSES])}{more} (in {names})"
+    return f"{'; '.join(words[key] for key in keys[:MAX_CAUSES])}{more} (in {', '.join(sharing)})"
 
 
 def _names(failed: Sequence[Outcome]) -> list[str]:
@@ -75,5 +74,4 @@ def _problems(outcome: Outcome) -> Iterator[tuple[str, str]]:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_CHARS else f"{line[: MAX_CHARS - 3]}..."
+    return bounded(" ".join(text.split()), MAX_CHARS)

@@ -20,7 +20,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.run import held
 from atlas_retry.settings import Settings, attempts_allowed, attempts_of_run
-from atlas_retry.text.units import some
+from atlas_retry.text.units import counted, some
 
 MAX_REJECTIONS = 2
 MAX_ERROR_CHARS = 400
@@ -247,16 +247,16 @@ def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
     step = progress.latest.failed_step or "validation"
     if not made:
         return _exhausted(f"{step} failed, and no attempt may be made")
-    return _exhausted(f"{step} failed after {made} attempt{'' if made == 1 else 's'}")
+    return _exhausted(f"{step} failed after {counted(made, 'attempt')}")
 
 
 def _gate_spent(progress: Progress, limits: Limits) -> End | None:
     """A gate may have fewer attempts than the run; each attempt made while it failed counts."""
     for gate, tried, allowed in _tries(progress, limits):
         if tried >= allowed:
-            times = f"{tried} attempt{'' if tried == 1 else 's'}"
             if not tried:
                 return _exhausted(f"{gate.name} failed, and may cost no attempt")
+            times = counted(tried, "attempt")
             return _exhausted(f"{gate.name} failed after {times}, all that it may cost")
     return None
 

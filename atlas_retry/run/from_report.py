@@ -30,13 +30,10 @@ def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
     validation after the first attempt runs it. What another run has paid is not this one's.
     Raises UsageError where no gate is spoken of.
     """
-    known = [[result for result in validation.results if _is_of(result, gate)] for gate in gates]
     loose = [r for r in validation.failures if not any(_is_of(r, gate) for gate in gates)]
     results = tuple(
-        _named(min(own, key=lambda result: result.success), gate)
-        if own
-        else _share(gate, loose, gates)
-        for gate, own in zip(gates, known, strict=True)
+        _own(gate, validation.results) or _share(gate, loose, gates) or _missing(gate)
+        for gate in gates
     )
     if all(result.status is Status.SKIPPED for result in results):
         commands = ", ".join(gate.run for gate in gates)
@@ -56,17 +53,31 @@ def _named(result: GateResult, gate: Gate) -> GateResult:
     return replace(result, name=gate.name, kind=gate.kind, required=gate.required, cost_usd=None)
 
 
-def _share(gate: Gate, loose: Sequence[GateResult], gates: Sequence[Gate]) -> GateResult:
-    """What the results that are no gate's say of this one."""
-    for result in loose:
-        found = tuple(d for d in result.diagnostics if _owner(d, gates) is gate)
-        if found:
-            text = "\n".join(diagnostic.text for diagnostic in found)
-            share = replace(result, diagnostics=found, stdout=text, stderr="", beyond=0)
-            return _named(replace(share, command=gate.run), gate)
-        is_alone = len(gates) == 1 or gate.run in result.command.split("\n")
-        if is_alone and not result.diagnostics:
-            return _named(replace(result, command=gate.run), gate)
+def _own(gate: Gate, results: Sequence[GateResult]) -> GateResult | None:
+    """The result of the gate itself; where it has several, the first that failed."""
+    own = [result for result in results if _is_of(result, gate)]
+    return _named(min(own, key=lambda result: result.success), gate) if own else None
+
+
+def _share(gate: Gate, loose: Sequence[GateResult], gates: Sequence[Gate]) -> GateResult | None:
+    """What the first of the results that are no gate's says of this one."""
+    shares = (_share_of(gate, result, gates) for result in loose)
+    return next(filter(None, shares), None)
+
+
+def _share_of(gate: Gate, result: GateResult, gates: Sequence[Gate]) -> GateResult | None:
+    problems = tuple(d for d in result.diagnostics if _owner(d, gates) is gate)
+    if problems:
+        text = "\n".join(diagnostic.text for diagnostic in problems)
+        result = replace(result, diagnostics=problems, stdout=text, stderr="", beyond=0)
+        return _named(replace(result, command=gate.run), gate)
+    is_only = len(gates) == 1 or gate.run in result.command.split("\n")
+    if is_only and not result.diagnostics:
+        return _named(replace(result, command=gate.run), gate)
+    return None
+
+
+def _missing(gate: Gate) -> GateResult:
     return skipped(gate, "not in the report")
 
 

@@ -22,8 +22,6 @@ from atlas_retry.run.triage import against_baseline
 from atlas_retry.settings import Isolation
 from atlas_retry.text.units import some
 
-NAME = "layers"
-"""Of the folder of a run that holds its layers."""
 MAX_SHOWN = 4
 
 
@@ -52,7 +50,7 @@ def layers(
 
 def is_apart(home: Path, run_id: str) -> bool:
     """Whether a run that was cut off has layers to go on in."""
-    return (home / "runs" / run_id / NAME).is_dir()
+    return workspace.layers_folder(home, run_id).is_dir()
 
 
 def prepared(
@@ -64,7 +62,7 @@ def prepared(
     if why := workspace.outsiders([*lines, opened.settings.agent.command or ""]):
         return why
     named = (Path(path).expanduser() for path in opened.settings.agent.writable)
-    folder = run_folder(opened, run_id).path / NAME
+    folder = workspace.layers_folder(opened.state, run_id)
     return workspace.prepare_layers(opened.git, folder, opened.environ, (*record, *named))
 
 

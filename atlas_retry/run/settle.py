@@ -20,7 +20,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.run.decide import Progress
-from atlas_retry.run.effects import Effects, Taken
+from atlas_retry.run.effects import Contents, Effects, Taken
 from atlas_retry.text.units import some
 
 NEEDED = "needed-by-tests"
@@ -160,12 +160,8 @@ def _confirmed(
     Nobody else will get that: caches, ignored modules, what a build made of other sources.
     """
     all_gates, end = ended
-    left = (one for one in progress.attempts if not one.rolled_back)
-    paths = {path for one in (*left, attempt) for path in one.unseen}
-    back = [path for one in progress.attempts if one.rolled_back for path in one.unseen]
-    was, now = do.read(progress.start, back), do.read(end.id, back)
-    paths.update(path for path in back if was[path] is None or was[path] != now[path])
-    files = do.unseen(progress.start, end.id, sorted(paths), validation)
+    paths = _written_unseen((*progress.attempts, attempt), progress.start, end.id, do)
+    files = do.unseen(progress.start, end.id, paths, validation)
     gates, said = _part(all_gates, validation, lambda gate: gate.kind is not Kind.REVIEW)
     if not files or not gates:
         return attempt, validation
@@ -183,6 +179,16 @@ def _confirmed(
     return replace(attempt, held=(*attempt.held, *held)), validation
 
 
+def _written_unseen(
+    attempts: Sequence[Attempt], start: str, end: str, do: Effects
+) -> frozenset[str]:
+    """What turns wrote where git does not look; of those that were restored, what is still so."""
+    left = {path for one in attempts if not one.rolled_back for path in one.unseen}
+    back = {path for one in attempts if one.rolled_back for path in one.unseen} - left
+    was, now = do.read(start, back), do.read(end, back)
+    return frozenset(left | {p for p in back if was[p] is None or was[p] != now[p]})
+
+
 def forget(progress: Progress, do: Effects) -> None:
     """Restore what turns wrote where git does not look and no gate has written since.
 
@@ -191,14 +197,16 @@ def forget(progress: Progress, do: Effects) -> None:
     attempts = [attempt for attempt in progress.attempts if attempt.unseen and attempt.snapshot]
     left = do.snapshot("left").id if attempts else ""
     for attempt in attempts:
-        seen = {change.path for change in attempt.changes}
-        paths = [path for path in attempt.unseen if path not in seen]
-        was, wrote, now = (
-            do.read(s, paths) for s in (progress.origin, f"{attempt.snapshot}", left)
-        )
-        cached = {path: None for path in paths if now[path] is None and CHECK_CACHES.match(path)}
-        ours = (path for path in paths if now[path] == wrote[path] != was[path])
-        do.write(cached | {path: was[path] for path in ours if now[path] and not is_made(path)})
+        do.write(_as_before(attempt, progress.origin, left, do))
+
+
+def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Contents:
+    """What the attempt wrote unseen and is still so, as it was in the snapshot `origin`."""
+    paths = {*attempt.unseen} - {change.path for change in attempt.changes}
+    was, wrote, now = (do.read(s, paths) for s in (origin, f"{attempt.snapshot}", left))
+    cached = {path: None for path in paths if now[path] is None and CHECK_CACHES.match(path)}
+    ours = {path for path in paths if now[path] == wrote[path] != was[path]}
+    return cached | {path: was[path] for path in ours if now[path] and not is_made(path)}
 
 
 def _denies(result: GateResult) -> bool:

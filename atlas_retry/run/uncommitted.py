@@ -44,20 +44,20 @@ def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -
 
 
 def lost(
-    paths: Iterable[str], *, before: Tree, after: Tree, committed: Tree | None
+    paths: Collection[str], *, before: Tree, after: Tree, committed: Tree | None
 ) -> Iterator[Lost]:
     """The same, of trees; `paths` are the files that differ between the first two."""
-    gone: dict[str, tuple[Scope, ...]] = {}
-    come: set[str] = set()
+    old, new = ({path: _scopes(path, tree) for path in paths} for tree in (before, after))
+    come = {scope.name for path in paths for scope in _without(new[path], old[path])}
     for path in paths:
-        old, new = _scopes(path, before), _scopes(path, after)
-        come.update(scope.name for key, scope in new.items() if key not in old)
         known = _scopes(path, committed) if committed else {}
-        gone[path] = tuple(scope for key, scope in old.items() if key not in {*new, *known})
-    for path, scopes in gone.items():
-        left = [scope for scope in scopes if scope.name not in come]
-        if names := _outermost(left):
+        gone = _without(old[path], {**new[path], **known})
+        if names := _outermost(scope for scope in gone if scope.name not in come):
             yield Lost(path=path, names=names)
+
+
+def _without(scopes: Mapping[str, Scope], others: Mapping[str, Scope]) -> list[Scope]:
+    return [scope for key, scope in scopes.items() if key not in others]
 
 
 def _scopes(path: str, tree: Tree) -> dict[str, Scope]:

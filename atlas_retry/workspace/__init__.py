@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         outsiders,
         overlaid,
     )
-    from atlas_retry.workspace.layers import RunLayers, prepare_layers
+    from atlas_retry.workspace.layers import RunLayers, layers_folder, prepare_layers
     from atlas_retry.workspace.locking import Holder, holder, lock
     from atlas_retry.workspace.look import Look, Lookout, ignored, tracked
     from atlas_retry.workspace.overlay import remove_layers
@@ -115,6 +115,7 @@ _MODULES = {
     "in_place": ("put_back_aside",),
     "layers": (
         "RunLayers",
+        "layers_folder",
         "prepare_layers",
     ),
     "locking": (
@@ -219,6 +220,7 @@ __all__ = [
     "ignored",
     "keep",
     "kept",
+    "layers_folder",
     "list_worktrees",
     "load",
     "lock",

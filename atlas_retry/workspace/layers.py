@@ -35,6 +35,11 @@ _NAMED = (
 _TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - what the run writes there is dropped
 
 
+def layers_folder(state: Path, run_id: str) -> Path:
+    """Where the layers of a run are kept in the state directory."""
+    return state / "runs" / run_id / "layers"
+
+
 class RunLayers(Struct, frozen=True, kw_only=True):
     """Where one run writes instead of the places that it sees, and who mounts that."""
 
@@ -103,11 +108,12 @@ def offline(command: Command, root: Path) -> Command:
 
     Where nobody can take it away, one that says so and fails as a missing tool does.
     """
-    for bwrap in overlay.binaries(root, command.env.get("PATH")):
-        argv = (bwrap, "--unshare-user", "--dev-bind", "/", "/", "--unshare-net", "--")
-        return replace(command, argv=(*argv, *command.argv))
-    why = "network: none needs bubblewrap, which is not installed"
-    return replace(command, argv=("/bin/sh", "-c", 'echo "$0" >&2; exit 127', why))
+    bwrap = next(overlay.binaries(root, command.env.get("PATH")), None)
+    if bwrap is None:
+        why = "network: none needs bubblewrap, which is not installed"
+        return replace(command, argv=("/bin/sh", "-c", 'echo "$0" >&2; exit 127', why))
+    argv = (bwrap, "--unshare-user", "--dev-bind", "/", "/", "--unshare-net", "--")
+    return replace(command, argv=(*argv, *command.argv))
 
 
 def prepare_layers(
