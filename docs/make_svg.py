@@ -12,7 +12,8 @@ from rich.text import Text
 
 from atlas_retry.cli.demo import show
 from atlas_retry.events import Event
-from atlas_retry.reports.screen.wording import STYLES, Line, lines_of
+from atlas_retry.reports.screen.event_lines import lines_of
+from atlas_retry.reports.screen.lines import STYLES, Line
 
 WIDTH = 100
 TARGET = Path(__file__).with_name("demo.svg")

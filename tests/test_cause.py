@@ -7,7 +7,7 @@ import pytest
 
 from atlas_retry.model import Attempt, Budget, Outcome, Verdict
 from atlas_retry.reports import markdown, page
-from atlas_retry.reports.screen.wording import outcome_summary
+from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.decide import Limits, Progress, decide
 from tests.projects import CALC, WORSE, Project, atlas

@@ -65,7 +65,7 @@ def test_a_person_sees_what_failed_where_and_what_to_type_next(project: Project)
     ended = atlas(project, "validate")
     assert "calc.py:2:5: " in ended.out
     assert "cause" in ended.out
-    assert "next: atlas retry . --ai-fix" in ended.out
+    assert "\nnext:\n  atlas retry . --ai-fix\n" in ended.out
 
 
 def test_the_end_of_a_long_output_is_shown_and_the_cut_is_told(project: Project) -> None:
@@ -240,7 +240,7 @@ def test_what_resume_asks_of_a_person_is_no_json(project: Project) -> None:
     assert atlas(project, "retry", ".").code == 1
     ended = atlas(project, "resume", "--json")
     assert (ended.code, ended.out) == (1, "")
-    assert "next: atlas resume" in ended.err
+    assert "next:\n  atlas resume" in ended.err
 
 
 def test_only_one_kind_or_name_runs(project: Project) -> None:
@@ -443,7 +443,7 @@ def test_without_git_a_run_says_what_to_install(project: Project, tmp_path: Path
     (tmp_path / "bin").mkdir()
     ended = atlas(project, "retry", ".", PATH=str(tmp_path / "bin"))
     assert ended.code == 3
-    assert "next: install git" in ended.err
+    assert "next:\n  install git" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -490,7 +490,7 @@ def test_what_no_required_gate_has_checked_is_not_clean_and_says_what_to_do(
     ended = atlas(project, command)
     assert ended.code == 1
     assert why in ended.out
-    assert "next: configure a required gate" in ended.out
+    assert "next:\n  configure a required gate" in ended.out
 
 
 @pytest.mark.parametrize(("line", "code"), [("true", 0), ("exit 1", 1)])

@@ -17,7 +17,7 @@ from atlas_retry.diagnostics.counting import (
 )
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Status, Validation
 from atlas_retry.reports import markdown, page
-from atlas_retry.reports.screen.wording import outcome_summary
+from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from tests.projects import CALC, FIXED, Project
 from tests.values import GREEN, result, validation

@@ -63,7 +63,7 @@ def test_what_a_gate_deleted_is_put_back_by_the_command_that_is_named(project: P
     gates(project, "rm -f *; false")
     ended = atlas(project, "retry", ".")
     assert ended.code == 3
-    assert ended.out.endswith("next: atlas undo\n")
+    assert ended.out.endswith("next:\n  atlas undo\n")
     assert atlas(project, "undo").code == 0
     assert (project.root / "calc.py").read_text() == CALC
 
@@ -164,7 +164,7 @@ def test_a_rebase_that_has_stopped_is_named_with_the_way_out(project: Project) -
     ended = atlas(project, "retry", ".", "--ai-fix")
     assert (ended.code, ended.out) == (3, "")
     assert "git is in the middle of a rebase" in ended.err
-    assert "next: finish it or give it up" in ended.err
+    assert "next:\n  finish it or give it up" in ended.err
     assert atlas(project, "retry", ".", "--force").code == 1
     assert "rebase in progress" in git(project.root, "status", environ=project.environ)
 

@@ -22,7 +22,7 @@ def test_without_a_configuration_the_proposed_gates_run_and_nothing_is_written(
     ended = atlas(project, "validate")
     assert ended.code == 1
     assert "no configuration: these are the 1 gates that atlas init proposes" in ended.out
-    assert "next: atlas init" in ended.out
+    assert "next:\n  atlas init" in ended.out
     after = git(project.root, "status", "--porcelain", environ=project.environ)
     assert after.replace("?? __pycache__/\n", "") == before.replace("?? __pycache__/\n", "")
 
@@ -47,7 +47,7 @@ def test_where_nothing_is_found_two_lines_for_the_language_are_printed(project: 
     (project.root / "main.swift").write_text("")
     ended = atlas(project, "init")
     assert ended.code == 2
-    assert ended.err.endswith('version: 1\nvalidation: {test: ["swift test"]}\n')
+    assert ended.err.endswith('  version: 1\n  validation: {test: ["swift test"]}\n')
 
 
 def test_since_a_revision_only_what_is_new_counts(project: Project) -> None:

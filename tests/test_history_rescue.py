@@ -168,7 +168,7 @@ def test_what_is_not_there_is_a_usage_error_that_names_what_is(
         name, rest = after.run_id, ["7"]
     refused = after.atlas(verb, name, *rest)
     assert refused.returncode == 2
-    assert "next: " in refused.stderr
+    assert "next:\n" in refused.stderr
 
 
 def test_log_lists_runs_and_tells_one_as_a_timeline(after: After) -> None:

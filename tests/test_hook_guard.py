@@ -87,7 +87,7 @@ def test_a_gutted_test_is_held_and_said_with_the_way_to_accept_it(project: Proje
     assert not is_blocked(answer), "people ask for changes of tests"
     assert "⚠️ held: " in str(answer["systemMessage"])
     assert "\n  test_calc.py:" in str(answer["systemMessage"])
-    assert "as you want them: atlas hook allow test_calc.py" in str(answer["systemMessage"])
+    assert "to allow them:\n  atlas hook allow test_calc.py" in str(answer["systemMessage"])
     assert "--allow" not in str(answer)
 
 
@@ -101,9 +101,7 @@ def test_a_gutted_test_is_sent_back_where_the_configuration_says_so(project: Pro
     assert "❌ the guard\nError: 1 change refused" in reason
     assert "test_calc.py" in reason
     assert "❌ python3" not in reason, "the gates themselves pass"
-    assert (
-        "the user, who alone can allow it, in a terminal: atlas hook allow test_calc.py\n" in reason
-    )
+    assert "only the user can allow it, in a terminal:\n  atlas hook allow test_calc.py\n" in reason
 
 
 def test_a_refused_change_that_is_taken_back_lets_the_turn_end(project: Project) -> None:
@@ -154,8 +152,8 @@ def test_the_limit_of_attempts_ends_it_and_says_what_to_type(project: Project) -
     assert [is_blocked(answer) for answer in answers] == [True, True, False]
     text = str(answers[-1]["systemMessage"])
     assert "❌ the guard failed after 2 attempts. The work is NOT done" in text
-    assert "next: atlas hook allow test_calc.py" in text
-    assert "or undo what this turn did: atlas undo " in text
+    assert "to allow these changes:\n  atlas hook allow test_calc.py" in text
+    assert "to undo what this turn did:\n  atlas undo " in text
 
 
 def test_commits_and_branches_are_what_people_ask_for(project: Project) -> None:
@@ -306,7 +304,7 @@ def test_a_held_change_is_told_and_ends_the_turn() -> None:
     decision, text = answer_to_held(HookMode.TELL)
     assert decision is None
     assert "test_calc.py:8: decides: an expected value changed" in text
-    assert "as you want them: atlas hook allow test_calc.py" in text
+    assert "to allow them:\n  atlas hook allow test_calc.py" in text
     assert PASSED not in text
 
 

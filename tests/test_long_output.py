@@ -14,7 +14,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, Completed, Ended
 from atlas_retry.process.values import Output
-from atlas_retry.reports.screen.wording import failure_lines
+from atlas_retry.reports.screen.gate_lines import failure_lines
 from tests.goldens import regenerate
 from tests.values import gate
 
@@ -48,7 +48,7 @@ def test_what_is_kept_of_a_long_output_is_bounded(long: GateResult) -> None:
 
 def test_the_screen_counts_what_it_does_not_show(long: GateResult) -> None:
     text = "\n".join(line for line, _ in failure_lines(Validation(results=(long,))))
-    assert f"... and {PROBLEMS - 20} more (-v shows the first {MAX_DIAGNOSTICS})" in text
+    assert f"... and {PROBLEMS - 20} more problems (-v shows the first {MAX_DIAGNOSTICS})" in text
 
 
 def completed(folder: Path | None, text: str) -> Completed:

@@ -173,7 +173,7 @@ def test_a_cascade_pauses_the_batch_and_resume_goes_on(yard: Yard) -> None:
     assert (cascade["failures_in_window"], cascade["threshold"]) == (3, 3)
     assert cascade["action"] == "pause_and_alert"
     assert "S001 it is bad (in b, c, d)" in cascade["diagnosis"]
-    assert "not started: e, f. Go on: atlas resume --all" in done.stderr
+    assert "not started: e, f\nto go on:\n  atlas resume --all" in done.stderr
     for name in "ef":
         (yard.folder / name / "state.txt").write_text("good\n")
     assert yard.waiting() == ["e", "f"]
@@ -205,7 +205,7 @@ def test_what_is_not_started_spends_nothing_without_ai_fix(yard: Yard) -> None:
     assert again.returncode == 1
     document = json.loads(again.stdout)
     assert (document["runs"], document["not_started"]) == ([], list(first.not_started))
-    assert "not started: e. Go on: atlas resume --all --ai-fix" in again.stderr
+    assert "not started: e\nto go on:\n  atlas resume --all --ai-fix" in again.stderr
     assert yard.waiting() == ["e"]
 
 
@@ -329,7 +329,7 @@ def test_what_is_no_workspace_is_refused_before_anything_runs(
     done = yard.atlas("retry", "./a", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert "next: " in done.stderr
+    assert "next:\n" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_status_shows_all_with_what_is_left_to_do(yard: Yard) -> None:
     }
     assert (states["d"], states["e"], states["fresh"]) == ("not started", "not started", "no run")
     assert "gone" not in states
-    assert "next: atlas resume --all  (0 cut off, 2 not started)" in shown
+    assert "0 cut off, 2 not started\nnext:\n  atlas resume --all\n" in shown
     document = json.loads(yard.atlas("status", "--json", at="repo").stdout)
     assert document["schema"] == "atlas.status/1"
     found = {one["name"]: (one["verdict"], one["is_waiting"]) for one in document["workspaces"]}
@@ -408,7 +408,7 @@ def test_a_signal_ends_all_and_leaves_the_rest_to_resume(yard: Yard, signum: int
         os.kill(child.pid, signum)
         output, _ = child.communicate(timeout=30)
     assert child.returncode == 128 + signum
-    assert "not started: c, d. Go on: atlas resume --all" in output
+    assert "not started: c, d\nto go on:\n  atlas resume --all" in output
     assert yard.waiting() == ["c", "d"]
 
 

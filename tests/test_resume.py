@@ -199,7 +199,7 @@ def test_without_the_flag_a_pipe_is_told_how_and_nothing_is_spent(scene: Scene) 
     scene.signalled("INT")
     told = scene.atlas("resume")
     assert told.returncode == 1
-    assert f"next: atlas resume {scene.project.root} --ai-fix" in told.stdout
+    assert f"next:\n  atlas resume {scene.project.root} --ai-fix" in told.stdout
     assert scene.asked() == ["asked"]
     assert scene.runs()[0].is_open
 

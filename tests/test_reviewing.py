@@ -50,7 +50,7 @@ def test_what_is_accepted_is_in_the_workspace_and_the_run_still_needed_review(
 def test_whatever_does_not_accept_drops(said: bytes, held: Project) -> None:
     code, shown = on_a_terminal(held, *RETRY, said=said)
     assert ASKED in shown
-    assert "dropped; to accept it later: atlas pick " in shown
+    assert "dropped; to accept it later:\r\n  atlas pick " in shown
     assert code == 1
     assert (held.root / "test_calc.py").read_text() == TEST
     assert (held.root / "calc.py").read_text() == WORSE
@@ -69,7 +69,8 @@ def test_a_long_difference_is_cut_and_says_where_all_of_it_is(project: Project) 
     acts(project, {"calc.py": WORSE, "test_calc.py": WEAK + "# more\n" * 200})
     project.commit()
     _, shown = on_a_terminal(project, *RETRY, said=b"d\n")
-    assert " more lines: atlas diff " in shown
+    assert " more lines:" in shown
+    assert "  atlas diff " in shown
     assert shown.count("+# more") < 100
 
 
@@ -118,8 +119,9 @@ def test_elsewhere_the_last_lines_name_the_command(held: Project) -> None:
     assert ended.code == 1
     fate = "held and restored, and the gates pass only with it: test_calc.py (test-changed)"
     assert fate in ended.out
-    (line,) = [line for line in ended.out.splitlines() if line.startswith("next: ")]
-    assert atlas(held, *line.split()[2:]).code == 0
+    lines = ended.out.splitlines()
+    command = lines[lines.index("next:") + 1]
+    assert atlas(held, *command.removeprefix("  atlas ").split()).code == 0
     assert (held.root / "test_calc.py").read_text() == WEAK
 
 
@@ -155,5 +157,5 @@ def test_ctrl_c_at_the_question_drops(held: Project) -> None:
             child.send_signal(signal.SIGINT)
     os.close(ours)
     assert child.wait(LIMIT_S) == 1
-    assert "dropped; to accept it later: atlas pick " in shown
+    assert "dropped; to accept it later:\r\n  atlas pick " in shown
     assert (held.root / "test_calc.py").read_text() == TEST

@@ -41,7 +41,11 @@ OURS = {
     "atlas_retry.run.open",
     "atlas_retry.state_dir",
     "atlas_retry.text.units",
-    "atlas_retry.reports.screen.wording",
+    "atlas_retry.reports.problems",
+    "atlas_retry.reports.screen.event_lines",
+    "atlas_retry.reports.screen.gate_lines",
+    "atlas_retry.reports.screen.lines",
+    "atlas_retry.text.commands",
     "atlas_retry.workspace",
 }
 

@@ -18,7 +18,9 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.reports.phrases import headline
-from atlas_retry.reports.screen.wording import Line, outcome_summary, validation_summary
+from atlas_retry.reports.screen.gate_lines import validation_summary
+from atlas_retry.reports.screen.lines import Line
+from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.decide import Limits, Progress, decide, last_attempt
@@ -133,7 +135,7 @@ def test_what_is_in_the_workspace_counts_from_the_start_of_the_run(project: Proj
 
 def test_what_to_type_next_names_the_run() -> None:
     said = text(outcome_summary(outcome("/w", validation(RED_ONCE), attempt())))
-    assert "next: atlas log run-of/w" in said
+    assert "next:\n  atlas log run-of/w" in said
 
 
 def batch_lines(*outcomes: Outcome) -> list[Line]:
@@ -144,14 +146,13 @@ def batch_lines(*outcomes: Outcome) -> list[Line]:
 def test_a_batch_says_the_same_next_step_once() -> None:
     red = validation(RED_ONCE)
     runs = [outcome(f"/{name}", red, attempt(), remedy="export KEY") for name in "abc"]
-    assert text(batch_lines(*runs)).count("next: ") == 1
+    assert text(batch_lines(*runs)).count("export KEY") == 1
 
 
 def test_a_batch_names_every_run_that_is_worth_a_look() -> None:
     runs = [outcome(f"/{name}", validation(RED_ONCE), attempt()) for name in "ab"]
     said = text(batch_lines(*runs))
-    assert "next: atlas log run-of/a" in said
-    assert "next: atlas log run-of/b" in said
+    assert "next:\n  atlas log run-of/a\n  atlas log run-of/b" in said
 
 
 def test_what_an_installer_compiled_is_no_part_of_a_script(project: Project) -> None:

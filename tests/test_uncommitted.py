@@ -5,7 +5,7 @@ import pytest
 from atlas_retry.cli.batch_screen import told_batch
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports import markdown, page
-from atlas_retry.reports.screen.wording import outcome_summary
+from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.one import Done, Finished
 from tests.projects import CALC, FIXED, Project, atlas, git
@@ -29,11 +29,10 @@ def test_a_function_that_was_not_committed_is_named_and_brought_back(project: Pr
     ended = atlas(project, "retry", ".", "--ai-fix", "--plain")
     assert ended.code == 0
     assert "attempt 2 is in the workspace: calc.py (+1 -5)" in ended.out
-    named, command = ended.out.splitlines()[-2:]
+    named, label, command = ended.out.splitlines()[-3:]
     assert named == "gone, and it was not committed: calc.py: helper"
-    prefix, _, line = command.partition("bring it back: atlas ")
-    assert prefix == ""
-    assert atlas(project, *line.split()).code == 0
+    assert label == "bring it back:"
+    assert atlas(project, *command.removeprefix("  atlas ").split()).code == 0
     assert (project.root / "calc.py").read_text() == CALC + HELPER
 
 

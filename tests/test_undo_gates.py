@@ -39,7 +39,7 @@ def test_what_a_writer_changed_is_undone(project: Project, command: Sequence[str
     (project.root / "calc.py").write_text("mine, and not committed\n")
     before = there(project)
     told = atlas(project, *command)
-    assert "back: atlas undo " in told.out
+    assert "undo:\n  atlas undo " in told.out
     assert there(project) != before
     undone = atlas(project, "undo")
     assert (undone.code, undone.out.split(" of 2")[0]) == (0, "as it was before the gates")
@@ -88,7 +88,7 @@ def test_a_repository_that_cannot_be_read_keeps_no_writer_from_running(project: 
 def test_what_was_undone_can_be_had_again_and_is_not_undone_twice(project: Project) -> None:
     writing(project)
     told = atlas(project, "format").out
-    name = told.split("back: atlas undo ")[1].split()[0]
+    name = told.split("\n  atlas undo ")[1].split()[0]
     after = entries(project.root)
     atlas(project, "undo")
     assert "no run is recorded" in atlas(project, "undo").err
@@ -156,6 +156,6 @@ def test_what_a_reader_changed_is_named_with_what_git_has_of_it(project: Project
     assert "With `writes: true` the next change can be undone" in told
     project.configure(validation={"lint": [{"run": move, "writes": True}]})
     git(project.root, "checkout", "--", "calc.py", environ=project.environ)
-    assert "back: atlas undo " in atlas(project, "validate").out
+    assert "undo:\n  atlas undo " in atlas(project, "validate").out
     assert atlas(project, "undo").code == 0
     assert (project.root / "calc.py").read_text() == CALC

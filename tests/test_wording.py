@@ -1,5 +1,7 @@
 """What a person reads when an attempt has ended, and of what failed."""
 
+from itertools import pairwise
+
 from msgspec.structs import replace
 
 from atlas_retry.events import AttemptFinished, GateFinished, ViolationsFound
@@ -15,7 +17,9 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.reports.screen.wording import failure_lines, lines_of, outcome_summary
+from atlas_retry.reports.screen.event_lines import lines_of
+from atlas_retry.reports.screen.gate_lines import failure_lines
+from atlas_retry.reports.screen.run_lines import outcome_summary
 from tests.reports.samples import HELD, big_run
 from tests.values import attempt
 
@@ -119,11 +123,20 @@ def test_the_last_lines_say_what_became_of_each_change() -> None:
     assert fate in said
     assert "  left in place for review: src/sums.py (special-cased)" in said
     assert "  noted: src/b.py (emptied)" in said
-    assert said.count("next: atlas pick r-3 1 --held") == 1
-    assert "accept: atlas pick r-3 1 --held" not in said
+    assert said.count("  atlas pick r-3 1 --held") == 1
+    assert "accept:" not in said
 
 
 def test_a_green_names_what_accepts_the_rest() -> None:
-    assert "accept: atlas pick r-3 1 --held" in summary(
-        replace(HELD, verdict=Verdict.FIXED, remedy=None)
-    )
+    lines = summary(replace(HELD, verdict=Verdict.FIXED, remedy=None))
+    assert lines[lines.index("accept:") + 1] == "  atlas pick r-3 1 --held"
+
+
+def test_each_command_to_copy_is_whole_on_a_line_below_its_label() -> None:
+    lines = list(outcome_summary(HELD))
+    below = [(a[0], b[0]) for a, b in pairwise(lines) if b[1] == "code"]
+    assert below == [
+        ("next:", "  atlas pick r-3 1 --held"),
+        ("show the changes:", "  atlas diff r-3"),
+        ("undo:", "  atlas undo r-3"),
+    ]

@@ -93,8 +93,9 @@ def _stand_somewhere() -> None:
 
 
 def _tell(error: "AtlasError") -> None:
-    from atlas_retry.reports.screen.wording import harmless
+    from atlas_retry.reports.screen.lines import harmless
+    from atlas_retry.text.commands import copyable
 
     print(harmless(f"atlas: {error}"), file=sys.stderr)
-    if error.remedy:
-        print(harmless(f"next: {error.remedy}"), file=sys.stderr)
+    for line in copyable("next", error.remedy) if error.remedy else ():
+        print(harmless(line), file=sys.stderr)

@@ -3,16 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from atlas_retry.reports.screen.wording import (
-    Line,
-    answer_lines,
-    failure_lines,
-    headline,
-    lost_lines,
-    printable,
-)
+from atlas_retry.reports.screen.gate_lines import failure_lines
+from atlas_retry.reports.screen.lines import Line, command_lines, printable
+from atlas_retry.reports.screen.run_lines import answer_lines, headline, lost_lines
 from atlas_retry.run.many import labels
-from atlas_retry.run.one import Done
+from atlas_retry.run.one import Done, Finished
 from atlas_retry.text.units import usd
 
 MAX_NAMES = 8
@@ -62,15 +57,20 @@ def _cascade(done: Done) -> Iterator[Line]:
 
 
 def _next(done: Done, verbosity: int) -> Iterator[Line]:
+    commands = dict.fromkeys(
+        filter(None, map(_next_command, done.finished if verbosity >= 0 else ()))
+    )
     if done.not_started:
         shown = done.not_started if verbosity > 0 else done.not_started[:MAX_NAMES]
         more = len(done.not_started) - len(shown)
         tail = f" and {more} more (-v shows all)" if more else ""
         yield f"not started: {', '.join(map(printable, shown))}{tail}", ""
-        yield f"next: {done.next_command}", "code"
-    asked = [one.outcome for one in done.finished if verbosity >= 0]
-    for remedy in dict.fromkeys(outcome.remedy for outcome in asked if outcome.remedy):
-        yield f"next: {remedy}", "code"
-    for outcome in asked:
-        if outcome.attempts and not (outcome.remedy or outcome.verdict.is_green):
-            yield f"next: atlas log {outcome.run_id}", "code"
+        commands = {done.next_command: None, **commands}
+    if commands:
+        yield from command_lines("next", *commands)
+
+
+def _next_command(one: Finished) -> str | None:
+    outcome = one.outcome
+    fell_short = outcome.attempts and not outcome.verdict.is_green
+    return outcome.remedy or (f"atlas log {outcome.run_id}" if fell_short else None)

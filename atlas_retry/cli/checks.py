@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from atlas_retry.cli import options
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.model import Gate, Kind, Validation
+from atlas_retry.text.commands import copyable
 
 if TYPE_CHECKING:
     from atlas_retry.events import Emit
@@ -190,7 +191,7 @@ def _undoable(
         if held:
             held.changed = bool(paths)
     if held and held.changed:
-        shown(Notice(text=f"back: atlas undo {held.id}"))
+        shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
 
 
 def _name_unheld(opened: "OpenWorkspace", paths: Collection[str], shown: "Emit") -> None:
@@ -198,7 +199,7 @@ def _name_unheld(opened: "OpenWorkspace", paths: Collection[str], shown: "Emit")
     from atlas_retry import workspace
     from atlas_retry.events import Notice
     from atlas_retry.model import Level
-    from atlas_retry.reports.screen.wording import printable
+    from atlas_retry.reports.screen.lines import printable
 
     tracked = workspace.tracked(opened.root, paths, environ=opened.environ)
     others = ", ".join(printable(path) for path in sorted({*paths} - {*tracked}))

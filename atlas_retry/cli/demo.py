@@ -11,7 +11,8 @@ from atlas_retry import agents
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.reports.screen.console import Screen
-from atlas_retry.reports.screen.wording import Line, outcome_summary
+from atlas_retry.reports.screen.lines import Line, command_lines
+from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.run.one import Asked, opened_with, run_one
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import git, user_environment
@@ -67,9 +68,9 @@ def _project(folder: Path, environ: Mapping[str, str], *, gates: str | None) -> 
 def _opening(root: Path, missing: Sequence[str]) -> Iterator[Line]:
     yield f"A scratch project in {root}: two functions, an unused import, a wrong type, a bug.", ""
     if missing:
-        yield f"{', '.join(missing)} not found: the tests are its only gate. For all of them:", ""
-        yield "uvx 'atlas-retry[demo]' demo", "code"
-    yield "atlas retry . --ai-fix  (its agent replays two recorded attempts)", "code"
+        yield f"{', '.join(missing)} not found: the tests are its only gate.", ""
+        yield from command_lines("for all of them", "uvx 'atlas-retry[demo]' demo")
+    yield from command_lines("its agent replays two recorded attempts", "atlas retry . --ai-fix")
     yield "", ""
 
 
@@ -90,8 +91,11 @@ def _story(outcome: Outcome, missing: Sequence[str]) -> Iterator[Line]:
 
 def _what_next(environ: Mapping[str, str]) -> Iterator[Line]:
     yield "", ""
-    yield "On your own project: atlas init, atlas validate, then atlas retry . --ai-fix", "code"
+    own = ("atlas init", "atlas validate", "atlas retry . --ai-fix")
+    yield from command_lines("on your own project", *own)
     if agents.check(AgentSettings(), environ) is None:
-        yield "Claude Code is here. With a real model: atlas demo --agent claude-code", "code"
+        yield from command_lines(
+            "with Claude Code and a real model", "atlas demo --agent claude-code"
+        )
     else:
-        yield "With Claude Code: install its CLI, and log in or set ANTHROPIC_API_KEY", "code"
+        yield "with Claude Code: install its CLI, and log in or set ANTHROPIC_API_KEY", ""

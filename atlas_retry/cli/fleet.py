@@ -10,6 +10,7 @@ import typer
 
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
+from atlas_retry.text.commands import copyable
 
 if TYPE_CHECKING:
     from atlas_retry.fleet.client import Live
@@ -112,7 +113,7 @@ def start(
     place = _store(store)
     ask(server, lambda to: client.start(to, queue, place, name, whole))
     print(name)
-    print(f"next: atlas fleet status {name}", file=sys.stderr)
+    print(*copyable("next", f"atlas fleet status {name}"), sep="\n", file=sys.stderr)
     return GREEN
 
 

@@ -121,7 +121,7 @@ def _explained(rulings: "Sequence[Ruling]", path: str) -> int:
 
 def _show(judgement: "Judgement") -> None:
     from atlas_retry.cli import output
-    from atlas_retry.reports.screen.wording import printable
+    from atlas_retry.reports.screen.lines import printable
 
     rows = [
         (f"{printable(one.where)}: {one.answer}: {one.seen.rule}: {one.seen.detail}", "")

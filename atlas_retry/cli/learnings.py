@@ -33,7 +33,7 @@ def list_all(*, json: options.Json = False) -> int:
     """List what runs have taught, the newest first."""
     from atlas_retry import history, state_dir
     from atlas_retry.history import notebook, telling
-    from atlas_retry.reports.screen.wording import harmless
+    from atlas_retry.reports.screen.lines import harmless
 
     with history.reading(state_dir.locate(os.environ)) as connection:
         found = notebook.every(connection)
@@ -45,7 +45,7 @@ def show(name: Id, *, json: options.Json = False) -> int:
     """Show one record."""
     from atlas_retry import history, state_dir
     from atlas_retry.history import notebook, telling
-    from atlas_retry.reports.screen.wording import harmless
+    from atlas_retry.reports.screen.lines import harmless
 
     with history.reading(state_dir.locate(os.environ)) as connection:
         found = notebook.one(connection, name)

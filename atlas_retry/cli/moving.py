@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from atlas_retry.reports.screen.wording import printable
+from atlas_retry.reports.screen.lines import printable
 
 
 def follow(root: Path) -> None:

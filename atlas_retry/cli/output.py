@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from atlas_retry.errors import UsageError
 from atlas_retry.model import TO_CHECK, Validation
 from atlas_retry.reports.screen.console import screen
-from atlas_retry.reports.screen.wording import Line, failure_lines, validation_summary
+from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
+from atlas_retry.reports.screen.lines import Line
 from atlas_retry.run.open import OpenWorkspace
 
 if TYPE_CHECKING:
@@ -59,10 +60,8 @@ def told(
 
 def _next_command(validation: Validation, path: Path) -> str:
     if validation.broken:
-        return f"{validation.broken[0].error}; then: atlas validate {shlex.quote(str(path))}"
-    if not validation.failures:
-        return TO_CHECK
-    return f"atlas retry {shlex.quote(str(path))} --ai-fix"
+        return f"atlas validate {shlex.quote(str(path))}"
+    return f"atlas retry {shlex.quote(str(path))} --ai-fix" if validation.failures else TO_CHECK
 
 
 def publish_validation(

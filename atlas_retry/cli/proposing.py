@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from atlas_retry.config import init
 from atlas_retry.errors import UsageError
+from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import bounded
 
 if TYPE_CHECKING:
     from atlas_retry.config.init.values import Proposal
@@ -112,7 +114,7 @@ def _summary(tried: "Sequence[TriedGate]", proposal: "Proposal") -> Iterator[str
     yield f"wrote {init.CONFIGURATION}"
     yield from _table([_row(one) for one in tried])
     yield from proposal.notes
-    yield "next: atlas validate"
+    yield from copyable("next", "atlas validate")
 
 
 def _row(one: "TriedGate") -> tuple[str, str, str, str]:
@@ -129,9 +131,5 @@ def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
     first = min(room * 3 // 5, max(len(row[0]) for row in (head, *rows)))
     widths = [first, room - first, *last]
     for row in (head, *rows):
-        cells = (_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
+        cells = (bounded(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
         yield ("  " + "  ".join(cells)).rstrip()
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -44,7 +44,7 @@ def verify(
 ) -> int:
     """Check that a receipt is of this tree and these gates, without running any."""
     from atlas_retry.reports.receipt import problems, read_receipt
-    from atlas_retry.reports.screen.wording import harmless
+    from atlas_retry.reports.screen.lines import harmless
     from atlas_retry.run.open import open_configured
     from atlas_retry.text.units import counted
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from atlas_retry.cli import options
 from atlas_retry.errors import AtlasError
+from atlas_retry.text.commands import copyable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,8 +167,8 @@ def _say_how(row: "RunRow", to: "TextIO") -> int:
     from atlas_retry.history import telling
 
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
-    print(f"next: atlas resume {row.root} --ai-fix", file=to)
-    print(f"back: atlas undo {row.id}", file=to)
+    print(*copyable("next", f"atlas resume {row.root} --ai-fix"), sep="\n", file=to)
+    print(*copyable("undo", f"atlas undo {row.id}"), sep="\n", file=to)
     return FAILED
 
 
@@ -183,7 +184,9 @@ def _answer(row: "RunRow") -> bool:
             case "s":
                 _show_errors(row)
             case "f":
-                print(f"cd {row.root}, fix it, then: atlas validate {row.root}")
+                print(
+                    *copyable(f"fix it in {row.root}, then", f"atlas validate {row.root}"), sep="\n"
+                )
                 return False
             case "q":
                 return _abandon(row)
@@ -192,7 +195,8 @@ def _answer(row: "RunRow") -> bool:
 def _show_errors(row: "RunRow") -> None:
     from atlas_retry import history, state_dir
     from atlas_retry.history import archive
-    from atlas_retry.reports.screen.wording import failure_lines, harmless
+    from atlas_retry.reports.screen.gate_lines import failure_lines
+    from atlas_retry.reports.screen.lines import harmless
 
     with history.reading(state_dir.locate(os.environ)) as connection:
         final = archive.final_of(connection, row.id)
@@ -209,5 +213,7 @@ def _abandon(row: "RunRow") -> bool:
 
     with history.opened(state_dir.locate(os.environ)) as connection:
         keeping.abandoned(connection, row, "given up at the prompt of atlas resume")
-    print(f"abandoned; what was there before it comes back with: atlas undo {row.id}")
+    print(
+        *copyable("abandoned; to restore what was there before", f"atlas undo {row.id}"), sep="\n"
+    )
     return False

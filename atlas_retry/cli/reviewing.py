@@ -14,8 +14,10 @@ from atlas_retry.cli import history, output
 from atlas_retry.model import Attempt, Outcome
 from atlas_retry.process.terminal import hand_over
 from atlas_retry.reports.findings import pick_command
-from atlas_retry.reports.screen.wording import Line, printable
+from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.run import held
+from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import counted
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
 MAX_LINES = 80
@@ -38,7 +40,7 @@ def accepted(outcome: Outcome) -> bool:
     while (answer := _answer()) == "o":
         _open(patch, outcome, attempt)
     if answer != "a":
-        _say(f"dropped; to accept it later: {outcome.remedy}")
+        _say(*copyable("dropped; to accept it later", outcome.remedy or ""))
         return False
     is_whole = history.pick(outcome.run_id, str(attempt.number), held=True) == 0
     is_green = all(one.needed for one in attempt.held) and not held.for_review(outcome.attempts)
@@ -46,7 +48,7 @@ def accepted(outcome: Outcome) -> bool:
         _say("accepted: the gates were green with it")
         return True
     root = shlex.quote(outcome.workspace.root)
-    _say(f"the gates have not passed with it as it is now: atlas validate {root}")
+    _say(*copyable("the gates have not passed with it; to run them", f"atlas validate {root}"))
     return False
 
 
@@ -65,7 +67,8 @@ def _shown(patch: bytes, outcome: Outcome, attempt: Attempt) -> Iterator[Line]:
     for line in lines[:MAX_LINES]:
         yield line, STYLES.get(line[:1], "")
     if (left := len(lines) - MAX_LINES) > 0:
-        yield f"... {left} more lines: atlas diff {outcome.run_id} {attempt.number}", "dim"
+        more = f"atlas diff {outcome.run_id} {attempt.number}"
+        yield from command_lines(f"... {counted(left, 'more line')}", more)
 
 
 def _answer() -> str:
@@ -94,5 +97,5 @@ def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
         _say(f"{printable(why)}; the difference is in {file}")
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+def _say(*lines: str) -> None:
+    print(*lines, sep="\n", file=sys.stderr)

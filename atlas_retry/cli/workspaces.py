@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from atlas_retry.cli import options
+from atlas_retry.text.commands import copyable
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
 
@@ -35,14 +36,14 @@ def add(
     here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
     made = workspace.add_worktree(here, name, start)
     print(made)
-    print(f"next: atlas retry {name} --ai-fix", file=sys.stderr)
+    print(*copyable("next", f"atlas retry {name} --ai-fix"), sep="\n", file=sys.stderr)
     return 0
 
 
 def list_(*, as_json: options.Json = False) -> int:
     """List the named workspaces of this repository."""
     from atlas_retry import state_dir, workspace
-    from atlas_retry.reports.screen.wording import printable
+    from atlas_retry.reports.screen.lines import printable
 
     here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
     found = workspace.list_worktrees(here)
@@ -58,7 +59,11 @@ def list_(*, as_json: options.Json = False) -> int:
         branch = one.branch or "no branch"
         print(f"{one.name:<{width}}  {branch}  {printable(str(one.root))}{gone}")
     if not found:
-        print("no named workspaces; make one: atlas workspace add NAME", file=sys.stderr)
+        print(
+            *copyable("no named workspaces; make one", "atlas workspace add NAME"),
+            sep="\n",
+            file=sys.stderr,
+        )
     return 0
 
 

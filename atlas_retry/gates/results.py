@@ -21,6 +21,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.process import Completed, Ended
 from atlas_retry.text.redaction import clean, redact
+from atlas_retry.text.units import counted
 
 if TYPE_CHECKING:
     from atlas_retry.diagnostics import Declared, Findings, ToolOutput
@@ -304,7 +305,7 @@ def _count(findings: "Findings | None") -> str:
         return ""
     count = sum(d.count for d in findings.diagnostics) + findings.beyond
     least = "at least " if findings.cut else ""
-    return f", {least}{count} problem{'s' if count > 1 else ''}" if count else ""
+    return f", {least}{counted(count, 'problem')}" if count else ""
 
 
 def _triage(status: Status, findings: "Findings | None") -> str | None:

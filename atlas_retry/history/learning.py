@@ -15,6 +15,7 @@ from atlas_retry.history.documents import read, text_of
 from atlas_retry.history.rules import rule_of, rules_by_fingerprint
 from atlas_retry.model import Attempt, Change, Outcome, Validation
 from atlas_retry.text.redaction import clean
+from atlas_retry.text.units import bounded
 
 MAX_LINES, MAX_CHARS, MAX_KEYS, MAX_CHANGES = 3, 240, 400, 3
 _EMPTY_WORDS = """
@@ -141,8 +142,7 @@ def _shortfall(attempt: Attempt) -> str | None:
 
 def _short(text: str) -> str:
     """One harmless line."""
-    line = " ".join(clean(text).split())
-    return line if len(line) <= MAX_CHARS else f"{line[: MAX_CHARS - 4]} ..."
+    return bounded(" ".join(clean(text).split()), MAX_CHARS)
 
 
 def store(to: sqlite3.Connection, repository: str, record: Record) -> str:

@@ -5,6 +5,7 @@ import sqlite3
 from atlas_retry.errors import UsageError
 from atlas_retry.history.database import writing
 from atlas_retry.history.learning import Kept, kept_of
+from atlas_retry.text.units import counted
 
 _COLUMNS = "SELECT id, made_at, note, document FROM learnings"
 
@@ -49,9 +50,8 @@ def list_of(records: tuple[Kept, ...]) -> str:
 
 def _line(kept: Kept) -> str:
     record = kept.record
-    count = len(record.attempts)
     tail = kept.note or record.final_error or record.attempts[-1].summary
-    attempts = f"{count} attempt{'' if count == 1 else 's'}"
+    attempts = counted(len(record.attempts), "attempt")
     head = f"{kept.id}  {record.failure_type:<10}  {record.verdict:<9}  {attempts:<10}"
     return f"{head}  {', '.join(record.gates)}: {tail}".rstrip(": ")
 

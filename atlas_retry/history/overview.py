@@ -15,7 +15,8 @@ from atlas_retry.history.telling import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import encode
-from atlas_retry.reports.screen.wording import printable
+from atlas_retry.reports.screen.lines import printable
+from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import usd
 
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
@@ -173,9 +174,10 @@ def table(
 def _next(found: Sequence[Standing], waiting: Collection[str]) -> Iterator[str]:
     cut_off = [one for one in found if one.was_cut_off]
     if waiting or len(cut_off) > 1:
-        yield f"next: atlas resume --all  ({len(cut_off)} cut off, {len(waiting)} not started)"
+        yield f"{len(cut_off)} cut off, {len(waiting)} not started"
+        yield from copyable("next", "atlas resume --all")
     elif cut_off:
-        yield f"next: atlas resume {cut_off[0].run.root}"
+        yield from copyable("next", f"atlas resume {cut_off[0].run.root}")
 
 
 def age(time: str, now: datetime) -> str:

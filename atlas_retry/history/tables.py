@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from atlas_retry.history.statistics import GateTimes, Rate, Statistics, Turns
-from atlas_retry.reports.screen.wording import harmless
+from atlas_retry.reports.screen.lines import harmless
 from atlas_retry.text.units import seconds, usd
 
 if TYPE_CHECKING:

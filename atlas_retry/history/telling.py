@@ -9,8 +9,9 @@ from msgspec import Struct
 from atlas_retry.history.rescue import HELD, PutBack
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.documents import encode
-from atlas_retry.reports.screen.wording import harmless, printable
-from atlas_retry.text.units import seconds, some, usd
+from atlas_retry.reports.screen.lines import harmless, printable
+from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import counted, seconds, some, usd
 
 MAX_SHOWN = 12
 MAX_DIFFERING = 5
@@ -47,7 +48,7 @@ def list_of(rows: Sequence[RunRow]) -> str:
 
 
 def _row(row: RunRow) -> str:
-    attempts = f"{row.attempts} attempt{'' if row.attempts == 1 else 's'}"
+    attempts = counted(row.attempts, "attempt")
     took = seconds(row.duration_ms) if row.duration_ms is not None else ""
     tail = f"  {harmless(row.reason)}" if row.reason else ""
     ended = state_of(row)
@@ -116,7 +117,7 @@ def put_back(row: RunRow, done: PutBack, headline: str) -> str:
     if not done.changed and not done.git:
         lines.append("  nothing had to be restored")
     else:
-        lines.append(f"  what was there is held: atlas pick {row.id} {HELD}")
+        lines += copyable("what was there is held; to take it", f"atlas pick {row.id} {HELD}")
     return "\n".join(lines) + "\n"
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Region, Status
 from atlas_retry.reports.findings import Finding
-from atlas_retry.reports.phrases import listed, plain, reason
+from atlas_retry.reports.phrases import plain
+from atlas_retry.reports.problems import listed, reason
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted
 

@@ -10,7 +10,8 @@ from hashlib import sha256
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.findings import TOOL
-from atlas_retry.reports.phrases import plain, problems
+from atlas_retry.reports.phrases import plain
+from atlas_retry.reports.problems import problems
 from atlas_retry.reports.subject import Subject
 
 SEVERITIES = {Level.ERROR: "major", Level.WARNING: "minor", Level.NOTE: "info"}

@@ -7,8 +7,9 @@ from typing import Final
 
 from atlas_retry.model import Attempt, Change, Diagnostic, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
-from atlas_retry.reports.phrases import VERDICTS, listed, more, place, plain
-from atlas_retry.text.units import counted, seconds, spent, usd
+from atlas_retry.reports.phrases import VERDICTS, plain
+from atlas_retry.reports.problems import listed, more, place
+from atlas_retry.text.units import bounded, counted, seconds, spent, usd
 
 MAX_PROBLEMS: Final = 10
 MAX_FILES: Final = 10
@@ -130,4 +131,4 @@ def _ways(outcome: Outcome, root: str) -> Iterator[str]:
 def _line(text: str) -> str:
     """One line, bounded, that opens no code and no markup of its own."""
     folded = " ".join(plain(text).replace("`", "'").replace("<", "&lt;").split())
-    return folded if len(folded) <= MAX_LINE_CHARS else folded[: MAX_LINE_CHARS - 1] + "…"
+    return bounded(folded, MAX_LINE_CHARS)

@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 
 from atlas_retry.model import Diagnostic, GateResult, Status
 from atlas_retry.reports.findings import TOOL, Finding
-from atlas_retry.reports.phrases import plain, position, problems
+from atlas_retry.reports.phrases import plain
+from atlas_retry.reports.problems import position, problems
 from atlas_retry.reports.subject import Subject
 
 COULD_NOT_RUN = (Status.BROKEN, Status.TIMED_OUT)

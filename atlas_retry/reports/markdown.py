@@ -9,18 +9,8 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics.counting import counts_of, course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
-from atlas_retry.reports.phrases import (
-    fraction,
-    headline,
-    listed,
-    more,
-    place,
-    plain,
-    position,
-    sparkline,
-    strip_of,
-    tally,
-)
+from atlas_retry.reports.phrases import fraction, headline, plain, sparkline, strip_of
+from atlas_retry.reports.problems import listed, more, place, position, tally
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent, usd
 

@@ -1,15 +1,11 @@
 """Words and safe characters that all formats for people share; no format of its own."""
 
 import re
-from collections.abc import Iterable, Iterator
-
-from msgspec.structs import replace
+from collections.abc import Iterable
 
 from atlas_retry.model import (
     Attempt,
-    Diagnostic,
     GateResult,
-    Level,
     Outcome,
     Status,
     Validation,
@@ -44,72 +40,6 @@ VERDICTS = {
 def plain(text: str) -> str:
     """`text` without escape sequences and characters that XML forbids; lone surrogates escaped."""
     return _FORBIDDEN.sub("", _ESCAPES.sub("", encodable(text)))
-
-
-def listed(result: GateResult) -> tuple[Diagnostic, ...]:
-    """The diagnostics of a gate, failing tests first; one that failed in silence says that it did.
-
-    What an optional gate calls an error is a warning: it fails nothing.
-    """
-    told = tuple(sorted(result.diagnostics, key=lambda d: d.test_id is None))
-    if not told and not result.success:
-        told = (Diagnostic(tool=result.name, message=reason(result)),)
-    return told if result.required else tuple(_softened(told))
-
-
-def problems(result: GateResult) -> tuple[Diagnostic, ...]:
-    """What a gate has to say; the last one tells how many problems it had beyond those listed."""
-    told = listed(result)
-    left = more(result, told)
-    if not left:
-        return told
-    whole = f"; the whole output: {result.log_path}" if result.log_path else ""
-    level = Level.ERROR if result.required else Level.WARNING
-    return (*told, Diagnostic(tool=result.name, message=f"and {left}{whole}", level=level))
-
-
-def more(result: GateResult, shown: Iterable[Diagnostic]) -> str:
-    """`3 more problems`, `at least 3 more problems`: those that are not shown; empty for none."""
-    left = result.problems - sum(diagnostic.count for diagnostic in shown)
-    if left > 0:
-        return f"{'at least ' if result.at_least else ''}{counted(left, 'more problem')}"
-    return "perhaps more: not all of the output could be read" if result.at_least else ""
-
-
-def tally(result: GateResult) -> str:
-    """How many problems a gate had: `3`, `at least 30000`; empty for none."""
-    least = "at least " if result.at_least else ""
-    return f"{least}{result.problems}" if result.problems else ""
-
-
-def _softened(told: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
-    for diagnostic in told:
-        softer = diagnostic.level is Level.ERROR
-        yield replace(diagnostic, level=Level.WARNING) if softer else diagnostic
-
-
-def reason(result: GateResult) -> str:
-    """Why a gate is not plainly passed, in one sentence that names the command."""
-    flaked = "failed, then passed on an unchanged tree"
-    why = flaked if result.status is Status.FLAKY else result.error
-    why = why or f"exit code {result.exit_code}"
-    return f"{result.status.replace('_', ' ')}: {result.command}: {why}"
-
-
-def place(diagnostic: Diagnostic) -> str:
-    """The test by its id, else `path:line:column` as far as it is known, else nothing."""
-    return diagnostic.test_id or position(diagnostic)
-
-
-def position(diagnostic: Diagnostic) -> str:
-    """`path:line:column` as far as it is known."""
-    region = diagnostic.region
-    parts = (
-        diagnostic.path,
-        region.start_line if region else None,
-        region.start_column if region else None,
-    )
-    return ":".join(str(part) for part in parts if part is not None)
 
 
 def headline(subject: Subject) -> str:

@@ -15,7 +15,8 @@ from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.model import Diagnostic, GateResult, Held, Level, Region, Status
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding
-from atlas_retry.reports.phrases import plain, problems
+from atlas_retry.reports.phrases import plain
+from atlas_retry.reports.problems import problems
 from atlas_retry.reports.subject import Subject
 
 SCHEMA = (

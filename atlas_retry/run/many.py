@@ -20,6 +20,7 @@ from atlas_retry.run.concurrent import side_by_side
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
 from atlas_retry.run.waiting import Waiting, note
 from atlas_retry.settings import BatchSettings, OnCascade
+from atlas_retry.text.commands import copyable
 
 GO_ON = "atlas resume --all"
 
@@ -267,5 +268,5 @@ def _keep(
 
 
 def _not_started(names: Sequence[str], command: str) -> Notice:
-    text = f"not started: {', '.join(names)}. Go on: {command}"
-    return Notice(level=Level.WARNING, text=text)
+    lines = (f"not started: {', '.join(names)}", *copyable("to go on", command))
+    return Notice(level=Level.WARNING, text="\n".join(lines))

@@ -30,6 +30,7 @@ from atlas_retry.run.folder import RunFolder, run_folder
 from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
+from atlas_retry.text.commands import copyable
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some, usd
 from atlas_retry.workspace import identity
@@ -208,12 +209,12 @@ def run_here(
         try:
             outcome = retry(do)
         except Interrupted:
-            text = (
-                f"interrupted: what the attempt had changed is restored. "
-                f"Go on: atlas resume {opened.root} --ai-fix. Restore what was there before the "
-                f"run: atlas undo {run_id}"
+            lines = (
+                "interrupted: what the attempt had changed is restored",
+                *copyable("to go on", f"atlas resume {opened.root} --ai-fix"),
+                *copyable("to restore what was there before the run", f"atlas undo {run_id}"),
             )
-            told(Notice(level=Level.WARNING, text=text))
+            told(Notice(level=Level.WARNING, text="\n".join(lines)))
             raise
         ledger.warn(before, told, outcome.cost_usd)
         outcome = _handed_off(outcome, folder)
@@ -262,21 +263,22 @@ def _name_unfinished(
         ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
         cost = f" It has cost {usd(other.cost_usd, at_least=True)}{ended}."
         cleared = _cleared(opened, other.id)
-        text = (
-            f"run {other.id} was cut off in this workspace.{cost} It could have gone on with: "
-            f"atlas resume {opened.root}. Restore what was there before it: atlas undo {other.id}"
+        lines = (
+            f"run {other.id} was cut off in this workspace.{cost}{cleared}",
+            *copyable("it could have gone on with", f"atlas resume {opened.root}"),
+            *copyable("to restore what was there before it", f"atlas undo {other.id}"),
         )
-        told(Notice(level=Level.WARNING, text=text + cleared))
+        told(Notice(level=Level.WARNING, text="\n".join(lines)))
 
 
 def _cleared(opened: OpenWorkspace, run_id: str) -> str:
-    """What there is to reinstall, as an end of a sentence."""
+    """What there is to reinstall, as a sentence."""
     with history.reading(opened.state) as connection:
         run = archive.find(connection, run_id, None)
         attempt = archive.open_attempt(connection, run_id)
     folder = state_dir.folder(opened.state, "runs", run_id)
     installed = attempt and aftermath.clear(opened.git, run, attempt, folder)
-    return f". Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
+    return f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
 
 
 def _name_begun(opened: OpenWorkspace, told: Emit) -> None:

@@ -131,7 +131,7 @@ def test_the_configuration_is_written_and_names_the_next_command(
     said = capsys.readouterr()
     assert said.out == ""
     assert "test: make test" in said.err
-    assert said.err.endswith("next: atlas validate\n")
+    assert said.err.endswith("next:\n  atlas validate\n")
 
 
 @pytest.mark.parametrize("there", [".atlas/config.yaml", "atlas.yaml"])

@@ -14,6 +14,7 @@ from atlas_retry.events import now
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Gate, GateResult, ReplyStatus, Status
 from atlas_retry.source.excerpt import anchor
 from atlas_retry.text.redaction import clean
+from atlas_retry.text.units import counted
 from atlas_retry.workspace import source_tree
 
 
@@ -88,8 +89,8 @@ def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
     text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in found)))
     if told.passes:
         return _ended(gate, Status.PASSED, stdout=text)
-    problems = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
-    failed = _ended(gate, Status.FAILED, stdout=text, error=f"the reviewer has {problems}")
+    error = f"the reviewer has {counted(len(found), 'problem')}"
+    failed = _ended(gate, Status.FAILED, stdout=text, error=error)
     return replace(failed, diagnostics=found)
 
 

@@ -34,7 +34,7 @@ from atlas_retry.gates.plan import Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
-from atlas_retry.reports.screen.wording import failure_lines
+from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.run.decide import limits
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
 from atlas_retry.settings import attempts_allowed

@@ -23,9 +23,12 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.settings import HookMode
+from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import counted
 
 BLOCK_CAP = 8
 """So many blocks in a row Claude Code heeds; the next one it overrides and calls it success."""
+ALLOW = "atlas hook allow"
 GUARD = "the guard"
 """Its name among the gates that failed."""
 
@@ -148,7 +151,7 @@ def guard_result(findings: Sequence[Finding]) -> GateResult:
         command="",
         status=Status.FAILED,
         success=False,
-        error=f"{len(findings)} change{'' if len(findings) == 1 else 's'} refused",
+        error=f"{counted(len(findings), 'change')} refused",
         diagnostics=tuple(
             Diagnostic(
                 tool="atlas",
@@ -189,28 +192,30 @@ def _of_refusal(failed: Sequence[GateResult]) -> str:
     refused = [d.path or "" for r in failed if r.name == GUARD for d in r.diagnostics]
     if not refused:
         return ""
+    ways = "\n".join(f"  {ALLOW} {path}" for path in dict.fromkeys(refused))
     return (
         "What the guard refuses decides whether the work passes, and is not yours to change: make "
         "these files again what they were when the user asked. If the change is needed, say so to "
-        f"the user, who alone can allow it, in a terminal: {_ways(refused)}\n\n"
+        f"the user, and only the user can allow it, in a terminal:\n{ways}\n\n"
     )
 
 
-def _ways(paths: Sequence[str]) -> str:
-    return ", ".join(f"atlas hook allow {path}" for path in dict.fromkeys(paths))
+def _ways(findings: Sequence[Finding]) -> Iterator[str]:
+    """What a person types to allow these changes."""
+    yield from (f"{ALLOW} {path}" for path in dict.fromkeys(finding.path for finding in findings))
 
 
 def _given_up(failed: Sequence[GateResult], sent: int, opinion: TurnOpinion) -> str:
     names = ", ".join(result.name for result in failed)
-    tried = f" after {sent} attempt{'' if sent == 1 else 's'}" if sent else ""
+    tried = f" after {counted(sent, 'attempt')}" if sent else ""
     lines = [f"❌ {names} failed{tried}. The work is NOT done: required quality gates fail."]
     lines += [f"  {result.name}: {result.error or result.status}" for result in failed]
     lines += [f"    {_line(finding)}" for finding in opinion.blocking]
     if opinion.blocking:
-        lines.append(f"next: {_ways([finding.path for finding in opinion.blocking])}")
-        lines.append(f"  or undo what this turn did: atlas undo {opinion.turn_id}")
+        lines += copyable("to allow these changes", *_ways(opinion.blocking))
+        lines += copyable("to undo what this turn did", f"atlas undo {opinion.turn_id}")
     if any(result.name != GUARD for result in failed):
-        lines.append("next: atlas retry . --ai-fix")
+        lines += copyable("next", "atlas retry . --ai-fix")
     return "\n".join(lines)
 
 
@@ -228,7 +233,7 @@ def _of_guard(opinion: TurnOpinion) -> Iterator[str]:
     if opinion.shown:
         yield "⚠️ held: these changes decide whether the gates pass; look before you rely on them"
         yield from (f"  {_line(finding)}" for finding in opinion.shown)
-        yield f"as you want them: {_ways([finding.path for finding in opinion.shown])}"
+        yield from copyable("to allow them", *_ways(opinion.shown))
     yield from (f"noted: {_line(finding)}" for finding in opinion.judgement.noted)
     yield from (f"allowed by `atlas hook allow`: {_line(finding)}" for finding in opinion.allowed)
 

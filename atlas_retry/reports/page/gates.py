@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from atlas_retry.model import GateResult, Status, Validation
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
 from atlas_retry.reports.page.problems import MAX_LISTED, problems
-from atlas_retry.reports.phrases import listed, more, plain
+from atlas_retry.reports.phrases import plain
+from atlas_retry.reports.problems import listed, more
 from atlas_retry.text.units import counted, seconds
 
 SIGNS = {

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from atlas_retry.model import Diagnostic
 from atlas_retry.reports.page.elements import Node, foldable, tag
-from atlas_retry.reports.phrases import place, position
+from atlas_retry.reports.problems import place, position
 from atlas_retry.text.units import bounded, counted
 
 UNFOLDED, MAX_LISTED = 20, 200

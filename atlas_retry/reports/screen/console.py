@@ -21,7 +21,8 @@ from atlas_retry.events import (
     GateStarted,
     ValidationFinished,
 )
-from atlas_retry.reports.screen.wording import STYLES, Line, harmless, lines_of, printable
+from atlas_retry.reports.screen.event_lines import lines_of
+from atlas_retry.reports.screen.lines import STYLES, Line, harmless, printable
 from atlas_retry.text.units import counted, seconds, usd
 
 if TYPE_CHECKING:

@@ -1,0 +1,74 @@
+"""The problems of a gate as every format lists them: in which order, where, how many more."""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from atlas_retry.model import Diagnostic, GateResult, Level, Status
+from atlas_retry.text.units import counted
+
+
+def tests_first(result: GateResult) -> list[Diagnostic]:
+    """The diagnostics of a gate, failing tests first."""
+    return sorted(result.diagnostics, key=lambda diagnostic: diagnostic.test_id is None)
+
+
+def listed(result: GateResult) -> tuple[Diagnostic, ...]:
+    """The diagnostics, failing tests first; one that failed in silence says that it did.
+
+    What an optional gate calls an error is a warning: it fails nothing.
+    """
+    every = tests_first(result)
+    if not every and not result.success:
+        every = [Diagnostic(tool=result.name, message=reason(result))]
+    if result.required:
+        return tuple(every)
+    warning = Level.WARNING
+    return tuple(replace(d, level=warning) if d.level is Level.ERROR else d for d in every)
+
+
+def problems(result: GateResult) -> tuple[Diagnostic, ...]:
+    """All that is listed; the last one says how many problems there were beyond those."""
+    shown = listed(result)
+    left = more(result, shown)
+    if not left:
+        return shown
+    whole = f"; the whole output: {result.log_path}" if result.log_path else ""
+    level = Level.ERROR if result.required else Level.WARNING
+    return (*shown, Diagnostic(tool=result.name, message=f"and {left}{whole}", level=level))
+
+
+def more(result: GateResult, shown: Iterable[Diagnostic]) -> str:
+    """`3 more problems`, `at least 3 more problems`: those that are not shown; empty for none."""
+    left = result.problems - sum(diagnostic.count for diagnostic in shown)
+    if left > 0:
+        return f"{'at least ' if result.at_least else ''}{counted(left, 'more problem')}"
+    return "perhaps more: not all of the output could be read" if result.at_least else ""
+
+
+def tally(result: GateResult) -> str:
+    """How many problems a gate had: `3`, `at least 30000`; empty for none."""
+    least = "at least " if result.at_least else ""
+    return f"{least}{result.problems}" if result.problems else ""
+
+
+def reason(result: GateResult) -> str:
+    """Why a gate is not plainly passed, in one sentence that names the command."""
+    flaked = "failed, then passed on an unchanged tree"
+    why = flaked if result.status is Status.FLAKY else result.error
+    why = why or f"exit code {result.exit_code}"
+    return f"{result.status.replace('_', ' ')}: {result.command}: {why}"
+
+
+def place(diagnostic: Diagnostic) -> str:
+    """The test by its id, else `path:line:column` as far as it is known, else nothing."""
+    return diagnostic.test_id or position(diagnostic)
+
+
+def position(diagnostic: Diagnostic) -> str:
+    """`path:line:column` as far as it is known."""
+    if diagnostic.path is None:
+        return ""
+    region = diagnostic.region
+    numbers = (region.start_line, region.start_column) if region else ()
+    return ":".join((diagnostic.path, *(str(number) for number in numbers if number)))

@@ -1,0 +1,137 @@
+"""What gates found, as styled lines: one gate, all that failed, a whole validation."""
+
+from collections.abc import Iterator
+
+from atlas_retry.model import Diagnostic, GateResult, Status, Validation
+from atlas_retry.reports.problems import more, position, tests_first
+from atlas_retry.reports.screen.lines import (
+    MAX_MESSAGE_CHARS,
+    Line,
+    command_lines,
+    names_of,
+    printable,
+)
+from atlas_retry.text.units import bounded, seconds
+
+MARKS = {
+    Status.PASSED: ("ok", "good"),
+    Status.FAILED: ("FAILED", "bad"),
+    Status.TIMED_OUT: ("TIMED OUT", "bad"),
+    Status.BROKEN: ("BROKEN", "bad"),
+    Status.VACUOUS: ("NO TESTS", "bad"),
+    Status.FLAKY: ("flaky", "warn"),
+    Status.SKIPPED: ("skipped", "dim"),
+}
+HEAD_LINES, TAIL_LINES, MAX_DIAGNOSTICS, GLIMPSE = 8, 24, 20, 3
+INDENT = " " * 12
+"""Below the name of a gate."""
+
+
+def gate_lines(result: GateResult) -> Iterator[Line]:
+    """How a gate ended, and what it changed."""
+    mark, style = MARKS[result.status]
+    if not result.required and not result.success:
+        style, mark = "warn", f"{mark} (optional)"
+    error = f": {bounded(result.error, MAX_MESSAGE_CHARS)}" if result.error else ""
+    took = seconds(result.duration_ms)
+    if result.reused:
+        took = f"reused, from {result.reused[:19].replace('T', ' ')} UTC"
+    yield f"  {mark:<9} {result.name} ({took}){error}", style
+    if result.changed:
+        yield f"{INDENT}changed {names_of(result.changed)}", "dim"
+    for note in result.notes:
+        yield f"{INDENT}{note}", "warn"
+
+
+def first_problems(result: GateResult) -> Iterator[Line]:
+    """Within a run the details come last, so a glimpse comes first."""
+    if result.success:
+        return
+    shown = tests_first(result)[:GLIMPSE]
+    for diagnostic in shown:
+        yield f"{INDENT}{_problem(diagnostic)}", "dim"
+    if left := more(result, shown):
+        yield f"{INDENT}and {left}", "dim"
+
+
+def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Line]:
+    """What failed and where, gate by gate."""
+    for result in validation.results:
+        if not result.success:
+            error = bounded(result.error or result.status, MAX_MESSAGE_CHARS)
+            yield "", ""
+            yield f"{result.name}: {error}", "gate"
+            yield f"  $ {result.command}", "code"
+            yield from _problems(result, verbosity)
+            yield from _output(result, verbosity)
+
+
+def _problems(result: GateResult, verbosity: int) -> Iterator[Line]:
+    limit = len(result.diagnostics) if verbosity > 0 else MAX_DIAGNOSTICS
+    shown = tests_first(result)[:limit]
+    for diagnostic in shown:
+        yield f"  {_problem(diagnostic)}", ""
+    if left := more(result, shown):
+        count = len(result.diagnostics)
+        all_of = f"the first {count}" if result.beyond or result.at_least else "all"
+        hint = f" (-v shows {all_of})" if limit < count else ""
+        yield f"  ... and {left}{hint}", "dim"
+
+
+def _problem(diagnostic: Diagnostic) -> str:
+    """A failing test by its id and then its place, everything else by its place."""
+    place, message = printable(position(diagnostic)), _message(diagnostic)
+    if diagnostic.test_id is None:
+        return f"{place or printable(diagnostic.tool)}: {message}"
+    return f"{printable(diagnostic.test_id)}: {message}{f' ({place})' if place else ''}"
+
+
+def _message(diagnostic: Diagnostic) -> str:
+    first = (diagnostic.message.strip().splitlines() or [""])[0]
+    is_named = not diagnostic.rule_id or first.startswith(diagnostic.rule_id)
+    rule = "" if is_named else f"{diagnostic.rule_id} "
+    times = f" (x{diagnostic.count})" if diagnostic.count > 1 else ""
+    before = " (there before the change)" if diagnostic.preexisting else ""
+    return f"{rule}{bounded(printable(first), MAX_MESSAGE_CHARS)}{times}{before}"
+
+
+def _output(result: GateResult, verbosity: int) -> Iterator[Line]:
+    for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
+        lines = text.rstrip().splitlines()
+        if lines:
+            yield f"  {name}:", "dim"
+            yield from ((f"    {line}", "") for line in _middle_out(lines, verbosity))
+    if result.log_path:
+        yield f"  the whole output: {result.log_path}", "dim"
+
+
+def _middle_out(lines: list[str], verbosity: int) -> list[str]:
+    if verbosity > 0 or len(lines) <= HEAD_LINES + TAIL_LINES + 1:
+        return lines
+    left_out = len(lines) - HEAD_LINES - TAIL_LINES
+    return [*lines[:HEAD_LINES], f"... {left_out} lines left out ...", *lines[-TAIL_LINES:]]
+
+
+def validation_summary(validation: Validation, next_command: str) -> Iterator[Line]:
+    """The last lines of `atlas validate`."""
+    yield "", ""
+    yield _verdict(validation)
+    if not validation.success:
+        for result in validation.broken:
+            yield f"  {bounded(result.error or result.name, MAX_MESSAGE_CHARS)}", "warn"
+        yield from command_lines("next", next_command)
+
+
+def _verdict(validation: Validation) -> Line:
+    results = validation.results
+    passed = sum(result.success for result in results)
+    counts = f"{passed} of {len(results)} gates passed"
+    if validation.success:
+        only_optional = "" if passed == len(results) else "no required gate failed, "
+        warned = [r.name for r in results if r.status is Status.FLAKY or not r.success]
+        look = f"; look at {names_of(warned)}" if warned else ""
+        return f"clean: {only_optional}{counts} ({seconds(validation.duration_ms)}){look}", "good"
+    if not validation.failures:
+        return f"not checked: {validation.unchecked}", "bad"
+    word = "broken" if validation.broken else "failed"
+    return f"{word}: {names_of(r.name for r in validation.failures)} ({counts})", "bad"

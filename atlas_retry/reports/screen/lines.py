@@ -1,0 +1,50 @@
+"""A line on a screen: its text and style, its names and commands made harmless."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import some
+
+Line = tuple[str, str]
+"""Text and the name of its style, a key of `STYLES`; `gate` heads what a gate had to say, up to the
+next empty line."""
+
+STYLES = {
+    "": "",
+    "good": "green",
+    "bad": "bold red",
+    "gate": "bold red",
+    "warn": "yellow",
+    "dim": "dim",
+    "head": "bold",
+    "code": "cyan",
+}
+"""As Rich names them."""
+
+MAX_MESSAGE_CHARS = 240
+MAX_NAMES = 4
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters but tab and line feed, and what turns the direction of writing."""
+
+
+def harmless(text: str) -> str:
+    """Any text as a terminal may get it: whatever would command it is escaped."""
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def printable(text: str) -> str:
+    """A name as it can be shown: surrogates and control characters escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def names_of(names: Iterable[str]) -> str:
+    """The first few names, and how many more there are."""
+    return some(map(printable, names), limit=MAX_NAMES)
+
+
+def command_lines(label: str, *commands: str) -> Iterator[Line]:
+    """What to type next, each command whole on a line of its own."""
+    head, *rest = copyable(label, *commands)
+    yield head, ""
+    yield from ((line, "code") for line in rest)

@@ -1,0 +1,125 @@
+"""How a run ended, as styled lines: what stays, what the guard answered, what to type next."""
+
+from collections.abc import Iterator, Sequence
+
+from atlas_retry.diagnostics.counting import counts_of, course_of
+from atlas_retry.model import Attempt, Change, GateResult, Outcome, Verdict
+from atlas_retry.reports import findings
+from atlas_retry.reports.phrases import sparkline, strip_of
+from atlas_retry.reports.screen.lines import (
+    MAX_MESSAGE_CHARS,
+    Line,
+    command_lines,
+    names_of,
+    printable,
+)
+from atlas_retry.text.units import bounded, counted, seconds, some, spent
+
+MAX_CHANGES = 5
+MAX_STRIPS = 6
+
+
+def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator[Line]:
+    """The last lines of `atlas retry`: how it ended, what stays, what to type next."""
+    yield "", ""
+    yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
+    kept = [attempt for attempt in outcome.attempts if attempt.kept]
+    for attempt in kept:
+        own = [c for c in attempt.since_start if c.path not in outcome.gates_changed]
+        yield f"  attempt {attempt.number} is in the workspace: {_changes(own)}", ""
+    if outcome.gates_changed:
+        yield f"  changed by gates: {names_of(outcome.gates_changed)}", ""
+    if not outcome.verdict.is_green:
+        yield from _course(outcome, kept)
+    yield from answer_lines(outcome)
+    if outcome.learning_record_id:
+        yield f"  recorded as {outcome.learning_record_id} (atlas learnings)", "dim"
+    if outcome.handoff_path:
+        yield f"  for whoever goes on: {outcome.handoff_path}", ""
+    if with_commands:
+        yield from _commands(outcome)
+    yield from lost_lines(outcome)
+
+
+def headline(outcome: Outcome) -> str:
+    """How a run ended, in one line."""
+    has_cost = outcome.cost_usd or outcome.interrupted_usd
+    cost = f", {spent(outcome.cost_usd, outcome.interrupted_usd)}" if has_cost else ""
+    took = f"({seconds(outcome.duration_ms)}{cost})"
+    if outcome.verdict is Verdict.FIXED:
+        attempts = len(outcome.attempts)
+        by = f"in {counted(attempts, 'attempt')}" if attempts else "by the fixers"
+        return f"fixed {by} {took}"
+    error = bounded(outcome.final_error or "", MAX_MESSAGE_CHARS)
+    reason = f": {error}" if error else ""
+    return f"{outcome.verdict.value.replace('_', ' ')}{reason} {took}"
+
+
+def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
+    """How the number of problems went, and where the best tree is if it is not in the workspace."""
+    if problems := course_of(outcome):
+        yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
+        red = [(name, seen) for name, seen in strip_of(outcome) if not all(map(_is_ok, seen))]
+        strips = (f"{name} {_strip(seen)}" for name, seen in red)
+        yield f"  gates: {some(strips, limit=MAX_STRIPS)}", ""
+    if outcome.better is not None:
+        yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
+    elif outcome.attempts and not kept:
+        yield "  no attempt was better: the workspace is as it was before the first one", ""
+
+
+def _is_ok(result: GateResult | None) -> bool:
+    return result is not None and result.success
+
+
+def _strip(seen: Sequence[GateResult | None]) -> str:
+    """A character for each validation: passed, not passed, not run."""
+    return "".join("-" if one is None else "✓" if one.success else "✗" for one in seen)
+
+
+def answer_lines(outcome: Outcome) -> Iterator[Line]:
+    """What the guard answered and what became of it, a line each."""
+    answers = findings.of_run(outcome)
+    for fate in dict.fromkeys(answer.fate for answer in answers):
+        alike = [answer for answer in answers if answer.fate == fate]
+        paths = dict.fromkeys(f"{answer.seen.path} ({answer.seen.rule})" for answer in alike)
+        yield f"  {fate}: {names_of(paths)}", "dim" if fate == findings.AnswerWord.NOTED else "warn"
+
+
+def lost_lines(outcome: Outcome) -> Iterator[Line]:
+    """What was not committed and is gone, with the command that brings its file back."""
+    for lost in outcome.lost:
+        names = f"{printable(lost.path)}: {names_of(lost.names)}"
+        yield f"gone, and it was not committed: {names}", "warn"
+        yield from command_lines("bring it back", lost.command)
+
+
+def _commands(outcome: Outcome) -> Iterator[Line]:
+    if outcome.remedy:
+        yield from command_lines("next", outcome.remedy)
+    elif outcome.attempts and not outcome.verdict.is_green:
+        yield from command_lines("next", f"atlas log {outcome.run_id}")
+    elif outcome.verdict is Verdict.FAILED:
+        yield from command_lines("next", f"atlas retry {outcome.workspace.root} --ai-fix")
+    held = dict.fromkeys(a.command for a in findings.of_run(outcome) if a.is_accepting)
+    for command in held:
+        if command and command != outcome.remedy:
+            yield from command_lines("accept", command)
+    if outcome.better is not None:
+        take = f"atlas pick {outcome.run_id} {outcome.better}"
+        yield from command_lines(f"take attempt {outcome.better}", take)
+    if outcome.attempts:
+        yield from command_lines("show the changes", f"atlas diff {outcome.run_id}")
+        yield from command_lines("undo", f"atlas undo {outcome.run_id}")
+
+
+def _changes(changes: Sequence[Change]) -> str:
+    left = len(changes) - MAX_CHANGES
+    more = f"; and {left} more" if left > 0 else ""
+    return ("; ".join(map(_change, changes[:MAX_CHANGES])) or "no change") + more
+
+
+def _change(change: Change) -> str:
+    if change.added is None or change.removed is None:
+        return f"{printable(change.path)} ({change.status})"
+    return f"{printable(change.path)} (+{change.added} -{change.removed})"

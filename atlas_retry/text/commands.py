@@ -1,0 +1,9 @@
+"""A command for a person to copy: its label, then the command on a line of its own."""
+
+INDENT = "  "
+
+
+def copyable(label: str, *commands: str) -> tuple[str, ...]:
+    """The lines `next:` and `  atlas undo`, unwrapped: what a terminal wraps is copied whole."""
+    lines = (line for command in commands for line in command.splitlines())
+    return (f"{label}:", *(f"{INDENT}{line}" for line in lines))
