@@ -1,7 +1,8 @@
 """An agent that says what it costs while it works, and may be held up; for fleets in tests.
 
 `agent.path` is a folder. While `hold` is in it a turn goes on; `asked` gets a line for each turn;
-`step_s`, where it is there, says how long a step takes.
+`step_s`, where it is there, says how long a step takes. While `half` is in it the first attempt
+fixes nothing, and the second one goes on.
 """
 
 import os
@@ -35,9 +36,14 @@ def factory(settings: AgentSettings, emit: Emit, _: Mapping[str, str]) -> Agent:
         for step in range(1, STEPS + 1):
             emit(AgentActivity(text="thinking", cost_usd=step * STEP_USD))
             _pause(step_s)
-        while (notes / "hold").exists():
+        is_half = (notes / "half").exists()
+        while (notes / ("half" if is_half and request.attempt > 1 else "hold")).exists():
             _pause(step_s)
-        (Path(request.workspace) / "state.txt").write_text("good\n")
+        root = Path(request.workspace)
+        if is_half:
+            (root / "name.txt").write_text("half\n")
+        else:
+            (root / "state.txt").write_text("good\n")
         return AgentReply(status=ReplyStatus.DONE, cost_usd=TURN_USD)
 
     return ask

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from atlas_retry.errors import ConfigError
 from atlas_retry.fleet import manifest as manifests
 from atlas_retry.fleet import plan, tries
-from atlas_retry.fleet.assignment import Policy, Stopped, Workplace, carry_out, flags
+from atlas_retry.fleet.assignment import Stopped, Workplace, carry_out
 from atlas_retry.fleet.books import Beat
+from atlas_retry.fleet.limits import Policy, agent_of, attempts_of, flags
 from atlas_retry.fleet.manifest import BatchLimits, Manifest
 from atlas_retry.fleet.plan import Assignment, ItemResult, Stage
 from atlas_retry.fleet.store import Store
@@ -157,14 +158,14 @@ def test_of_manifest_promise_and_worker_the_narrowest_limit_holds() -> None:
     limits = BatchLimits(max_attempts=5, max_minutes=10)
     whole = Manifest(version=1, repositories=(), limits=limits)
     policy = Policy(agents=("anthropic",), max_cost_usd=1.0, max_attempts=2, max_minutes=60)
-    assert flags(whole, policy, one) == (
+    most = attempts_of(whole, policy)
+    assert flags(whole, policy, one, agent_of(whole, policy), most) == (
         "--ai-fix",
         "--agent=anthropic",
         "--max-attempts=2",
         "--max-cost-usd=1.0",
         "--max-minutes=10",
     )
-    assert flags(whole, policy, replace(one, stage=Stage.LOOK)) == ()
 
 
 def test_what_cannot_be_fetched_is_broken_and_says_why(machine: Machine) -> None:
@@ -192,6 +193,30 @@ def test_a_run_that_has_to_stop_leaves_no_process_and_goes_on_where_it_was(
     assert [beat.cost_usd for beat in reports["b"]] == [ended.cost_usd]
     tries.forget(place.home, reports["b"])
     assert tries.to_report(place.home, place.machine) == {}
+
+
+def test_another_machine_goes_on_from_the_pushed_attempt(machine: Machine) -> None:
+    """On the first machine one attempt does half, and the second is under way when it stops."""
+    machine.batch([machine.at.repository(0, 1)], limits={"max_attempts": 3})
+    (machine.at.notes / "half").touch()
+    one = machine.assignment(Stage.FIX, promised_usd=5.0)
+
+    def stopping_in_the_second(_: Beat) -> None:
+        if machine.stored(one.run, "attempt.json") and len(fleets.workspaces_asked(machine.at)) > 1:
+            raise Stopped
+
+    here = replace(machine.place, policy=Policy(agents=(fleet_agent.NAME,)))
+    stopped = carry_out(here, one, stopping_in_the_second)
+    assert (stopped.verdict, len(fleets.workspaces_asked(machine.at))) == (None, 2)
+    (machine.at.notes / "half").unlink()
+    elsewhere = made(machine.at, "b", agents=(fleet_agent.NAME,))
+    ended = carry_out(elsewhere.place, replace(one, number=2), lambda _: None)
+    assert (ended.verdict, ended.attempts) == (Verdict.FIXED, 2)
+    assert ended.cost_usd == pytest.approx(fleet_agent.TURN_USD)  # the replay costs nothing
+    assert len(fleets.workspaces_asked(machine.at)) == 3
+    patch = machine.stored(one.run, "fix.patch") or b""
+    assert b"+good" in patch
+    assert b"+half" in patch  # what the first machine's attempt has left
 
 
 @contextmanager

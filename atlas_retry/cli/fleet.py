@@ -69,7 +69,8 @@ def worker(
     from atlas_retry import state_dir
     from atlas_retry.fleet import server as connection
     from atlas_retry.fleet import tries
-    from atlas_retry.fleet.assignment import Policy, Workplace
+    from atlas_retry.fleet.assignment import Workplace
+    from atlas_retry.fleet.limits import Policy
     from atlas_retry.fleet.worker import work
 
     home = state_dir.locate(os.environ)

@@ -6,7 +6,8 @@ Knows no server: `beat` is called each second, and raises Stopped where the run 
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,10 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import process, state_dir
-from atlas_retry.errors import AtlasError, UsageError
-from atlas_retry.fleet import store, tries
+from atlas_retry.errors import AtlasError
+from atlas_retry.fleet import pushed, store, tries
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.clones import Clones
+from atlas_retry.fleet.limits import Policy, agent_of, attempts_of, flags
 from atlas_retry.fleet.manifest import DeliverTo, Manifest
 from atlas_retry.fleet.plan import Assignment, ItemResult, Stage, run_of
 from atlas_retry.model import GateResult, Verdict
@@ -33,16 +35,6 @@ MAX_CHARS = 200
 
 class Stopped(Exception):  # noqa: N818 - no error: the batch or the worker ends
     """The run has to end."""
-
-
-class Policy(Struct, frozen=True, kw_only=True):
-    """What a worker allows; a manifest can only narrow it. None: unlimited."""
-
-    agents: tuple[str, ...] = ()
-    max_cost_usd: float | None = None
-    """Of one run."""
-    max_attempts: int | None = None
-    max_minutes: float | None = None
 
 
 class Workplace(Struct, frozen=True, kw_only=True):
@@ -64,21 +56,21 @@ def carry_out(at: Workplace, one: Assignment, beat: Callable[[Beat], None]) -> I
     """
     if earlier := at.store.result(one.batch, one.run):
         return earlier
-    desk = _Place(at=at, one=one, beat=beat)
-    with tries.under_way(at.home, one.batch, one.run, one.number, desk.wait):
+    execution = _Execution(at=at, one=one, beat=beat)
+    with tries.under_way(at.home, one.batch, one.run, one.number, execution.wait):
         try:
-            result = at.store.result(one.batch, one.run) or desk.result()
+            result = at.store.result(one.batch, one.run) or execution.result()
         except Stopped:
-            return desk.ended(None)
+            return execution.ended(None)
         except AtlasError as error:
-            result = desk.ended(Verdict.BROKEN, str(error))
+            result = execution.ended(Verdict.BROKEN, str(error))
         at.store.put(one.batch, f"{one.run}/{store.RESULT}", msgspec.json.encode(result))
-    desk.clones.remove(one.run)
-    shutil.rmtree(desk.folder, ignore_errors=True)
+    execution.clones.remove(one.run)
+    shutil.rmtree(execution.folder, ignore_errors=True)
     return result
 
 
-class _Place(Struct, frozen=True, kw_only=True):
+class _Execution(Struct, frozen=True, kw_only=True):
     """One assignment under way."""
 
     at: Workplace
@@ -93,7 +85,7 @@ class _Place(Struct, frozen=True, kw_only=True):
     @property
     def folder(self) -> Path:
         """For files that are no part of the clone."""
-        return state_dir.folder(self.at.home, tries.FOLDER, "desks", self.one.run)
+        return state_dir.folder(self.at.home, tries.FOLDER, "scratch", self.one.run)
 
     def now(self) -> Beat:
         return tries.beat_of(self.at.home, self.at.machine, self.one.run, self.one.number)
@@ -121,20 +113,25 @@ class _Place(Struct, frozen=True, kw_only=True):
             error=error[:MAX_CHARS],
         )
 
+    def push(self) -> None:
+        """Keep what the run has come to, in case another machine goes on with it."""
+        root = self.clones.place(self.one.run)
+        with suppress(AtlasError):  # it is only a shorter way
+            latest = pushed.latest(self.at.home, self.at.environ, root, self.one.run)
+            if latest:
+                self._put(store.ATTEMPT, msgspec.json.encode(latest))
+
     def result(self) -> ItemResult:
         manifest = self.at.store.manifest(self.one.batch, self.one.digest)
+        pushed_attempts = self._pushed_attempts()
         repository = manifest.repositories[self.one.index]
-        limits = flags(manifest, self.at.policy, self.one)
         root = self.clones.ready(self.one.run, repository, manifest.change)
         if manifest.config:
             _configure(root / repository.cwd, manifest.config)
-        env = dict(self.at.environ)
-        if self.one.stage is Stage.REPLAY:
-            script = self._script(root)
-            if script is None:
-                return self.ended(Verdict.FAILED, "the patch of its group does not apply")
-            env["ATLAS_AGENT__PATH"] = str(script)
-        document, printed = self._retried(root / repository.cwd, limits, env)
+        asked = self._asked(manifest, root, pushed_attempts)
+        if asked is None:
+            return self.ended(Verdict.FAILED, "the patch of its group does not apply")
+        document, printed = self._retried(root / repository.cwd, *asked)
         self._put(store.REPORT, msgspec.json.encode(document))
         self._put(store.LOG, printed.encode())
         result = _summed_up(self.ended(document.verdict), document)
@@ -144,25 +141,61 @@ class _Place(Struct, frozen=True, kw_only=True):
         # one that has started over has another id than it was asked for under
         return self._delivered(root, document.run_id, manifest.deliver, result)
 
-    def _script(self, root: Path) -> Path | None:
-        """The accepted patch of the group's first, as something that the scripted agent replays."""
+    def _asked(
+        self, manifest: Manifest, root: Path, pushed_attempts: int
+    ) -> tuple[tuple[str, ...], dict[str, str]] | None:
+        """Options and variables of `atlas retry`; None: there is nothing to replay."""
+        if self.one.stage is Stage.LOOK:
+            return (), {}
+        policy = self.at.policy
+        agent = agent_of(manifest, policy)
+        if self.one.stage is Stage.REPLAY:
+            options = flags(manifest, policy, self.one, "scripted", 1)
+            variables = {"ATLAS_AGENT__PATH": str(self.folder)}
+            return (options, variables) if self._is_scripted(root) else None
+        attempts = attempts_of(manifest, policy, pushed_attempts)
+        if not pushed_attempts:
+            return flags(manifest, policy, self.one, agent, attempts), {}
+        options = flags(manifest, policy, self.one, pushed.BACKEND, attempts)
+        return options, {pushed.AGENT: agent, pushed.SCRIPT: str(self.folder)}
+
+    def _pushed_attempts(self) -> int:
+        """How many attempts another machine has come to, where this one goes on from there."""
+        if self.one.stage is not Stage.FIX:
+            return 0
+        note = self.folder / store.ATTEMPT
+        if not self.clones.place(self.one.run).is_dir():  # else this machine goes on where it was
+            content = self.at.store.get(self.one.batch, self._name(store.ATTEMPT))
+            note.write_bytes(content or b"")
+        if not note.exists() or not note.stat().st_size:
+            return 0
+        attempt = msgspec.json.decode(note.read_bytes(), type=pushed.PushedAttempt)
+        self._write_script(attempt.patch)
+        return attempt.attempts
+
+    def _is_scripted(self, root: Path) -> bool:
+        """Make the accepted patch of the group's first a script; whether it applies."""
         name = f"{run_of(self.one.batch, self.one.patch_of or 0, Stage.FIX)}/{store.PATCH}"
         patch = self.at.store.get(self.one.batch, name)
         adapted = self.clones.adapted(root, patch) if patch else None
-        if not adapted:
-            return None
-        step = state_dir.folder(self.folder, "script", "1")
-        (step / "replay.diff").write_bytes(adapted)
-        return step.parent
+        if adapted:
+            self._write_script(adapted)
+        return bool(adapted)
+
+    def _write_script(self, patch: bytes) -> None:
+        """Something that the scripted agent replays as its first attempt."""
+        step = state_dir.folder(self.folder, "1")
+        (step / "replay.diff").write_bytes(patch)
 
     def _retried(
-        self, root: Path, limits: tuple[str, ...], env: Mapping[str, str]
+        self, root: Path, options: tuple[str, ...], more: Mapping[str, str]
     ) -> tuple[RunDocument, str]:
         """The run itself. Raises AtlasError with its last words where it has made no report."""
         report = self.folder / "run.json"
         report.unlink(missing_ok=True)
         made = ("--run-id", self.one.run, "--report", f"json={report}", "--plain")
-        done = self._atlas(root, ("retry", ".", *made, *limits), env)
+        env = {**self.at.environ, **more}
+        done = self._atlas(root, ("retry", ".", *made, *options), env)
         if not report.exists():
             raise AtlasError(f"atlas retry: {_last_words(done)}")
         document = msgspec.json.decode(report.read_bytes(), type=RunDocument)
@@ -187,58 +220,35 @@ class _Place(Struct, frozen=True, kw_only=True):
         return self.watched(Command(argv=argv, cwd=cwd, env=env, grace_s=GRACE_S))
 
     def _put(self, name: str, content: bytes) -> None:
-        self.at.store.put(self.one.batch, f"{self.one.run}/{name}", content)
+        self.at.store.put(self.one.batch, self._name(name), content)
+
+    def _name(self, name: str) -> str:
+        return f"{self.one.run}/{name}"
 
 
 class _Beating:
     """Hears of a command ten times a second and passes on each second."""
 
-    def __init__(self, desk: _Place) -> None:
-        self._desk = desk
+    def __init__(self, execution: _Execution) -> None:
+        self._execution = execution
         self._at_s = 0.0
+        self._attempt = 0
 
     def started(self, index: int) -> None:
         """Nothing is worth a beat yet."""
 
     def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002 - a Watch
-        if elapsed_s >= self._at_s:
-            self._at_s = elapsed_s + BEAT_S
-            self._desk.beat(self._desk.now())
+        if elapsed_s < self._at_s:
+            return
+        self._at_s = elapsed_s + BEAT_S
+        now = self._execution.now()
+        self._execution.beat(now)
+        if now.attempt > self._attempt:
+            self._attempt = now.attempt
+            self._execution.push()
 
     def ended(self, index: int, completed: Completed) -> None:
         """Whoever runs it has the result."""
-
-
-def flags(manifest: Manifest, policy: Policy, one: Assignment) -> tuple[str, ...]:
-    """What limits the run: of manifest, promise and worker whatever is narrowest.
-
-    Raises UsageError for an agent that this worker does not allow.
-    """
-    if one.stage is Stage.LOOK:
-        return ()
-    agent = manifest.agent or next(iter(policy.agents), "")
-    if agent not in policy.agents:
-        raise UsageError(f"this worker does not allow the agent {agent or 'of the configuration'}")
-    limits = manifest.limits
-    is_replay = one.stage is Stage.REPLAY
-    found = {
-        "--agent": "scripted" if is_replay else agent,
-        "--model": manifest.model or None if not is_replay else None,
-        "--max-attempts": 1 if is_replay else _least(limits.max_attempts, policy.max_attempts),
-        "--max-cost-usd": _least(one.promised_usd, policy.max_cost_usd),
-        "--max-minutes": _least(limits.max_minutes, policy.max_minutes),
-    }
-    return ("--ai-fix", *_written(found))
-
-
-def _written(options: Mapping[str, object]) -> Iterator[str]:
-    for name, value in options.items():
-        if value is not None:
-            yield f"{name}={value}"
-
-
-def _least(*limits: float | None) -> float | None:
-    return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _configure(workspace: Path, config: str) -> None:

@@ -14,6 +14,8 @@ from atlas_retry.fleet.manifest import Manifest, restored
 from atlas_retry.fleet.plan import ItemResult
 
 RESULT, REPORT, PATCH, LOG = "result.json", "run.json", "fix.patch", "log.txt"
+ATTEMPT = "attempt.json"
+"""What a run under way has come to."""
 
 
 class Store:

@@ -1,0 +1,61 @@
+"""What the attempts of a run have come to, for another machine that goes on from there.
+
+There it is the first attempt, replayed at no cost: guard and gates judge it again.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry import agents, history, workspace
+from atlas_retry.agents.models import MODELS
+from atlas_retry.agents.presets import PRESETS
+from atlas_retry.agents.scripted import scripted
+from atlas_retry.events import Emit
+from atlas_retry.history import archive, rescue
+from atlas_retry.model import Agent, AgentReply, AgentRequest
+from atlas_retry.settings import AgentSettings
+
+BACKEND = f"{__name__}:continuing"
+"""As `agent.backend`."""
+AGENT, SCRIPT = "ATLAS_FLEET_AGENT", "ATLAS_FLEET_SCRIPT"
+"""Variables: who is asked after the replay, and the folder that is replayed."""
+
+
+class PushedAttempt(Struct, frozen=True, kw_only=True):
+    """The tree that a run had come to, as a patch of the one it started from."""
+
+    attempts: int
+    """Finished so far."""
+    patch: bytes
+
+
+def latest(home: Path, environ: Mapping[str, str], root: Path, run: str) -> PushedAttempt | None:
+    """What a run under way here has come to; None: nothing that is worth going on from."""
+    with history.reading(home) as connection:
+        rows = archive.of_batch(connection, run)
+        done = archive.attempts(connection, rows[0].id) if rows else ()
+    result = done[-1].result if done else None
+    if result is None:
+        return None
+    ws = workspace.open_workspace(root, home, environ=environ)
+    origin = rescue.snapshots(ws, rows[0]).get(rescue.ORIGIN)
+    patch = workspace.patch(ws, origin, result) if origin else b""
+    return PushedAttempt(attempts=len(done), patch=patch) if patch else None
+
+
+def continuing(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
+    """An agent whose first attempt is the pushed one; after it another one is asked."""
+    replayed = scripted(replace(settings, path=environ[SCRIPT]), emit, environ)
+    backend = environ[AGENT]
+    asked = agents.resolve(backend)(replace(settings, backend=backend), emit, environ)
+
+    def ask(request: AgentRequest) -> AgentReply:
+        if request.attempt == 1 and request.schema is None:
+            return replayed(request)
+        is_claudes = backend in PRESETS and request.model in MODELS  # by default, not by choice
+        return asked(replace(request, model=None) if is_claudes else request)
+
+    return ask
