@@ -24,8 +24,8 @@ from temporalio import activity
 from temporalio.worker import Worker
 
 from atlas_retry.fleet import client as clients
+from atlas_retry.fleet.batch import Assignment, ItemResult
 from atlas_retry.fleet.manifest import BatchLimits, Manifest, Repository
-from atlas_retry.fleet.plan import Assignment, ItemResult
 from atlas_retry.fleet.server import connect
 from atlas_retry.fleet.store import Store
 from atlas_retry.fleet.workflow import ACTIVITY, Fleet

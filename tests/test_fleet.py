@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from datetime import timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests import fleets
 from tests.fleet_agent import TURN_USD
@@ -21,15 +25,18 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.fleet import client as clients
+from atlas_retry.fleet.batch import Assignment, BatchStatus, Ending, ItemResult, Stage
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.manifest import BatchLimits, Manifest, Repository
 from atlas_retry.fleet.payload import CONVERTER, MAX_BYTES
-from atlas_retry.fleet.plan import Assignment, BatchStatus, Ending, ItemResult
-from atlas_retry.fleet.server import connect
+from atlas_retry.fleet.server import SECRETS, ask, connect
 from atlas_retry.fleet.store import Store
 from atlas_retry.fleet.workflow import ACTIVITY, Fleet
 from atlas_retry.model import Verdict
+from atlas_retry.settings import CascadeSettings
+from tests.certificates import Authority, Certificate, door
 
 GROUPS = 2
 """Of the repositories that fail: one of each asks first."""
@@ -151,6 +158,115 @@ def test_a_stopped_batch_ends_what_runs_and_counts_what_it_cost(at: Scene) -> No
     status, held = asyncio.run(held_batch(at, "stopped", 4, course))
     assert sorted(held.called_off) == sorted(held.begun)
     assert (status.stopped, status.known_usd, dict(status.ended)) == (True, 1.0, {})
+
+
+LIMIT_USD = 8.0
+MACHINES = 50
+
+
+class Spenders:
+    """Machines that spend what they are promised, in steps that others see at once."""
+
+    def __init__(self) -> None:
+        self.spent_usd = 0.0
+        self.most_usd = 0.0
+        self.machines: set[str] = set()
+
+    def machine(self, name: str) -> Callable[[Assignment], Awaitable[ItemResult]]:
+        @activity.defn(name=ACTIVITY)
+        async def run(one: Assignment) -> ItemResult:
+            result = ItemResult(run=one.run, machine=name, verdict=Verdict.FAILED)
+            if one.stage is Stage.LOOK:
+                return result
+            self.machines.add(name)
+            cost_usd = await self._spend(one.promised_usd or 0.0)
+            return replace(result, verdict=Verdict.FIXED, cost_usd=cost_usd, attempts=1)
+
+        return run
+
+    async def _spend(self, promised_usd: float) -> float:
+        for _ in range(4):
+            self.spent_usd += promised_usd / 4
+            self.most_usd = max(self.most_usd, self.spent_usd)
+            await asyncio.sleep(0.1)
+        return promised_usd
+
+
+def test_fifty_workers_spend_no_more_than_the_limit_together(at: Scene) -> None:
+    async def course() -> tuple[BatchStatus, Spenders]:
+        client, spenders = await connect(at.address), Spenders()
+        repositories = tuple(Repository(url=f"/r{index}") for index in range(2 * MACHINES))
+        limits = BatchLimits(
+            max_cost_usd=LIMIT_USD, max_cost_usd_per_run=0.15, runs_at_once=MACHINES
+        )
+        cascade = CascadeSettings(enabled=False)
+        whole = Manifest(
+            version=1, repositories=repositories, ai_fix=True, canary=False,
+            limits=limits, cascade=cascade,
+        )  # fmt: skip
+        async with AsyncExitStack() as stack:
+            for number in range(MACHINES):
+                worker = Worker(
+                    await connect(at.address),  # as a machine of its own has
+                    task_queue="fifty",
+                    workflows=[] if number else [Fleet],
+                    activities=[spenders.machine(f"m{number}")],
+                    max_concurrent_activities=1,
+                )
+                await stack.enter_async_context(worker)
+            await clients.start(client, "fifty", Store(str(at.store)), "fifty", whole)
+            return await clients.wait(client, "fifty"), spenders
+
+    status, spenders = asyncio.run(course())
+    assert len(spenders.machines) > 1
+    assert spenders.most_usd <= LIMIT_USD + 1e-6
+    assert status.known_usd == pytest.approx(spenders.spent_usd)
+    assert status.known_usd > LIMIT_USD - 0.15
+    assert status.ended[Ending.UNPAID].items == 2 * MACHINES - status.ended[Ending.AGENT].items > 0
+
+
+@pytest.fixture
+def keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Authority:
+    """An authority that the environment trusts; none of the server's variables is set else."""
+    for name in [name for name in os.environ if name.startswith(SECRETS)]:
+        monkeypatch.delenv(name)
+    authority = Authority(tmp_path, "authority")
+    monkeypatch.setenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH", str(authority.certificate))
+    return authority
+
+
+def show(monkeypatch: pytest.MonkeyPatch, own: Certificate) -> None:
+    monkeypatch.setenv("TEMPORAL_TLS_CLIENT_CERT_PATH", str(own.certificate))
+    monkeypatch.setenv("TEMPORAL_TLS_CLIENT_KEY_PATH", str(own.key))
+
+
+def test_a_server_behind_mutual_tls_answers_who_has_a_certificate(
+    at: Scene, keys: Authority, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with door(at.port, keys) as address:
+        with pytest.raises(AtlasError, match="no Temporal server answers"):
+            ask(address, lambda client: clients.live(client, "nothing"))
+        (tmp_path / "other").mkdir()
+        show(monkeypatch, Authority(tmp_path / "other", "authority").issue("stranger"))
+        with pytest.raises(AtlasError, match="no Temporal server answers"):
+            ask(address, lambda client: clients.live(client, "nothing"))
+        show(monkeypatch, keys.issue("worker"))
+        with pytest.raises(UsageError, match="there is no batch nothing"):
+            ask(address, lambda client: clients.live(client, "nothing"))
+
+
+def test_an_api_key_never_travels_in_the_clear(
+    at: Scene, keys: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEMPORAL_API_KEY", "made-up")
+    with pytest.raises(AtlasError, match="no Temporal server answers"):
+        ask(at.address, lambda client: clients.live(client, "nothing"))
+    show(monkeypatch, keys.issue("worker"))
+    with (
+        door(at.port, keys) as address,
+        pytest.raises(UsageError, match="there is no batch nothing"),
+    ):
+        ask(address, lambda client: clients.live(client, "nothing"))
 
 
 def test_no_payload_is_large() -> None:

@@ -4,11 +4,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from atlas_retry.fleet import batch as batches
 from atlas_retry.fleet import plan
+from atlas_retry.fleet.batch import Assignment, Ending, ItemResult, Stage, State
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.manifest import BatchLimits, Manifest, Repository
 from atlas_retry.fleet.payload import MAX_BYTES
-from atlas_retry.fleet.plan import Assignment, Ending, ItemResult, Stage, State
 from atlas_retry.model import Status, Verdict
 from atlas_retry.settings import CascadeSettings
 from tests import values
@@ -23,7 +24,7 @@ def batch(count: int, *, ai_fix: bool = True, canary: bool = True, **limits: obj
         limits=BatchLimits(**limits),  # type: ignore[arg-type]
         cascade=CascadeSettings(enabled=False),
     )
-    return plan.opened(plan.begun("b", "digest", manifest))
+    return batches.opened(batches.begun("b", "digest", manifest))
 
 
 def result(
@@ -71,13 +72,13 @@ def test_what_passes_or_is_fixed_without_a_model_costs_nothing() -> None:
     state, (one, other) = plan.start(batch(2))
     state = plan.ended(state, one, result(one, Verdict.CLEAN))
     state = plan.ended(state, other, result(other, Verdict.FIXED))
-    assert plan.is_segment_over(state)
-    assert plan.endings(plan.status(state).letters) == (Ending.CLEAN, Ending.FIXER)
+    assert batches.is_segment_over(state)
+    assert batches.endings(batches.status(state).letters) == (Ending.CLEAN, Ending.FIXER)
 
 
 def test_without_leave_to_spend_no_agent_is_asked() -> None:
     state = looked(batch(1, ai_fix=False), "a")
-    assert plan.endings(plan.status(state).letters) == (Ending.FAILED,)
+    assert batches.endings(batches.status(state).letters) == (Ending.FAILED,)
 
 
 def test_one_of_each_group_goes_first_and_the_others_try_its_patch() -> None:
@@ -127,7 +128,7 @@ def test_what_the_budget_does_not_reach_is_not_asked() -> None:
     done = plan.ended(state, rest[0], result(rest[0], Verdict.FIXED, cost_usd=0.5, attempts=1))
     done, none = plan.start(done)
     assert none == ()
-    assert plan.endings(plan.status(done).letters)[2] is Ending.UNPAID
+    assert batches.endings(batches.status(done).letters)[2] is Ending.UNPAID
 
 
 def test_an_item_over_which_two_workers_are_lost_is_given_up() -> None:
@@ -135,7 +136,7 @@ def test_an_item_over_which_two_workers_are_lost_is_given_up() -> None:
     state, (again,) = plan.start(died(state, one))
     assert again.number == 2
     state = died(state, again)
-    assert plan.endings(plan.status(state).letters) == (Ending.GIVEN_UP,)
+    assert batches.endings(batches.status(state).letters) == (Ending.GIVEN_UP,)
 
 
 def test_suspects_run_one_at_a_time_beside_others() -> None:
@@ -159,7 +160,7 @@ def test_what_no_worker_had_begun_is_no_death_and_not_tried_for_ever() -> None:
         state, (one,) = plan.start(state)
         state = plan.lost(state, one, None)
     assert state.items[0].deaths == 0
-    assert plan.endings(plan.status(state).letters) == (Ending.GIVEN_UP,)
+    assert batches.endings(batches.status(state).letters) == (Ending.GIVEN_UP,)
 
 
 def test_a_run_that_was_stopped_goes_again_and_nobody_is_blamed() -> None:
@@ -173,10 +174,10 @@ def test_what_a_lost_machine_holds_is_waited_for_and_then_forgone() -> None:
     beat = Beat(run=asked[0].run, machine="m", number=asked[0].number, cost_usd=0.2)
     state, none = plan.start(plan.lost(state, asked[0], beat))
     assert none == ()
-    assert not plan.is_segment_over(state)
+    assert not batches.is_segment_over(state)
     heard = plan.reported(state, replace(beat, cost_usd=0.3))
     assert heard.books.free_usd == pytest.approx(0.7)
-    assert plan.is_segment_over(plan.forgone(state))
+    assert batches.is_segment_over(plan.forgone(state))
 
 
 def test_a_common_cause_pauses_the_batch_and_is_named() -> None:
@@ -192,8 +193,8 @@ def test_a_common_cause_pauses_the_batch_and_is_named() -> None:
 
 def test_what_goes_from_one_history_to_the_next_fits_a_payload() -> None:
     state = replace(batch(30_000), earlier="1" * 29_000)
-    groups = {f"{number:064}": plan.Group(patch_of=number) for number in range(1000)}
-    after = plan.next_segment(replace(state, groups=groups))
-    assert len(after.groups) == plan.MAX_GROUPS
+    groups = {f"{number:064}": batches.Group(patch_of=number) for number in range(1000)}
+    after = batches.next_segment(replace(state, groups=groups))
+    assert len(after.groups) == batches.MAX_GROUPS
     assert len(msgspec.json.encode(after)) < MAX_BYTES
-    assert plan.opened(after).items.keys() == set(range(500, 1000))
+    assert batches.opened(after).items.keys() == set(range(500, 1000))

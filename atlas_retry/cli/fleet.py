@@ -13,8 +13,8 @@ from atlas_retry.errors import UsageError
 from atlas_retry.text.commands import copyable
 
 if TYPE_CHECKING:
+    from atlas_retry.fleet.batch import BatchStatus
     from atlas_retry.fleet.client import Live
-    from atlas_retry.fleet.plan import BatchStatus
     from atlas_retry.fleet.store import Store
 
 GREEN, NOT_GREEN = 0, 1

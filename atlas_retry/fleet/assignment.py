@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from atlas_retry import process, state_dir
 from atlas_retry.errors import AtlasError
 from atlas_retry.fleet import pushed, store, tries
+from atlas_retry.fleet.batch import Assignment, ItemResult, Stage, run_of
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.clones import Clones
 from atlas_retry.fleet.limits import Policy, agent_of, attempts_of, flags
 from atlas_retry.fleet.manifest import DeliverTo, Manifest
-from atlas_retry.fleet.plan import Assignment, ItemResult, Stage, run_of
 from atlas_retry.model import GateResult, Verdict
 from atlas_retry.process import Command, Completed
 from atlas_retry.reports.documents import LISTS, RunDocument

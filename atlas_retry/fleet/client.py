@@ -16,10 +16,10 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from atlas_retry.errors import AtlasError, UsageError
-from atlas_retry.fleet import manifest, plan
+from atlas_retry.fleet import manifest
+from atlas_retry.fleet.batch import BatchStatus, Ending, ItemResult, Stage, begun, endings, run_of
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.manifest import Manifest, Repository
-from atlas_retry.fleet.plan import BatchStatus, Ending, ItemResult, Stage
 from atlas_retry.fleet.store import REPORT, Store
 from atlas_retry.fleet.workflow import Fleet
 from atlas_retry.reports.fleet_page import ItemRow
@@ -43,7 +43,7 @@ async def start(client: Client, queue: str, store: Store, batch: str, whole: Man
     if store.get(batch, "manifest.json") not in (None, content):
         raise UsageError(f"the store has another batch {batch}", remedy="--id ANOTHER")
     store.put(batch, "manifest.json", content)
-    state = plan.begun(batch, digest, whole)
+    state = begun(batch, digest, whole)
     try:
         await client.start_workflow(
             Fleet.run,
@@ -104,8 +104,8 @@ def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
     whole = store.manifest(status.batch, status.digest)
     results = store.results(status.batch)
     found = []
-    for index, ending in enumerate(plan.endings(status.letters)):
-        runs = [plan.run_of(status.batch, index, stage) for stage in Stage]
+    for index, ending in enumerate(endings(status.letters)):
+        runs = [run_of(status.batch, index, stage) for stage in Stage]
         ended = [results[run] for run in runs if run in results]
         found.append(_row(store, status.batch, whole.repositories[index], ending, ended))
     return tuple(found)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError
+from atlas_retry.fleet.batch import Assignment, Stage
 from atlas_retry.fleet.manifest import Manifest
-from atlas_retry.fleet.plan import Assignment, Stage
 
 
 class Policy(Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ import fsspec  # type: ignore[import-untyped]  # it has no types of its own
 import msgspec
 
 from atlas_retry.errors import AtlasError, UsageError
+from atlas_retry.fleet.batch import ItemResult
 from atlas_retry.fleet.manifest import Manifest, restored
-from atlas_retry.fleet.plan import ItemResult
 
 RESULT, REPORT, PATCH, LOG = "result.json", "run.json", "fix.patch", "log.txt"
 ATTEMPT = "attempt.json"

@@ -15,8 +15,8 @@ from temporalio.worker import Worker
 from atlas_retry import process
 from atlas_retry.fleet import tries
 from atlas_retry.fleet.assignment import BEAT_S, GRACE_S, Stopped, Workplace, carry_out
+from atlas_retry.fleet.batch import Assignment, ItemResult
 from atlas_retry.fleet.books import Beat
-from atlas_retry.fleet.plan import Assignment, ItemResult
 from atlas_retry.fleet.workflow import ACTIVITY, Fleet
 
 REPORT_S = 20.0

@@ -12,9 +12,9 @@ from temporalio.exceptions import TimeoutError as TimedOut
 with workflow.unsafe.imports_passed_through():
     import msgspec
 
-    from atlas_retry.fleet import plan
+    from atlas_retry.fleet import batch, plan
+    from atlas_retry.fleet.batch import Assignment, BatchStatus, ItemResult, State
     from atlas_retry.fleet.books import Beat
-    from atlas_retry.fleet.plan import Assignment, BatchStatus, ItemResult, State
 
 ACTIVITY, WORKFLOW = "atlas-run", "atlas-fleet"
 HEARTBEAT_S = 10.0
@@ -29,24 +29,24 @@ class Fleet:
 
     @workflow.init
     def __init__(self, state: State) -> None:
-        self._state = plan.opened(state)
+        self._state = batch.opened(state)
         self._runs: dict[str, asyncio.Task[None]] = {}
 
     @workflow.run
     async def run(self, _: State) -> BatchStatus:
         """Start what may start whenever anything has changed; how the batch ended."""
-        while not plan.is_segment_over(self._state):
+        while not batch.is_segment_over(self._state):
             await self._step()
         await workflow.wait_condition(workflow.all_handlers_finished)
-        if not plan.is_last_segment(self._state):
-            workflow.continue_as_new(plan.next_segment(self._state))
+        if not batch.is_last_segment(self._state):
+            workflow.continue_as_new(batch.next_segment(self._state))
         await self._until(lambda: not self._state.books.held_usd, for_ever=False)
-        return plan.status(self._state)
+        return batch.status(self._state)
 
     @workflow.query
     def status(self) -> BatchStatus:
         """How far the batch has come."""
-        return plan.status(self._state)
+        return batch.status(self._state)
 
     @workflow.signal
     def pause(self, why: str) -> None:
@@ -76,10 +76,10 @@ class Fleet:
         for one in assignments:
             self._runs[one.run] = asyncio.create_task(self._carry_out(one))
         before = self._state
-        if plan.is_segment_over(before):
+        if batch.is_segment_over(before):
             return
         # where nothing runs, only lost machines may still bring money back
-        is_busy = bool(plan.running(before) or before.paused)
+        is_busy = bool(batch.running(before) or before.paused)
         if not await self._until(lambda: self._state is not before, for_ever=is_busy):
             self._state = plan.forgone(self._state)
 
