@@ -19,7 +19,7 @@ from atlas_retry.events import Event, Notice
 from atlas_retry.history import Order
 from atlas_retry.model import Verdict
 from atlas_retry.reports.screen.console import Printer
-from atlas_retry.run import many
+from atlas_retry.run import folders, many
 from atlas_retry.run.one import Asked, Done
 from atlas_retry.run.waiting import left_to_do
 from tests.commands import run_atlas
@@ -65,7 +65,7 @@ class Yard(Struct, frozen=True):
         flags = {key.replace("__", "."): value for key, value in overrides.items()}
         told = [] if events is None else events
         asked = Asked(order=Order(ai_fix=ai_fix, overrides=flags))
-        roots = many.find([f"./{name}" for name in names], self.folder, self.environ)
+        roots = folders.find([f"./{name}" for name in names], self.folder, self.environ)
         return many.run(roots, asked, self.environ, told.append, jobs=jobs)
 
     def atlas(self, *arguments: str, at: str = ".") -> subprocess.CompletedProcess[str]:
@@ -295,7 +295,7 @@ def test_worktrees_of_one_repository_do_not_disturb_each_other(yard: Yard) -> No
 def test_every_line_says_which_workspace_it_is_about(yard: Yard) -> None:
     yard.make("x/api", "y/api", state="good")
     stream = io.StringIO()
-    roots = many.find(["./x/api", "./y/api"], yard.folder, yard.environ)
+    roots = folders.find(["./x/api", "./y/api"], yard.folder, yard.environ)
     many.run(roots, Asked(), yard.environ, Printer(stream=stream, named=True), jobs=2)
     lines = stream.getvalue().splitlines()
     assert {line.split()[0] for line in lines} == {"[x/api]", "[y/api]"}
@@ -343,7 +343,7 @@ def test_what_is_no_workspace_is_refused_before_anything_runs(
 def test_names_are_as_short_as_can_be_told_apart(
     paths: tuple[str, ...], names: tuple[str, ...]
 ) -> None:
-    assert tuple(many.labels([Path(path) for path in paths]).values()) == names
+    assert tuple(folders.labels([Path(path) for path in paths]).values()) == names
 
 
 def test_named_workspaces_are_found_by_name_from_any_of_them(yard: Yard) -> None:

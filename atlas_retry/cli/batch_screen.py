@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.reports.screen.run_lines import answer_lines, headline, lost_lines
-from atlas_retry.run.many import labels
+from atlas_retry.run.folders import labels
 from atlas_retry.run.one import Done, Finished
 from atlas_retry.text.units import usd
 

@@ -47,11 +47,11 @@ def resume(
     """
     from atlas_retry import state_dir
     from atlas_retry.cli import output, run_output
-    from atlas_retry.run import many
+    from atlas_retry.run import folders, many
     from atlas_retry.run.waiting import left_to_do
 
     targets = output.targets(report or [])
-    (folder,) = many.find([workspace], Path.cwd(), os.environ)
+    (folder,) = folders.find([workspace], Path.cwd(), os.environ)
     rows = _cut_off() if every else _newest(folder)
     waiting = left_to_do(state_dir.locate(os.environ)) if every else ()
     if not rows and not waiting:

@@ -104,7 +104,7 @@ def retry(
     """Validate; on failure fix what fails, with --ai-fix by asking the agent."""
     from atlas_retry.cli import output, run_output
     from atlas_retry.history import Order
-    from atlas_retry.run import many
+    from atlas_retry.run import folders, many
     from atlas_retry.run.once import run_once
     from atlas_retry.run.one import Asked, Done
 
@@ -134,7 +134,7 @@ def retry(
     )
     asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
     level = options.verbosity(quiet, verbose)
-    roots = many.find(workspaces or [], Path.cwd(), os.environ, every=every)
+    roots = folders.find(workspaces or [], Path.cwd(), os.environ, every=every)
     if run_id and (dry_run or start_from or len(roots) > 1):
         raise UsageError("--run-id is of one workspace, and of a whole run")
     if dry_run:

@@ -93,14 +93,14 @@ def _is_number(said: str | None) -> TypeGuard[str]:
     return said is not None and said.isdigit()
 
 
+MOCHA = Runner(
+    name="mocha",
+    source="https://mochajs.org/running/reporters",
+    counts=(r"^\s+(?P<ran>\d+) (?:passing \(|failing$)",),
+    empty=r"^Error: No test files found",
+    marks=(" passing (", "Error: No test files found"),
+)
 RUNNERS = (
-    Runner(
-        name="mocha",
-        source="https://mochajs.org/running/reporters",
-        counts=(r"^\s+(?P<ran>\d+) (?:passing \(|failing$)",),
-        empty=r"^Error: No test files found",
-        marks=(" passing (", "Error: No test files found"),
-    ),
     Runner(
         name="ava",
         source="https://github.com/avajs/ava/tree/main/lib/reporters",

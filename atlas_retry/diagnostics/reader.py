@@ -1,5 +1,6 @@
 """From the output of one command to what it says. Reads no file and starts nothing."""
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from atlas_retry.diagnostics.lacking import lack
 from atlas_retry.diagnostics.places import settled
 from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
 from atlas_retry.diagnostics.report_formats import Report, read_report
+from atlas_retry.diagnostics.selecting import folder_of
 from atlas_retry.diagnostics.stamps import unstamped
 from atlas_retry.diagnostics.table import LineFormat, parser_of
 from atlas_retry.diagnostics.unread import unread
@@ -55,7 +57,8 @@ def diagnose(output: ToolOutput) -> Findings:
         replace(_quoted(found, log) if found.first >= 0 else found.diagnostic, count=count)
         for found, count in distinct
     )
-    placed = tuple(settled(_worded(d), output.root, output.cwd) for d in diagnostics)
+    cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
+    placed = tuple(settled(_worded(d), output.root, cwd) for d in diagnostics)
     beyond = len(told) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
     findings = replace(_findings(output, log, readings, placed), beyond=beyond)
     rest = None if output.parser or report else unread(log, told, readings, _PROGRAMS)

@@ -8,6 +8,7 @@ from atlas_retry.diagnostics.coverage_log import COVERAGE
 from atlas_retry.diagnostics.go_log import GO_TEST
 from atlas_retry.diagnostics.jest_log import JEST
 from atlas_retry.diagnostics.maven_log import MAVEN
+from atlas_retry.diagnostics.mocha_log import MOCHA
 from atlas_retry.diagnostics.node_test_log import NODE_TEST
 from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
 from atlas_retry.diagnostics.pytest_log import PYTEST
@@ -29,6 +30,7 @@ _PARSERS = (
     JEST,
     VITEST,
     NODE_TEST,
+    MOCHA,
     GO_TEST,
     CARGO_TEST,
     MAVEN,

@@ -10,7 +10,11 @@ from msgspec import Struct
 from atlas_retry.model import Diagnostic, GateResult
 
 _SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+_ENTER = re.compile(r"cd (?P<folder>[\w@.+-]+(?:/[\w@.+-]+)*)/? && (?!.*\bcd )")
+"""Only where the command stays in that folder."""
 _SPECIAL = re.compile(r"[*$`'\"(){}<>\\]")
+_SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|]")
+"""What a title must not mean in a regular expression of JavaScript's."""
 _PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
 
 
@@ -53,8 +57,9 @@ class SelectingRunner(Struct, frozen=True, kw_only=True):
 
 def _path_and_name(option: str) -> Callable[[str, str], str]:
     def selecting(path: str, name: str) -> str:
-        title = re.sub(r" [\u203a>] ", " ", name)
-        return f"{shlex.quote(path)} {option}{shlex.quote(title)}"
+        title = _SYNTAX.sub(r"\\\g<0>", re.sub(r" [\u203a>] ", " ", name))
+        file = f"{shlex.quote(path)} " if path else ""
+        return f"{file}{option}{shlex.quote(title)}"
 
     return selecting
 
@@ -109,12 +114,18 @@ def reproducing(result: GateResult, test: Diagnostic) -> str | None:
     whole = test.test_id if test.tool == "pytest" else _PARAMETER.sub("", test.test_id)
     has_path = "::" in whole and test.tool != "cargo-test"
     path, _, name = whole.partition("::") if has_path else ("", "", whole)
-    path = (test.path or path) if test.tool == "go-test" else path
-    return f"{_start(runner, result.command)} {runner.selecting(path, name)}"
+    folder = folder_of(result.command)
+    if test.tool == "go-test" and test.path:
+        path = posixpath.relpath(test.path, folder)
+    enter = "" if folder == "." else f"cd {shlex.quote(folder)} && "
+    start = _started(runner.program, result.command) or runner.default
+    return f"{enter}{start} {runner.selecting(path, name)}"
 
 
-def _start(runner: SelectingRunner, command: str) -> str:
-    return _started(runner.program, command) or runner.default
+def folder_of(command: str) -> str:
+    """The folder that a command enters before anything else; `.` where it enters none."""
+    entered = _ENTER.match(command)
+    return posixpath.normpath(entered["folder"]) if entered else "."
 
 
 def _started(program: str, command: str) -> str | None:

@@ -151,13 +151,13 @@ class Graph:
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
         """A class's own statements only: its methods speak for themselves."""
         scope = spot.scope
-        inner = (
-            [m.scope for m in self.members(spot) if m.scope.kind is ScopeKind.FUNCTION]
-            if scope.kind is ScopeKind.CLASS
-            else []
-        )
+        inner: set[int] = set()
+        if scope.kind is ScopeKind.CLASS:
+            for member in self.members(spot):
+                if member.scope.kind is ScopeKind.FUNCTION:
+                    inner.update(range(member.scope.start_line, member.scope.end_line + 1))
         for use in self._uses(spot.path, scope.start_line, scope.end_line):
-            if not any(method.holds(use.line) for method in inner):
+            if use.line not in inner:
                 yield use
 
     def _construction(self, spot: Spot) -> Iterator[Edge]:

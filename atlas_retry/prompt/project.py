@@ -42,6 +42,7 @@ class Project:
         self.declared = lru_cache(maxsize=None)(self._declared)
         self.definitions = lru_cache(maxsize=None)(self._definitions)
         self.imports = lru_cache(maxsize=None)(self._imports)
+        self._all_ending = lru_cache(maxsize=None)(self._find_ending)
 
     @cached_property
     def paths(self) -> frozenset[str]:
@@ -52,6 +53,14 @@ class Project:
         found: dict[str, list[str]] = defaultdict(list)
         for path in sorted(self.paths):
             found[posixpath.basename(path)].append(path)
+        return found
+
+    @cached_property
+    def _by_end(self) -> dict[str, list[str]]:
+        """By folder and name: many files have one name, such as `__init__.py`."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for path in sorted(self.paths):
+            found[_last_two(path)].append(path)
         return found
 
     @cached_property
@@ -189,12 +198,15 @@ class Project:
 
     def _ending(self, path: str, tail: str) -> list[str]:
         """Paths that end with `tail` as whole components: those nearest to `path`'s root first."""
-        found = [
-            other
-            for other in self._by_name.get(posixpath.basename(tail), ())
-            if other == tail or other.endswith(f"/{tail}")
-        ]
-        return sorted(found, key=lambda other: (-_shared(path, other), other.count("/"), other))
+        return sorted(
+            self._all_ending(tail),
+            key=lambda other: (-_shared(path, other), other.count("/"), other),
+        )
+
+    def _find_ending(self, tail: str) -> tuple[str, ...]:
+        same = self._by_end if "/" in tail else self._by_name
+        found = same.get(_last_two(tail), ())
+        return tuple(path for path in found if f"/{path}".endswith(f"/{tail}"))
 
     def _script(self, path: str, module: str) -> Iterator[str]:
         if module.startswith("."):
@@ -253,6 +265,10 @@ class Project:
             if stem:
                 yield from self._ending(path, f"{stem}{suffix}")
                 yield from self._ending(path, f"{stem}/mod{suffix}")
+
+
+def _last_two(path: str) -> str:
+    return "/".join(path.split("/")[-2:])
 
 
 def _shared(path: str, other: str) -> int:

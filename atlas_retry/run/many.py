@@ -9,59 +9,21 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry import config, process, state_dir, workspace
-from atlas_retry.errors import AtlasError, ConfigError, UsageError
+from atlas_retry import config, process, state_dir
+from atlas_retry.errors import AtlasError, ConfigError
 from atlas_retry.events import Emit, Event, Notice, WorkspaceFinished
 from atlas_retry.model import Level, Outcome, Validation, Verdict, WorkspaceFacts
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.concurrent import side_by_side
+from atlas_retry.run.folders import labels
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
 from atlas_retry.run.waiting import Waiting, note
 from atlas_retry.settings import BatchSettings, OnCascade
 from atlas_retry.text.commands import copyable
 
 GO_ON = "atlas resume --all"
-
-
-def find(
-    arguments: Sequence[str], cwd: Path, environ: Mapping[str, str], *, every: bool = False
-) -> tuple[Path, ...]:
-    """The folders that are meant; the present one for none.
-
-    Raises UsageError for a name that is none, or that a folder has as well, and for a workspace
-    that is named twice.
-    """
-    if every and arguments:
-        raise UsageError("--all means every named workspace", remedy="name some, or say --all")
-    if every:
-        found = workspace.names_around(cwd, environ=environ)
-        if not found:
-            raise UsageError("there is no named workspace here", remedy="atlas workspace add NAME")
-        return tuple(found.values())
-    folders: dict[Path, Path] = {}
-    for argument in arguments or ["."]:
-        folder = workspace.resolve(argument, cwd, environ=environ).resolve()
-        if not folder.is_dir():
-            raise UsageError(f"{argument} is not a folder", remedy="atlas workspace list")
-        if (root := config.root_of(folder)) in folders:
-            raise UsageError(f"{root} is named twice", remedy="name each workspace once")
-        folders[root] = folder
-    return tuple(folders.values())
-
-
-def labels(folders: Sequence[Path]) -> dict[Path, str]:
-    """What each is called where all are shown: as many last parts of its path as it takes."""
-    told = dict.fromkeys(folders, 1)
-    while True:
-        named = {folder: str(Path(*folder.parts[-count:])) for folder, count in told.items()}
-        names = list(named.values())
-        alike = [f for f, name in named.items() if names.count(name) > 1 and told[f] < len(f.parts)]
-        if not alike:
-            return named
-        for folder in alike:
-            told[folder] += 1
 
 
 def run(

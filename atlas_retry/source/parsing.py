@@ -40,7 +40,7 @@ def comment_of(path: str) -> str:
     return _DASH_COMMENT.get(suffix) or ("#" if suffix in _HASH_COMMENT else "//")
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def parse(language: str | None, source: bytes) -> "Tree | None":
     """A tree that tolerates errors; None for an unknown language, binary or huge sources."""
     if language not in BY_NAME or len(source) > MAX_SOURCE_BYTES or b"\0" in source:
