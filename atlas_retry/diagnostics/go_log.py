@@ -48,21 +48,36 @@ def _read(log: Log) -> Reading:
     lines, numbers = _plain(log.lines)
     found: list[Located] = []
     for start, end, package in _packages(lines):
-        tests = _tests(lines, start, end)
-        parents = {parent for test in tests if test.failed for parent in _parents(test.name)}
-        telling = [t for t in tests if t.failed and (t.said or t.name not in parents)]
-        found += [_found(lines, test, _folder(package)) for test in telling]
-    empty = [i for i, line in enumerate(lines) if _EMPTY.match(line)]
-    others = [i for i, line in enumerate(lines) if _PACKAGE.match(line) and i not in empty]
-    ended = sum(1 for line in lines if _ENDED.match(line))
-    verbose = any(_NOW.match(line) for line in lines)
-    nothing = bool(empty) and not others
+        found += [_found(lines, test, _folder(package)) for test in _telling(lines, start, end)]
+    empty = any(map(_EMPTY.match, lines))
+    others = [i for i, line in enumerate(lines) if _PACKAGE.match(line) and not _EMPTY.match(line)]
+    failed = [i for i in others if lines[i].startswith("FAIL")]
+    if numbers is not None:
+        found = [_at(f, lines, numbers) for f in found]
+        failed = []
+    nothing = empty and not others
     return Reading(
-        found=tuple(found if numbers is None else (_at(f, lines, numbers) for f in found)),
-        summary=tuple(i for i in others if numbers is None and lines[i].startswith("FAIL")),
-        tests_run=0 if nothing else ended if verbose else None,
+        found=tuple(found),
+        summary=tuple(failed),
+        tests_run=0 if nothing else _ended(lines),
         vacuous=nothing,
     )
+
+
+def _ended(lines: Sequence[str]) -> int | None:
+    """How many tests have ended; None where only failures are listed."""
+    if not any(map(_NOW.match, lines)):
+        return None
+    return sum(1 for line in lines if _ENDED.match(line))
+
+
+def _telling(lines: Sequence[str], start: int, end: int) -> list[_Test]:
+    """The failed tests of a package, but those that only say that a subtest failed."""
+    failed = [test for test in _tests(lines, start, end) if test.failed]
+    parents: set[str] = set()
+    for test in failed:
+        parents.update(_parents(test.name))
+    return [test for test in failed if test.said or test.name not in parents]
 
 
 def _plain(lines: Sequence[str]) -> tuple[Sequence[str], list[int] | None]:

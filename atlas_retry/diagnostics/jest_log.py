@@ -13,7 +13,7 @@ from atlas_retry.model import Diagnostic
 
 # https://jestjs.io/docs/cli; @jest/reporters DefaultReporter and SummaryReporter
 _FILE = re.compile(r"^(?:PASS|FAIL) (?:\S+ )?(\S+\.\w+)(?: \(.+\))?$")
-_TITLE = re.compile(r"^ {2}● (\S.*)$")
+_TITLE = re.compile(r"^ {2}● (?!Console$)(\S.*)$")
 _CODE = re.compile(r"^ *>? *\d* \|")
 _STACK = re.compile(r"^ +at ")
 _RAISED = re.compile(r"^(?:\w+: )?([A-Z]\w*Error)\b: ?(.*)$")
@@ -21,7 +21,8 @@ _SYNTAX = re.compile(
     r"^ *SyntaxError: (?P<path>[^\s:]+): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\)$"
 )
 _TESTS = re.compile(r"^Tests: +(?P<counts>.*\d total)$")
-_END = re.compile(r"^(?:Test Suites: |Summary of all failing tests|Jest: |-{5,}\|)")
+_AGAIN = re.compile(r"^Summary of all failing tests")
+_END = re.compile(r"^(?:Test Suites: |Jest: |-{5,}\|)")
 _SUMMARY = re.compile(r"^(?:Test Suites|Tests|Snapshots): +\S")
 _RAN = re.compile(r"(\d+) (?:failed|passed)")
 _NONE = "No tests found, exiting with code"
@@ -30,7 +31,9 @@ _SUITE = "Test suite failed to run"
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    found = tuple(_failure(lines, path, first, last) for path, first, last in _blocks(lines))
+    found = tuple(
+        _failure(lines, path, first, last) for path, first, last in _blocks(above(lines, _AGAIN))
+    )
     counts = [m for line in lines if (m := _TESTS.match(line))]
     ran = sum(int(n) for m in counts for n in _RAN.findall(m["counts"]))
     none = any(line.startswith(_NONE) for line in lines)
@@ -50,10 +53,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
         if start is not None and (file or title or _END.match(line)):
             yield path, start, number - 1
             start = None
-        if line.startswith("Summary of all failing tests"):
-            return
         path = file[1] if file else path
-        start = number if title and path and title[1] != "Console" else start
+        start = number if title and path else start
     if start is not None:
         yield path, start, len(lines) - 1
 

@@ -1,7 +1,7 @@
 """From what the parts of one output say to what all of it says; reads no output itself."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import islice, product
 
 from msgspec.structs import replace
 
@@ -49,14 +49,24 @@ def _named(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """
     names = {id(d): d for d in found if d.test_id and d.region is None}
     whole: dict[int, Diagnostic] = {}
-    for is_of in (_is_of, _is_torn_of):
-        for block in (d for d in found if not d.test_id and id(d) not in whole):
-            if name := next((d for d in islice(names.values(), _NEAR) if is_of(d, block)), None):
-                del names[id(name)]
-                one = replace(block, test_id=name.test_id, path=block.path or name.path)
-                whole |= {id(block): one, id(name): one}
+    for is_of, block in product((_is_of, _is_torn_of), found):
+        is_open = not block.test_id and id(block) not in whole
+        if is_open and (name := _name_of(block, names, is_of)):
+            del names[id(name)]
+            one = replace(block, test_id=name.test_id, path=block.path or name.path)
+            whole |= {id(block): one, id(name): one}
     whole |= _of_subtests(found, {d.test_id or "": key for key, d in names.items()})
-    return tuple({id(one): one for d in found if (one := whole.get(id(d), d))}.values())
+    each = {id(one): one for one in (whole.get(id(d), d) for d in found)}
+    return tuple(each.values())
+
+
+def _name_of(
+    block: Diagnostic,
+    names: Mapping[int, Diagnostic],
+    is_of: Callable[[Diagnostic, Diagnostic], bool],
+) -> Diagnostic | None:
+    near = islice(names.values(), _NEAR)
+    return next((name for name in near if is_of(name, block)), None)
 
 
 def _of_subtests(found: Sequence[Diagnostic], names: Mapping[str, int]) -> dict[int, Diagnostic]:

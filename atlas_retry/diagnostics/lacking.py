@@ -1,7 +1,7 @@
 """What has to be installed before a command can pass. When in doubt it is the code's fault."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from atlas_retry.diagnostics.values import Declared, Log, ToolOutput
@@ -133,17 +133,23 @@ def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> 
     """A package that the project's own files ask for, and that is not there."""
     texts = [error.message for error in errors] or log.lines
     for ecosystem in _ECOSYSTEMS:
-        found = dict.fromkeys(_named(ecosystem.pattern, texts))
-        if not found:
-            continue
-        declared = ecosystem.declared(output.declared())
-        foreign = [name for name in found if name not in output.project_names]
-        asked = dict.fromkeys(n for name in foreign for n in ecosystem.names(name) if n in declared)
+        missing = dict.fromkeys(_named(ecosystem.pattern, texts))
+        asked = _asked_for(missing, ecosystem, output) if missing else []
         if asked:
             how = ecosystem.install(output.declared()) or f"python -m pip install {' '.join(asked)}"
             are = "is" if len(asked) == 1 else "are"
             return f"{', '.join(asked)} {are} declared by the project, but not installed: {how}"
     return None
+
+
+def _asked_for(modules: Iterable[str], ecosystem: _Ecosystem, output: ToolOutput) -> list[str]:
+    """The packages that the project declares and that bring one of these modules."""
+    declared = ecosystem.declared(output.declared())
+    packages: dict[str, None] = {}
+    for module in modules:
+        if module not in output.project_names:
+            packages |= dict.fromkeys(ecosystem.names(module))
+    return [package for package in packages if package in declared]
 
 
 def _named(pattern: re.Pattern[str], texts: Sequence[str]) -> Iterator[str]:
@@ -157,10 +163,10 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> str | None:
     for line in log.lines:
         if match := _PROGRAM.match(line):
             return _get(match[match.lastgroup or 0], output.declared())
-        if match := _INTERPRETER.match(line):
+        match = _INTERPRETER.match(line)
+        if match and _is_program(match["name"], output, tools):
             name = match["name"]
-            if name not in output.project_names and _is_program(name, output, tools):
-                return f"{name} is not installed: {match['python']} -m pip install {name}"
+            return f"{name} is not installed: {match['python']} -m pip install {name}"
         said = line.strip() if _NOT_FOUND.match(line) else said
         if _STATUS_127.match(line):
             return f"a command was not found ({said or line.strip()}): install it"
@@ -169,10 +175,11 @@ def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> str | None:
 
 def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
     """Whether `python -m name` is meant to be a tool: the gate's own, a known or a declared one."""
-    asked = f" -m {name} " in f"{output.command} "
-    return (
-        asked or name in tools or bool(output.declared().python.intersection(_distributions(name)))
-    )
+    if name in output.project_names:
+        return False
+    if name in tools or f" -m {name} " in f"{output.command} ":
+        return True
+    return bool(output.declared().python.intersection(_distributions(name)))
 
 
 def _get(program: str, declared: Declared) -> str:

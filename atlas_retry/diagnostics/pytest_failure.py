@@ -35,28 +35,31 @@ def explain(lines: Sequence[str]) -> Diagnostic:
     """What the lines say: the last exception of a chain, and every frame of the project."""
     frames: list[Frame] = []
     said: list[str] = []
-    fresh, rule, function, syntax = True, None, None, None
+    fresh, rule, function = True, None, None
     for line in lines:
-        spoken = _SAID.match(line)
+        spoken, defined = _SAID.match(line), _DEF.match(line)
+        short, long = _SHORT.match(line), _LONG.match(line)
         if spoken:
-            said = [] if fresh else said
-            fresh = False
-            said.append(spoken[1] or "")
-            syntax = _SYNTAX.match(line) or syntax
-        elif place := _SHORT.match(line) or _LONG.match(line):
-            short = _SHORT.match(line) is not None
-            rule = rule if short else place[3] or rule
-            name = place[3] if short else function
-            frame = Frame(path=place[1], line=int(place[2]), function=name)
-            frames += [] if frames and frames[-1] == frame else [frame]
-            fresh = True
-        elif defined := _DEF.match(line):
+            said = [*said[: 0 if fresh else None], spoken[1] or ""]
+        elif short:
+            _add(frames, short, short[3])
+        elif long:
+            _add(frames, long, function)
+            rule = long[3] or rule
+        elif defined:
             function = defined[1]
-    if not said:
-        return _without_marks(lines)
+        fresh = not spoken and bool(fresh or short or long)
+    syntax = [*filter(None, map(_SYNTAX.match, lines))]
     if syntax:
-        return _syntax_error(syntax, said)
-    return _diagnostic(frames or _one_line(lines), said, rule)
+        return _syntax_error(syntax[-1], said)
+    return _diagnostic(frames or _one_line(lines), said, rule) if said else _without_marks(lines)
+
+
+def _add(frames: list[Frame], place: re.Match[str], function: str | None) -> None:
+    """One more frame, unless the last one is the same."""
+    frame = Frame(path=place[1], line=int(place[2]), function=function)
+    if frames[-1:] != [frame]:
+        frames.append(frame)
 
 
 def _one_line(lines: Sequence[str]) -> list[Frame]:

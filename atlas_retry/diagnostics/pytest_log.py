@@ -62,18 +62,24 @@ def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[i
     captured = False
     for number in range(end):
         line = lines[number]
-        captured = captured or (start is not None and bool(CAPTURED.match(line)))
-        title = _TITLE.match(line)
-        if title and (
-            title[1].startswith("coverage: ") or (captured and not _known(title[1], entries))
-        ):
-            title = None
-        if title or _ends(line, captured=captured):
-            if start is not None:
-                yield start, number - 1
-            start, captured = (number, False) if title else (None, False)
+        if start is not None and CAPTURED.match(line):
+            captured = True
+        is_title = _is_title(line, entries, captured=captured)
+        if not is_title and not _ends(line, captured=captured):
+            continue
+        if start is not None:
+            yield start, number - 1
+        start = number if is_title else None
+        captured = False
     if start is not None:
         yield start, end - 1
+
+
+def _is_title(line: str, entries: Titled, *, captured: bool) -> bool:
+    title = _TITLE.match(line)
+    if title is None or title[1].startswith("coverage: "):
+        return False
+    return not captured or _known(title[1], entries)
 
 
 def _known(title: str, entries: Titled) -> bool:
@@ -186,12 +192,15 @@ def _only_listed(
         if told[entry.node]:
             told[entry.node] -= 1
             continue
-        said = entry.said.removesuffix("...")
-        near = places[:_NEAR] if said else []
-        place = next((m for m in near if m[3].startswith(said)), None)
+        place = _place_of(entry, places[:_NEAR])
         if place:
             places.remove(place)
         yield Located(_of_entry(entry, place), entry.number, entry.number)
+
+
+def _place_of(entry: SummaryLine, places: Sequence[re.Match[str]]) -> re.Match[str] | None:
+    said = entry.said.removesuffix("...")
+    return next((m for m in places if said and m[3].startswith(said)), None)
 
 
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:

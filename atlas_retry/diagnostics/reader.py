@@ -32,6 +32,8 @@ MAX_DIAGNOSTICS = 10_000
 """Distinct ones kept of one output; whoever has more has a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
 _PROGRAMS = frozenset(command for parser in _TOOLS for command in parser.commands)
+_NOWHERE = -1, -1
+"""Lines of what a report file says."""
 _TEXT_LINES = 400
 """Of one diagnostic: what a test captured can be endless."""
 
@@ -42,27 +44,35 @@ def diagnose(output: ToolOutput) -> Findings:
     Never raises: what cannot be read is left out. A command that exits 0 has no errors, whatever
     it prints.
     """
-    text = "\n".join(part for part in (output.stdout, output.stderr) if part)
+    text = "\n".join(filter(None, (output.stdout, output.stderr)))
     log = Log.of(unstamped(text), output.command, output.exit_code)
-    readings = tuple(_readings(log, _chosen(output, log)))
-    if output.parser is None and output.exit_code != 0 and not any(r.found for r in readings):
-        readings += tuple(_readings(_unsaid(log, readings), FALLBACKS))
+    readings = _read(output, log)
     told = _claims(len(log.lines), readings)
     report = _report(output)
     if report is not None and (report.diagnostics or not told):
-        told = [Located(diagnostic, -1, -1) for diagnostic in report.diagnostics]
-        readings += (Reading(tests_run=report.tests_run),) if _total(readings) is None else ()
+        told = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
+        readings = _counting(readings, report.tests_run)
     distinct = tuple(_distinct(told))
-    diagnostics = (
-        replace(_quoted(found, log) if found.first >= 0 else found.diagnostic, count=count)
-        for found, count in distinct
-    )
+    diagnostics = (replace(_quoted(found, log), count=count) for found, count in distinct)
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
     placed = tuple(settled(_worded(d), output.root, cwd) for d in diagnostics)
     beyond = len(told) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
     findings = replace(_findings(output, log, readings, placed), beyond=beyond)
     rest = None if output.parser or report else unread(log, told, readings, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
+
+
+def _counting(readings: tuple[Reading, ...], tests_run: int | None) -> tuple[Reading, ...]:
+    """The readings, and how many tests a report counts where none of them does."""
+    return readings if _total(readings) is not None else (*readings, Reading(tests_run=tests_run))
+
+
+def _read(output: ToolOutput, log: Log) -> tuple[Reading, ...]:
+    """What the tools' parsers say; where none has found anything, what the fallbacks do."""
+    readings = tuple(_readings(log, _chosen(output, log)))
+    if output.parser is not None or output.exit_code == 0 or any(r.found for r in readings):
+        return readings
+    return (*readings, *_readings(_unsaid(log, readings), FALLBACKS))
 
 
 def _unsaid(log: Log, readings: Sequence[Reading]) -> Log:
@@ -153,7 +163,7 @@ def _claims(lines: int, readings: Sequence[Reading]) -> list[Located]:
 
 def _quoted(found: Located, log: Log) -> Diagnostic:
     """The diagnostic with the lines it was read from, unless it brings them along."""
-    if found.diagnostic.text:
+    if found.diagnostic.text or found.first < 0:
         return found.diagnostic
     lines = log.lines[found.first : min(found.last + 1, found.first + _TEXT_LINES)]
     return replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))

@@ -54,12 +54,17 @@ def tool_of(command: str) -> str | None:
         own = LAUNCHERS.get(name)
         if _PYTHON.fullmatch(name) and "-m" in rest[:-1]:
             return rest[rest.index("-m") + 1]
-        if own is None or not rest or (own and rest[0] not in own):
-            return ALIASES.get(f"{name} {rest[0]}" if rest else name, ALIASES.get(name, name))
+        if own is None or not rest or not _starts(own, rest[0]):
+            return ALIASES.get(" ".join((name, *rest[:1])), ALIASES.get(name, name))
         words = _without_options(rest[1:] if own else rest) or words[:1]
         if words == [name]:
             return name
     return None
+
+
+def _starts(own: tuple[str, ...], word: str) -> bool:
+    """Whether a launcher starts a program with this word."""
+    return not own or word in own
 
 
 def _words(command: str) -> list[str]:

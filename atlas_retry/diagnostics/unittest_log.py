@@ -39,17 +39,19 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         i for i, line in enumerate(lines) if i and _RULE.match(lines[i - 1]) and _TITLE.match(line)
     ]
     for title in titles:
-        last = title
-        below = False
-        for number in range(title + 1, len(lines)):
-            if _RULE.match(lines[number]):
-                if below or lines[number].startswith("="):
-                    break
-                below = True
-            elif _RAN.match(lines[number]):
-                break
-            last = number
-        yield title, last
+        yield title, _last_line(lines, title)
+
+
+def _last_line(lines: Sequence[str], title: int) -> int:
+    """Above the second rule of dashes, a rule of another failure, or the counts."""
+    below = False
+    for number in range(title + 1, len(lines)):
+        is_rule = _RULE.match(lines[number]) is not None
+        is_end = is_rule and (below or lines[number].startswith("="))
+        if is_end or _RAN.match(lines[number]):
+            return number - 1
+        below = below or is_rule
+    return len(lines) - 1
 
 
 def _failure(lines: Sequence[str], first: int, last: int) -> Located:

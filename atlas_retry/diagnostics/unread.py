@@ -38,8 +38,8 @@ def unread(
     is_runner = any(r.tests_run is not None or _is_of_tests(r) for r in readings)
     if log.exit_code in (0, None) or is_runner or not runs_several(log.command):
         return None
-    taken = {n for f in found for n in range(f.first, f.last + 1)}
-    taken |= {n for reading in readings for n in reading.summary}
+    taken: set[int] = set()
+    taken.update(*(range(f.first, f.last + 1) for f in found), *(r.summary for r in readings))
     rest = (line for n, line in enumerate(log.lines) if n not in taken)
     echoed = tuple(f"{program} " for program in programs)
     lines = [line for line in telling(rest) if not line.startswith(echoed)][:MAX_LINES]

@@ -37,31 +37,30 @@ def _longest(limit: int) -> int:
     return max(limit // 2, min(limit - 5, MIN_LINE_CHARS))
 
 
-_DROPPED, SOURCE, NEAR = 9, 3, 2
+_DROPPED, SOURCE, FURTHER, NEAR = 9, 3, 2, 2
 
 
 def _ranks(lines: list[str]) -> list[int]:
-    ranks: list[int] = []
-    decisive = 0
-    pattern = _ASSERTED if any(line.startswith("E  ") for line in lines) else _DECISIVE
-    for line in lines:
-        if _EMPTY.match(line) or _OUTSIDE.search(line):
-            ranks.append(_DROPPED)
-        elif pattern.search(line):
-            decisive += 1
-            ranks.append(0 if decisive <= MAX_DECISIVE else 2)
-        else:
-            ranks.append(1 if _NEXT.match(line) else 3)
-    near = 0 if pattern is _ASSERTED else NEAR
-    return [
-        rank if rank < SOURCE or _is_near(ranks, i, near) else _DROPPED
-        for i, rank in enumerate(ranks)
-    ]
+    is_asserted = any(line.startswith("E  ") for line in lines)
+    ranks = [_rank(line, _ASSERTED if is_asserted else _DECISIVE) for line in lines]
+    decisive = [index for index, rank in enumerate(ranks) if rank == 0]
+    for index in decisive[MAX_DECISIVE:]:
+        ranks[index] = FURTHER
+    near = 0 if is_asserted else NEAR
+    for index, rank in enumerate(ranks):
+        # what is far from every decisive line is source
+        if rank == SOURCE and 0 not in ranks[max(0, index - near) : index + near + 1]:
+            ranks[index] = _DROPPED
+    return ranks
 
 
-def _is_near(ranks: list[int], index: int, near: int) -> bool:
-    """Whether a decisive line stands close by: what is further away is source."""
-    return 0 in ranks[max(0, index - near) : index + near + 1]
+def _rank(line: str, decisive: re.Pattern[str]) -> int:
+    """0 for the lines to keep first."""
+    if _EMPTY.match(line) or _OUTSIDE.search(line):
+        return _DROPPED
+    if decisive.search(line):
+        return 0
+    return 1 if _NEXT.match(line) else SOURCE
 
 
 def _centre(ranks: list[int]) -> int:

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -197,21 +197,23 @@ def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
     """Which of these problems the last attempt introduced, and how many it left."""
     if last is None:
         return ""
-    new = [d for d in diagnostics if d.fingerprint and d.fingerprint in last.introduced]
-    old = [d for d in diagnostics if d.fingerprint and d.fingerprint in last.remaining]
+    new = _those(diagnostics, last.introduced)
+    old = _those(diagnostics, last.remaining)
     if len(diagnostics) == 1:
-        return (
-            f"(introduced by attempt {last.number})"
-            if new
-            else f"(remains after attempt {last.number})"
-            if old
-            else ""
-        )
-    places = ", ".join(filter(None, (d.test_id or _place(d) for d in new[:MAX_PLACES])))
-    told = f": {places}" if places else ""
-    lines = [f"({len(new)} introduced by attempt {last.number}{told})" if new else ""]
-    lines += [f"({len(old)} remain after attempt {last.number})" if old else ""]
-    return harmless_output("\n".join(filter(None, lines)))
+        word = "introduced by" if new else "remains after"
+        return f"({word} attempt {last.number})" if new or old else ""
+    lines: list[str] = []
+    if new:
+        places = [d.test_id or _place(d) for d in new[:MAX_PLACES]]
+        named = f"{len(new)} introduced by attempt {last.number}: {', '.join(filter(None, places))}"
+        lines.append(f"({named.removesuffix(': ')})")
+    if old:
+        lines.append(f"({len(old)} remain after attempt {last.number})")
+    return harmless_output("\n".join(lines))
+
+
+def _those(diagnostics: Sequence[Diagnostic], named: Collection[str]) -> list[Diagnostic]:
+    return [d for d in diagnostics if d.fingerprint and d.fingerprint in named]
 
 
 def _line_of(diagnostic: Diagnostic) -> str:

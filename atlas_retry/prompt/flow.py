@@ -52,11 +52,16 @@ def led_to(test: FailingTest, graph: Graph) -> Weights:
     def weigh(spot: Spot, edge: Edge) -> float:
         if spot == test.spot and slices:
             return slices.get(edge.line, 0.0)
-        if spot in stops and edge.line != stops[spot]:
-            return BEFORE_FRAME if edge.line < stops[spot] else AFTER_FRAME
-        return 1.0
+        return _by_stop(edge.line, stops.get(spot, edge.line))
 
     return spread(seeds, graph.edges, weigh)
+
+
+def _by_stop(line: int, stop: int) -> float:
+    """The weight of a line in a function that was left at the line `stop`."""
+    if line == stop:
+        return 1.0
+    return BEFORE_FRAME if line < stop else AFTER_FRAME
 
 
 def _slice(test: FailingTest, graph: Graph) -> dict[int, float]:

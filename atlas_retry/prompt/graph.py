@@ -173,18 +173,15 @@ class Graph:
             return self.bare(path, use.name)
         if use.receiver in _SELF and inside is not None:
             own = self.method(inside.path, inside.scope.owner, use.name)
-            if own:
-                return own
         else:
-            through = self.through(path, use.receiver, use.name)
-            if through:
-                return through
-        same = [
-            spot
-            for spot in self.by_name.get(use.name, ())
-            if language_of(spot.path) == language_of(path)
-        ]
-        within = re.split(r"\W+", use.receiver)[-1]
+            own = self.through(path, use.receiver, use.name)
+        return own or self._anywhere(path, use.receiver, use.name)
+
+    def _anywhere(self, path: str, receiver: str, name: str) -> list[Spot]:
+        """Methods of that name in the same language; of a module or class so named first."""
+        language = language_of(path)
+        same = [spot for spot in self.by_name.get(name, ()) if language_of(spot.path) == language]
+        within = re.split(r"\W+", receiver)[-1]
         named = [s for s in same if within in (module_of(s.path), s.scope.owner)]
         return named or [spot for spot in same if spot.scope.owner]
 
@@ -198,38 +195,35 @@ class Graph:
         ]
         if here:
             return [spot for spot in here if not _is_method(spot)] or here[:1]
-        for wanted in self.project.imports(path):
-            if wanted.local in (name, "*"):
-                found = self._imported(path, wanted, name)
-                if found:
-                    return [found]
+        found = self._imported(path, name, MAX_REEXPORTS)
+        if found:
+            return [found]
         if language_of(path) in PACKAGE_LANGUAGES:
             return [spot for spot in self.by_name.get(name, ()) if not _is_method(spot)]
         return []
 
-    def _imported(self, path: str, wanted: Import, name: str) -> Spot | None:
-        target = name if wanted.name in ("*", "default", None) else wanted.name
-        for other in self.project.resolve(path, wanted):
-            found = self._exported(other, str(target), MAX_REEXPORTS)
-            if found:
-                return found
+    def _imported(self, path: str, name: str, depth: int) -> Spot | None:
+        """What a file imports under a name, or with everything of a module."""
+        for wanted in self.project.imports(path):
+            if wanted.local in (name, "*"):
+                is_renamed = wanted.name not in ("*", "default", None)
+                target = str(wanted.name) if is_renamed else name
+                found = self._first_exported(path, wanted, target, depth)
+                if found:
+                    return found
         return None
+
+    def _first_exported(self, path: str, wanted: Import, name: str, depth: int) -> Spot | None:
+        """A name in one of the files that an import may mean."""
+        others = (other for other in self.project.resolve(path, wanted) if other != path)
+        return next(filter(None, (self._exported(other, name, depth) for other in others)), None)
 
     def _find_exported(self, path: str, name: str, depth: int) -> Spot | None:
         """A name of a module, followed through what the module itself imports."""
         for scope in self.project.definitions(path):
             if scope.depth == 0 and scope.name == name and scope.kind is not ScopeKind.TEST:
                 return Spot(path, scope)
-        if depth == 0:
-            return None
-        for wanted in self.project.imports(path):
-            if wanted.local in (name, "*"):
-                target = name if wanted.name in ("*", None) else wanted.name
-                for other in self.project.resolve(path, wanted):
-                    found = self._exported(other, target, depth - 1) if other != path else None
-                    if found:
-                        return found
-        return None
+        return self._imported(path, name, depth - 1) if depth else None
 
     def _method(self, path: str, owner: str | None, name: str) -> list[Spot]:
         """A method of a class, or of one of its bases."""
@@ -250,17 +244,13 @@ class Graph:
         """`module.name`, `Class.name` or `Class().name`."""
         first = receiver.partition(".")[0].partition("(")[0]
         for wanted in self.project.imports(path):
-            if first in (wanted.local, wanted.local.partition(".")[0]):
-                for other in self.project.resolve(path, wanted):
-                    found = self._exported(other, name, MAX_REEXPORTS)
-                    if found:
-                        return [found]
-        for owner in self.bare(path, first):
-            if owner.scope.kind is ScopeKind.CLASS:
-                own = self.method(owner.path, owner.scope.qualified_name, name)
-                if own:
-                    return own
-        return []
+            if first == wanted.local.partition(".")[0]:
+                found = self._first_exported(path, wanted, name, MAX_REEXPORTS)
+                if found:
+                    return [found]
+        classes = (spot for spot in self.bare(path, first) if spot.scope.kind is ScopeKind.CLASS)
+        methods = (self.method(one.path, one.scope.qualified_name, name) for one in classes)
+        return next(filter(None, methods), [])
 
 
 def _is_method(spot: Spot) -> bool:

@@ -4,6 +4,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.prompt.failing import known_path
@@ -103,16 +104,15 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     names = _names(diagnostic)
     if line is not None:
         yield from _around(path, line, graph)
-        for spot in _meant(_on_the_line(path, line, graph), owners, graph):
-            yield spot, ON_THE_LINE, "used there", ()
-    for name in names:
-        for spot in _meant(_defined(path, name, graph), owners, graph):
-            yield spot, NAMED, "named", ()
+        used = _meant(_on_the_line(path, line, graph), owners, graph)
+        yield from ((spot, ON_THE_LINE, "used there", ()) for spot in used)
+    defined = chain.from_iterable(_defined(path, name, graph) for name in names)
+    yield from ((spot, NAMED, "named", ()) for spot in _meant(defined, owners, graph))
     if lacking:
-        for spot in _close(names, owners, graph):
-            yield spot, CLOSE, "similar name", ()
-        for spot in _setting(names, owners, graph):
-            yield spot, SETS_IT, "sets such an attribute", ()
+        close = _close(names, owners, graph)
+        yield from ((spot, CLOSE, "similar name", ()) for spot in close)
+        setting = _setting(names, owners, graph)
+        yield from ((spot, SETS_IT, "sets such an attribute", ()) for spot in setting)
 
 
 def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:

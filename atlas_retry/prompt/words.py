@@ -5,6 +5,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -119,18 +120,15 @@ def _stem_words(path: str) -> frozenset[str]:
 
 def bm25(asked: Mapping[str, float], texts: Mapping[Spot, Sequence[str]]) -> dict[Spot, float]:
     """For every text that has an asked word: BM25 with weighed query words, 1 for the best."""
-    held = {spot: Counter(word for word in text if word in asked) for spot, text in texts.items()}
-    spread = Counter(word for own in held.values() for word in own)
+    held = {spot: Counter(filter(asked.__contains__, text)) for spot, text in texts.items()}
+    spread = Counter(chain.from_iterable(held.values()))
     usual = sum(map(len, texts.values())) / max(len(texts), 1) or 1.0
-    scored = {
-        spot: sum(
-            asked[word] * math.log(1 + len(texts) / spread[word]) * _saturated(times, ratio)
-            for word, times in own.items()
-        )
-        for spot, own in held.items()
-        if own
-        for ratio in (len(texts[spot]) / usual,)
-    }
+    weights = {word: asked[word] * math.log(1 + len(texts) / spread[word]) for word in spread}
+    scored: dict[Spot, float] = {}
+    for spot, own in held.items():
+        if own:
+            ratio = len(texts[spot]) / usual
+            scored[spot] = sum(weights[word] * _saturated(own[word], ratio) for word in own)
     top = max(scored.values(), default=0.0) or 1.0
     return {spot: value / top for spot, value in scored.items()}
 

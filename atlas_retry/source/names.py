@@ -124,16 +124,16 @@ def _receiver_among_tokens(node: "Node") -> str | None:
 
 def _is_callee(node: "Node") -> bool:
     """Whether the name, or the member expression that it ends, is what a call calls."""
-    holder = node
-    parent = node.parent
+    holder, parent = node, node.parent
     if parent is not None and parent.type == _TOKENS:
         after = node.next_sibling
         return after is not None and (after.text or b"").startswith(b"(")
-    while parent is not None:
-        if parent.type in _CALLS:
-            fields = (parent.child_by_field_name(field) for field in _CALLEE_FIELDS)
-            return any(field == holder for field in fields if field is not None)
+    while parent is not None and parent.type not in _CALLS:
         if parent.type not in _MEMBERS or parent.end_byte != node.end_byte:
-            return parent.type in _CALLS
+            return False
         holder, parent = parent, parent.parent
-    return False
+    return parent is not None and _calls(parent, holder)
+
+
+def _calls(call: "Node", holder: "Node") -> bool:
+    return any(call.child_by_field_name(field) == holder for field in _CALLEE_FIELDS)
