@@ -34,7 +34,7 @@ def end(project: Project, **more: object) -> Mapping[str, object]:
     environ = project.environ | variables
     turn = hosts.read_turn(told(project, "Stop", **fields))
     answer = answering.stop(turn, environ, timeout_s=60)
-    found: Mapping[str, object] = msgspec.to_builtins(hosts.said(answer, turn))
+    found: Mapping[str, object] = msgspec.to_builtins(hosts.document(answer, turn))
     return found
 
 

@@ -52,7 +52,7 @@ def test_an_attempt_that_changed_something_is_not_told_by_its_error() -> None:
 
 
 def everywhere(outcome: Outcome) -> dict[str, str]:
-    subject = Subject(told=outcome, workspace=outcome.workspace)
+    subject = Subject(result=outcome, workspace=outcome.workspace)
     assert outcome.handoff_path
     return {
         "last lines": "\n".join(line for line, _ in outcome_summary(outcome)),

@@ -218,7 +218,7 @@ def test_failing_tests_are_kept_for_a_collection_error(project: Project) -> None
 def test_the_course_and_what_to_pick_are_told_everywhere(project: Project) -> None:
     tested(project)
     outcome = run_of(project, ALL_BUT_ONE, NONE, on_exhausted="restore")
-    subject = Subject(told=outcome, workspace=outcome.workspace)
+    subject = Subject(result=outcome, workspace=outcome.workspace)
     command = f"atlas pick {outcome.run_id} 1"
     terminal = "\n".join(line for line, _ in outcome_summary(outcome))
     assert "3 -> 1 -> 3" in terminal

@@ -181,8 +181,8 @@ def test_what_is_made_from_the_code_is_up_to_date(path: Path) -> None:
 def test_the_table_of_commands_is_whole(environ: dict[str, str], tmp_path: Path) -> None:
     told = run(tmp_path, "atlas --help", environ)
     commands = set(re.findall(r"^  ([a-z]+) {2,}", told, re.MULTILINE))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[.*", readme, re.MULTILINE)
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[.*", page, re.MULTILINE)
     assert {name for row in rows for name in re.findall(r"`atlas (\w+)", row)} == commands
 
 

@@ -21,7 +21,7 @@ def test_without_a_configuration_the_proposed_gates_run_and_nothing_is_written(
     before = git(project.root, "status", "--porcelain", environ=project.environ)
     ended = atlas(project, "validate")
     assert ended.code == 1
-    assert "no configuration: these are the 1 gates that atlas init proposes" in ended.out
+    assert "no configuration: running the 1 gate that atlas init proposes" in ended.out
     assert "next:\n  atlas init" in ended.out
     after = git(project.root, "status", "--porcelain", environ=project.environ)
     assert after.replace("?? __pycache__/\n", "") == before.replace("?? __pycache__/\n", "")

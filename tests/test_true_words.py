@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.cli.batch_screen import told_batch
+from atlas_retry.cli.batch_screen import batch_lines
 from atlas_retry.events import AttemptFinished, Event
 from atlas_retry.model import (
     Attempt,
@@ -114,7 +114,7 @@ def test_clean_is_explained_where_an_optional_gate_fails() -> None:
         validation_summary(only, "")
     )
     facts = WorkspaceFacts(name="shop", root="/shop")
-    assert headline(Subject(told=only, workspace=facts)).startswith("No required gate failed")
+    assert headline(Subject(result=only, workspace=facts)).startswith("No required gate failed")
 
 
 def test_a_file_that_was_put_back_is_not_said_to_be_in_the_workspace(project: Project) -> None:
@@ -138,20 +138,20 @@ def test_what_to_type_next_names_the_run() -> None:
     assert "next:\n  atlas log run-of/w" in said
 
 
-def batch_lines(*outcomes: Outcome) -> list[Line]:
+def lines_of_batch(*outcomes: Outcome) -> list[Line]:
     finished = tuple(Finished(opened=None, outcome=each) for each in outcomes)
-    return list(told_batch(Done(finished=finished)))
+    return list(batch_lines(Done(finished=finished)))
 
 
 def test_a_batch_says_the_same_next_step_once() -> None:
     red = validation(RED_ONCE)
     runs = [outcome(f"/{name}", red, attempt(), remedy="export KEY") for name in "abc"]
-    assert text(batch_lines(*runs)).count("export KEY") == 1
+    assert text(lines_of_batch(*runs)).count("export KEY") == 1
 
 
 def test_a_batch_names_every_run_that_is_worth_a_look() -> None:
     runs = [outcome(f"/{name}", validation(RED_ONCE), attempt()) for name in "ab"]
-    said = text(batch_lines(*runs))
+    said = text(lines_of_batch(*runs))
     assert "next:\n  atlas log run-of/a\n  atlas log run-of/b" in said
 
 

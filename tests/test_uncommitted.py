@@ -2,7 +2,7 @@
 
 import pytest
 
-from atlas_retry.cli.batch_screen import told_batch
+from atlas_retry.cli.batch_screen import batch_lines
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
@@ -102,11 +102,11 @@ def test_where_nothing_of_an_agent_stays_nothing_is_gone(project: Project) -> No
 
 
 def everywhere(outcome: Outcome) -> dict[str, str]:
-    subject = Subject(told=outcome, workspace=outcome.workspace)
+    subject = Subject(result=outcome, workspace=outcome.workspace)
     done = Done(finished=(Finished(opened=None, outcome=outcome),))
     return {
         "terminal": "\n".join(line for line, _ in outcome_summary(outcome)),
-        "batch": "\n".join(line for line, _ in told_batch(done)),
+        "batch": "\n".join(line for line, _ in batch_lines(done)),
         "markdown": markdown.report(subject),
         "page": page.report(subject),
     }

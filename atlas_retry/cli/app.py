@@ -45,7 +45,7 @@ def _top(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", "-V", callback=_version, is_eager=True, help="Say which atlas."),
+        typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Make a project's checks pass."""
@@ -71,11 +71,11 @@ def application(modules: Sequence[str] = MODULES) -> typer.Typer:
 
 
 def run_command(arguments: Sequence[str] | None) -> int:
-    """Run one command line; its exit code. Typer itself tells usage errors, and exits with 2."""
-    told = list(sys.argv[1:] if arguments is None else arguments)
-    app = application(("checks",) if told[:1] and told[0] in CHECKS else MODULES)
+    """Run one command line; its exit code. Typer itself reports usage errors, and exits with 2."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    app = application(("checks",) if words[:1] and words[0] in CHECKS else MODULES)
     try:
-        app(args=told, prog_name="atlas")
+        app(args=words, prog_name="atlas")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0

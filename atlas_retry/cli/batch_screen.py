@@ -13,7 +13,7 @@ from atlas_retry.text.units import usd
 MAX_NAMES = 8
 
 
-def told_batch(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
+def batch_lines(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
     """How each workspace ended, why no more were started, and what to type next."""
     names = labels([one.root for one in done.finished])
     if verbosity > 0:
@@ -49,11 +49,13 @@ def _counts(done: Done) -> Line:
 
 
 def _cascade(done: Done) -> Iterator[Line]:
-    told = done.cascade
-    if told.cascade_detected:
-        counts = f"{told.failures_in_window} failures close together, {told.threshold} are enough"
-        yield f"cascade ({counts}): {told.diagnosis}", "warn"
-        yield f"{told.recommendation}.", "warn"
+    cascade = done.cascade
+    if cascade.cascade_detected:
+        counts = (
+            f"{cascade.failures_in_window} failures close together, {cascade.threshold} are enough"
+        )
+        yield f"cascade ({counts}): {cascade.diagnosis}", "warn"
+        yield f"{cascade.recommendation}.", "warn"
 
 
 def _next(done: Done, verbosity: int) -> Iterator[Line]:

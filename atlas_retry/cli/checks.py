@@ -29,7 +29,7 @@ Sign = Annotated[
     Path | None, typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with.")
 ]
 Base = Annotated[
-    str, typer.Option("--base", metavar="REV", help="What the receipt's guard compares with.")
+    str, typer.Option("--base", metavar="REV", help="The revision that the receipt compares with.")
 ]
 
 
@@ -37,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command("validate")(validate)
     for kind in (Kind.FORMAT, Kind.LINT, Kind.TEST):
-        app.command(kind.value, help=f"Run the {kind.value} gates alone.")(_short_form(kind))
+        app.command(kind.value, help=f"Run only the {kind.value} gates.")(_short_form(kind))
 
 
 def validate(
@@ -100,7 +100,7 @@ def validate(
             from atlas_retry.run.triage import against_baseline
 
             validation = against_baseline(opened, chosen, validation, how, shown)
-        shown.write(output.told(validation, path, verbosity=level, proposed=bool(proposed)))
+        shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
         from atlas_retry.cli import receipts
@@ -204,10 +204,12 @@ def _name_unheld(opened: "OpenWorkspace", paths: Collection[str], shown: "Emit")
     tracked = workspace.tracked(opened.root, paths, environ=opened.environ)
     others = ", ".join(printable(path) for path in sorted({*paths} - {*tracked}))
     names = " ".join(shlex.quote(printable(path)) for path in tracked)
-    text = "atlas undo cannot restore what a gate changed that is not said to write"
+    text = (
+        "atlas undo cannot restore what a gate changed that is not configured with `writes: true`"
+    )
     text += f"; as git has it staged or committed: git checkout -- {names}" if names else ""
     text += f"; not known to git: {others}" if others else ""
-    text += ". With `writes: true` the next change can be undone"
+    text += ""
     shown(Notice(level=Level.WARNING, text=text))
 
 

@@ -26,8 +26,8 @@ def show(path: options.PathArgument = Path(), *, as_json: options.Json = False) 
 
     rows = config.explain(path.resolve(), environ=os.environ, overrides={})
     if as_json:
-        told = [{"key": r.key, "value": r.value, "origin": r.origin} for r in rows]
-        print(json.dumps(told, indent=2))
+        document = [{"key": r.key, "value": r.value, "origin": r.origin} for r in rows]
+        print(json.dumps(document, indent=2))
         return 0
     width = max(len(row.key) for row in rows)
     for row in rows:
@@ -41,8 +41,8 @@ def check(path: options.PathArgument = Path(), *, as_json: options.Json = False)
 
     settings = config.load(path.resolve(), environ=os.environ, overrides={})
     if as_json:
-        told = {"gates": len(settings.gates), "sources": settings.sources}
-        print(json.dumps({**told, "warnings": settings.warnings}, indent=2))
+        document = {"gates": len(settings.gates), "sources": settings.sources}
+        print(json.dumps({**document, "warnings": settings.warnings}, indent=2))
         return 0
     for warning in settings.warnings:
         print(f"warning: {warning}", file=sys.stderr)

@@ -30,22 +30,27 @@ def deliver(
     *,
     apply: Annotated[
         Path | None,
-        typer.Option("--apply", metavar="FILE", help="Not a run, but the patch of another job."),
+        typer.Option(
+            "--apply", metavar="FILE", help="Deliver this patch of another job instead of a run."
+        ),
     ] = None,
     patch: Annotated[
         Path | None,
-        typer.Option("--patch", metavar="FILE", help="Write it for git am or git apply."),
+        typer.Option("--patch", metavar="FILE", help="Write a patch for git am or git apply."),
     ] = None,
     branch: Annotated[
-        str | None, typer.Option("--branch", metavar="NAME", help="Commit it there.")
+        str | None, typer.Option("--branch", metavar="NAME", help="Commit to this branch.")
     ] = None,
     push: Annotated[bool, typer.Option("--push", help="Push the branch, never by force.")] = False,
     pr: Annotated[
         bool, typer.Option("--pr", help="Push, and open or update the pull request, by gh.")
     ] = False,
-    remote: Annotated[str, typer.Option("--remote", help="Where to push.")] = "origin",
+    remote: Annotated[str, typer.Option("--remote", help="The remote to push to.")] = "origin",
     max_pushes: Annotated[
-        int, typer.Option("--max-pushes", min=0, help="So many deliveries upon each other.")
+        int,
+        typer.Option(
+            "--max-pushes", min=0, help="Deliveries in a row before a person has to look."
+        ),
     ] = 3,
 ) -> int:
     """Deliver what a green run changed: exactly its files, upon the commit that it started from."""
@@ -84,13 +89,13 @@ def _committed(run: str | None, *, store: bool) -> "tuple[Workspace, Made, str]"
     from atlas_retry.reports.delivery import message
 
     row = found_run(run)
-    told = _delivery(row)
+    delivery = _delivery(row)
     ws = workspace_of(row)
     bases = (*([row.head] if row.head else ()), "HEAD")
-    said = workspace.CommitMessage(text=message(told), at=row.ended_at or row.last_at)
+    note = workspace.CommitMessage(text=message(delivery), at=row.ended_at or row.last_at)
     with workspace.lock(ws):
-        made = workspace.commit_run(ws, _span(ws, row, told), bases, said, store=store)
-    return ws, made, said.text
+        made = workspace.commit_run(ws, _span(ws, row, delivery), bases, note, store=store)
+    return ws, made, note.text
 
 
 def _applied(file: Path) -> "tuple[Workspace, Made, str]":
@@ -131,12 +136,12 @@ def _delivery(row: "RunRow") -> "Delivery":
         )
 
 
-def _span(ws: "Workspace", row: "RunRow", told: "Delivery") -> tuple[str, str]:
+def _span(ws: "Workspace", row: "RunRow", delivery: "Delivery") -> tuple[str, str]:
     """From the start to what was validated last, whatever was undone or picked since."""
     from atlas_retry.history import rescue
 
     held = rescue.snapshots(ws, row)
-    after = told.attempts[-1].result if told.attempts else held.get(rescue.ORIGIN)
+    after = delivery.attempts[-1].result if delivery.attempts else held.get(rescue.ORIGIN)
     if rescue.START not in held or after is None:
         raise WorkspaceError(f"the snapshots of run {row.id} are no longer held: it was pruned")
     return held[rescue.START], after
@@ -182,8 +187,8 @@ def _push(ws: "Workspace", made: "Made", branch: str, remote: str) -> None:
     argv = ("git", "push", "--porcelain", remote, f"{made.commit}:refs/heads/{branch}")
     done = capture(argv, ws.root, os.environ, timeout_s=PUSH_TIMEOUT_S)
     if done.exit_code != 0:
-        said = (done.stderr + done.stdout).decode(errors="replace").strip().splitlines()
-        why = next((line for line in said if line.startswith(("!", "fatal:", "error:"))), None)
+        lines = (done.stderr + done.stdout).decode(errors="replace").strip().splitlines()
+        why = next((line for line in lines if line.startswith(("!", "fatal:", "error:"))), None)
         raise WorkspaceError(
             f"git push failed: {why or f'exit code {done.exit_code}'}",
             remedy=f"git fetch {remote}; where {branch} has moved on, run again upon it",

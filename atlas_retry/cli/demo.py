@@ -76,16 +76,16 @@ def _opening(root: Path, missing: Sequence[str]) -> Iterator[Line]:
 
 ALL_GATES = """\
 What happened: the formatter and ruff's own fixer cost nothing; the first
-attempt fixed the type and fell short of the test; the second was told why,
-and fixed it."""
-TESTS_ALONE = """\
-What happened: the first attempt fell short of the test; the second was told
-why, and fixed it."""
+attempt fixed the type but not the test; the second was given the error, and
+fixed it."""
+ONLY_TESTS = """\
+What happened: the first attempt did not fix the test; the second was given the
+error, and fixed it."""
 
 
 def _story(outcome: Outcome, missing: Sequence[str]) -> Iterator[Line]:
     yield "", ""
-    yield from ((line, "") for line in (TESTS_ALONE if missing else ALL_GATES).splitlines())
+    yield from ((line, "") for line in (ONLY_TESTS if missing else ALL_GATES).splitlines())
     yield f"Spent: ${outcome.cost_usd:.2f}.", ""
 
 

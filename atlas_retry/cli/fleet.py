@@ -23,7 +23,9 @@ Server = Annotated[
     str | None,
     typer.Option("--server", metavar="HOST:PORT", help="By default TEMPORAL_ADDRESS."),
 ]
-Queue = Annotated[str, typer.Option("--queue", help="What workers and batches have in common.")]
+Queue = Annotated[
+    str, typer.Option("--queue", help="The task queue that workers and batches share.")
+]
 StoreUrl = Annotated[
     str,
     typer.Option(
@@ -49,10 +51,10 @@ def worker(
     store: StoreUrl,
     server: Server = None,
     queue: Queue = "atlas",
-    slots: Annotated[int, typer.Option("--slots", min=1, help="Runs side by side.")] = 2,
+    slots: Annotated[int, typer.Option("--slots", min=1, help="Runs at once.")] = 2,
     agents: Annotated[
         list[str] | None,
-        typer.Option("--agent", metavar="BACKEND", help="May be asked; repeatable."),
+        typer.Option("--agent", metavar="BACKEND", help="An agent that may be asked; repeatable."),
     ] = None,
     max_cost_usd: Annotated[
         float | None, typer.Option("--max-cost-usd", min=0, help="Of one run.")
@@ -94,7 +96,9 @@ def worker(
 
 
 def start(
-    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST.yaml", help="What is to be done.")],
+    manifest: Annotated[
+        Path, typer.Argument(metavar="MANIFEST.yaml", help="The repositories and the budget.")
+    ],
     *,
     store: StoreUrl,
     server: Server = None,
@@ -122,7 +126,7 @@ def status(
     batch: Batch,
     *,
     server: Server = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until the batch has ended.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the batch has ended.")] = False,
     json: options.Json = False,
 ) -> int:
     """Show how far a batch has come; with --wait 0 if all ended green, else 1."""
@@ -142,7 +146,7 @@ def pause(
     batch: Batch,
     *,
     server: Server = None,
-    why: Annotated[str, typer.Option("--why", help="For those who look.")] = "by hand",
+    why: Annotated[str, typer.Option("--why", help="The reason, for whoever looks.")] = "by hand",
 ) -> int:
     """Start nothing more; what runs goes on to its end."""
     return _signal(server, batch, "pause", why)

@@ -42,7 +42,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def log(run: Run = None, *, json: options.Json = False) -> int:
-    """List the runs of this workspace, or tell one as a timeline."""
+    """List the runs of this workspace, or show one as a timeline."""
     from atlas_retry import history, state_dir
     from atlas_retry.cli.moving import follow
     from atlas_retry.history import archive, telling
@@ -81,10 +81,10 @@ def pick(
     attempt: Annotated[str, typer.Argument(metavar="N", help="An attempt, or a held snapshot.")],
     *,
     held: Annotated[
-        bool, typer.Option("--held", help="Accept what was held of it; what was refused stays out.")
+        bool, typer.Option("--held", help="Take its held changes as well; refused ones stay out.")
     ] = False,
     path: Annotated[
-        list[str] | None, typer.Option("--path", help="Only this file or folder, repeatable.")
+        list[str] | None, typer.Option("--path", help="Only this file or folder; repeatable.")
     ] = None,
 ) -> int:
     """Take attempt N's tree into the workspace."""
@@ -224,7 +224,7 @@ def _undo_without_journal(run: str | None, error: StateError) -> int:
     from atlas_retry.history import rescue
 
     home = state_dir.locate(os.environ)
-    print(f"atlas: {error.message}; the snapshots tell what was there", file=sys.stderr)
+    print(f"atlas: {error.message}; the snapshots have what was there", file=sys.stderr)
     ws = workspace.open_workspace(Path.cwd(), home, environ=os.environ)
     row = rescue.known_by_refs(ws, run)
     with _alone(ws):
@@ -234,10 +234,14 @@ def _undo_without_journal(run: str | None, error: StateError) -> int:
 
 def prune(
     *,
-    keep: Annotated[int, typer.Option("--keep", min=1, help="So many runs a workspace.")] = 50,
-    days: Annotated[float, typer.Option("--days", min=0, help="Older ones go.")] = 30.0,
+    keep: Annotated[
+        int, typer.Option("--keep", min=1, help="Keep the newest N runs of each workspace.")
+    ] = 50,
+    days: Annotated[
+        float, typer.Option("--days", min=0, help="Drop runs older than N days.")
+    ] = 30.0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Name the runs that would go; drop none.")
+        bool, typer.Option("--dry-run", help="List the runs that would be dropped.")
     ] = False,
     json: options.Json = False,
 ) -> int:

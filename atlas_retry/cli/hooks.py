@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def start() -> int:
-    """Keep what is there as a session starts or a prompt is given, told as JSON on stdin.
+    """Keep what is there as a session starts or a prompt is given, as JSON on stdin.
 
     Says nothing and always exits with 0: at a prompt, exit code 2 would swallow the prompt.
     """
@@ -42,7 +42,7 @@ def stop(
         float, typer.Option("--timeout", min=1, help="Seconds that the hook itself is given.")
     ] = 600.0,
 ) -> int:
-    """Answer the end of a turn, told as JSON on stdin: go on, or the gates are green.
+    """Answer the end of a turn, given as JSON on stdin: go on, or the gates are green.
 
     Always exits with 0: exit code 2 would block the turn, and any other hides the answer.
     """
@@ -54,7 +54,7 @@ def stop(
     try:
         turn = hosts.read_turn(sys.stdin.buffer.read())
         answer = answering.stop(turn, os.environ, timeout_s=timeout)
-        print(encode(hosts.said(answer, turn)), end="")
+        print(encode(hosts.document(answer, turn)), end="")
     except msgspec.MsgspecError as error:
         answer = answering.not_judged(f"the hook's input cannot be read: {error}")
         print(encode(answer), end="")
@@ -99,7 +99,7 @@ def uninstall(path: options.PathArgument = Path(), *, host: For = "claude") -> i
 def allow(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or folder, as it was named.")],
 ) -> int:
-    """Allow a change that the guard objects to, in this session: typed by a person alone."""
+    """Allow a change that the guard objects to, in this session: typed by a person only."""
     from atlas_retry.cli.hook import allowing
 
     recorded = allowing.allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())

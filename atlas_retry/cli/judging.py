@@ -29,7 +29,7 @@ def prompt(
     *,
     start_from: options.From = None,
     max_chars: Annotated[
-        int | None, typer.Option("--max-chars", min=200, help="Of the whole prompt.")
+        int | None, typer.Option("--max-chars", min=200, help="The limit of the whole prompt.")
     ] = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
@@ -48,7 +48,7 @@ def guard(
     path: options.PathArgument = Path(),
     *,
     base: Annotated[
-        str, typer.Option("--base", metavar="REV_OR_DIR", help="What it was before the change.")
+        str, typer.Option("--base", metavar="REV_OR_DIR", help="The state before the change.")
     ],
     start_from: options.From = None,
     outside: Annotated[
@@ -60,11 +60,11 @@ def guard(
         bool, typer.Option("--strict", help="Exit 1 for held changes as well.")
     ] = False,
     why: Annotated[
-        str | None, typer.Option("--why", metavar="PATH", help="Which mechanism spoke of a path.")
+        str | None, typer.Option("--why", metavar="PATH", help="Say why a path is held or noted.")
     ] = None,
     replay: Annotated[
         bool,
-        typer.Option("--replay", help="Run the failed gates with what is held as it was before."),
+        typer.Option("--replay", help="Re-run the failed gates without the held changes."),
     ] = False,
     json: options.Json = False,
 ) -> int:
@@ -137,8 +137,8 @@ def _annotate(judgement: "Judgement", *, to_stderr: bool) -> None:
     from atlas_retry.reports.markdown import guard_summary
 
     found = _findings(judgement)
-    told = annotations(one.diagnostic for one in found)
-    output.write_on_github(told, guard_summary(found), to_stderr=to_stderr)
+    text = annotations(one.diagnostic for one in found)
+    output.write_on_github(text, guard_summary(found), to_stderr=to_stderr)
 
 
 def _findings(judgement: "Judgement") -> "tuple[Finding, ...]":

@@ -53,7 +53,7 @@ def show(name: Id, *, json: options.Json = False) -> int:
     return 0
 
 
-def note(name: Id, text: Annotated[str, typer.Argument(help="Your words.")]) -> int:
+def note(name: Id, text: Annotated[str, typer.Argument(help="The note, in your words.")]) -> int:
     """Annotate a record: later prompts say your words instead of its own."""
     from atlas_retry import history, state_dir
     from atlas_retry.history import notebook

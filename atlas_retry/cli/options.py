@@ -1,4 +1,4 @@
-"""Options that several commands share, said once."""
+"""Options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,18 +30,14 @@ Check = Annotated[
 ]
 FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop at the first failure.")]
 FlakeReruns = Annotated[
-    int, typer.Option("--flake-reruns", min=0, help="Run a failed test gate again so often.")
+    int, typer.Option("--flake-reruns", min=0, help="Re-run a failing test gate up to N times.")
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        "--jobs", "-j", min=1, help="Gates side by side; by default as many as processors."
-    ),
+    typer.Option("--jobs", "-j", min=1, help="Gates to run at once; by default one per processor."),
 ]
-Reused = Annotated[
-    bool, typer.Option("--reuse", help="Do not run again what passed on the same files.")
-]
-Json = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Reused = Annotated[bool, typer.Option("--reuse", help="Skip gates that passed on the same files.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Reports = Annotated[
     list[str] | None,
     typer.Option(
@@ -51,22 +47,24 @@ Reports = Annotated[
         autocompletion=completing.formats,
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="The verdict alone.")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More; repeatable.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Lines without control codes.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Show more; repeatable.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Print lines without control codes.")]
 From = Annotated[
     Path | None,
     typer.Option(
         "--from",
         metavar="FILE",
-        help="Start from a failure: report, JUnit, SARIF, log; - is stdin.",
+        help="Start from a recorded failure: report, JUnit, SARIF or log; - is stdin.",
     ),
 ]
 Allow = Annotated[
     list[str] | None,
     typer.Option("--allow", metavar="GLOB", help="Files that may be changed; repeatable."),
 ]
-AiFix = Annotated[bool, typer.Option("--ai-fix", help="Ask the agent; this may cost.")]
+AiFix = Annotated[
+    bool, typer.Option("--ai-fix", help="Let the agent fix what fails; this may cost money.")
+]
 
 
 def verbosity(quiet: bool, verbose: int) -> int:  # noqa: FBT001 - two flags become one number

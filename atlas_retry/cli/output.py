@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from atlas_retry.cli.report_files import Destination
     from atlas_retry.reports.subject import Recorded, Subject
 
-__all__ = ["publish", "recorded", "screen", "targets", "told"]
+__all__ = ["last_lines", "publish", "recorded", "screen", "targets"]
 
 
 def targets(arguments: Sequence[str]) -> "tuple[Destination, ...]":
@@ -45,10 +45,10 @@ def recorded(path: Path | None) -> "Recorded | None":
     return read_report(content, source=str(path))
 
 
-def told(
+def last_lines(
     validation: Validation, path: Path, *, verbosity: int, proposed: bool = False
 ) -> Iterator[Line]:
-    """What failed, and the last lines; quiet leaves the last lines alone.
+    """What failed, and the last lines; quiet leaves only the last lines.
 
     `proposed`: no configuration names the gates, so that is written first.
     """
@@ -71,7 +71,7 @@ def publish_validation(
     if as_json or wanted or on_github():
         from atlas_retry.reports.subject import Subject
 
-        publish(Subject(told=validation, workspace=opened.facts), wanted, as_json=as_json)
+        publish(Subject(result=validation, workspace=opened.facts), wanted, as_json=as_json)
 
 
 def publish(

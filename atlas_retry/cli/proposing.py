@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from atlas_retry.config import init
 from atlas_retry.errors import UsageError
 from atlas_retry.text.commands import copyable
-from atlas_retry.text.units import bounded
+from atlas_retry.text.units import bounded, counted
 
 if TYPE_CHECKING:
     from atlas_retry.config.init.values import Proposal
@@ -75,11 +75,11 @@ def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     kept = [p for p in only if p not in writers]
     if not kept:
         raise init.nothing_found(root, proposal)
-    told = f"no configuration: these are the {len(kept)} gates that atlas init proposes"
+    line = f"no configuration: running the {counted(len(kept), 'gate')} that atlas init proposes"
     without = [*(p.run for p in writers), *(p.run for p in idle if not p.in_ci)]
     left = f"; left out: {', '.join(without)}" if without else ""
     choices = tuple(Choice(proposed=p) for p in kept)
-    return init.text_of(replace(proposal, choices=choices)), told + left
+    return init.text_of(replace(proposal, choices=choices)), line + left
 
 
 def _asked(root: Path, proposal: "Proposal") -> "Proposal":

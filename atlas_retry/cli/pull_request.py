@@ -60,10 +60,10 @@ class GitHub(Struct, frozen=True, kw_only=True):
         self._done("api", "--method", method, place, "-F", "body=@-", stdin=body)
 
     def _done(self, *arguments: str, stdin: str = "") -> str:
-        code, out, said = self._gh(*arguments, stdin=stdin)
+        code, out, error = self._gh(*arguments, stdin=stdin)
         if code != 0:
             raise AtlasError(
-                f"gh {' '.join(arguments[:2])} failed: {said}", remedy="gh auth status"
+                f"gh {' '.join(arguments[:2])} failed: {error}", remedy="gh auth status"
             )
         return out
 
@@ -71,5 +71,5 @@ class GitHub(Struct, frozen=True, kw_only=True):
         env = {**self.environ, "GH_PROMPT_DISABLED": "1", "NO_COLOR": "1"}
         argv = ("gh", *arguments)
         done = capture(argv, self.root, env, stdin=stdin.encode(), timeout_s=TIMEOUT_S)
-        said = done.stderr.decode(errors="replace").strip()
-        return done.exit_code, done.stdout.decode(errors="replace"), said
+        error = done.stderr.decode(errors="replace").strip()
+        return done.exit_code, done.stdout.decode(errors="replace"), error

@@ -32,7 +32,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def verify(
-    receipt: Annotated[Path, typer.Argument(metavar="RECEIPT", help="As validate wrote it.")],
+    receipt: Annotated[
+        Path, typer.Argument(metavar="RECEIPT", help="The receipt that atlas validate wrote.")
+    ],
     path: options.PathArgument = Path(),
     *,
     signers: Annotated[
@@ -160,9 +162,11 @@ def _signature_of(file: Path) -> Path:
 
 def _signed(content: bytes, key: Path, opened: "OpenWorkspace") -> bytes:
     asked = ("-Y", "sign", "-n", NAMESPACE, "-f", str(key.resolve()))
-    code, out, said = _ssh_keygen(*asked, root=opened.root, stdin=content)
+    code, out, error = _ssh_keygen(*asked, root=opened.root, stdin=content)
     if code != 0:
-        raise AtlasError(f"the receipt cannot be signed: {said}", remedy="--sign ~/.ssh/id_ed25519")
+        raise AtlasError(
+            f"the receipt cannot be signed: {error}", remedy="--sign ~/.ssh/id_ed25519"
+        )
     return out
 
 
@@ -171,18 +175,18 @@ def _unsigned(content: bytes, receipt: Path, signers: Path) -> list[str]:
     signature = str(_signature_of(receipt).resolve())
     shared = ("-f", str(signers.resolve()), "-s", signature)
     root = Path.cwd()
-    code, out, said = _ssh_keygen("-Y", "find-principals", *shared, root=root)
+    code, out, error = _ssh_keygen("-Y", "find-principals", *shared, root=root)
     if code != 0:
-        return [f"nobody in {signers} has signed it: {said}"]
+        return [f"nobody in {signers} has signed it: {error}"]
     who = out.decode(errors="replace").splitlines()[0]
     asked = ("-Y", "verify", "-n", NAMESPACE, "-I", who, *shared)
-    code, _, said = _ssh_keygen(*asked, root=root, stdin=content)
-    return [] if code == 0 else [f"the signature of {who} is not one of this receipt: {said}"]
+    code, _, error = _ssh_keygen(*asked, root=root, stdin=content)
+    return [] if code == 0 else [f"the signature of {who} is not one of this receipt: {error}"]
 
 
 def _ssh_keygen(*arguments: str, root: Path, stdin: bytes = b"") -> tuple[int | None, bytes, str]:
     from atlas_retry.process import capture
 
     done = capture(("ssh-keygen", *arguments), root, os.environ, stdin=stdin)
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return done.exit_code, done.stdout, said[-1] if said else f"exit code {done.exit_code}"
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return done.exit_code, done.stdout, lines[-1] if lines else f"exit code {done.exit_code}"

@@ -75,7 +75,7 @@ def write_reports(subject: Subject, destinations: Iterable[Destination]) -> tupl
     if faults:
         raise AtlasError(
             f"a report cannot be written: {', '.join(faults)}",
-            remedy="make room there, or name another place; what it would have said stands above",
+            remedy="make room there, or name another place; the same result is above",
         )
     return tuple(path for path, _ in rendered)
 

@@ -34,7 +34,9 @@ def resume(
     workspace: options.WorkspaceArgument = ".",
     *,
     ai_fix: options.AiFix = False,
-    every: Annotated[bool, typer.Option("--all", help="Every run that was cut off.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Continue every run that was cut off.")
+    ] = False,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -71,7 +73,7 @@ def resume(
         done = many.go_on(waiting, os.environ, shown, ai_fix=ai_fix)
         done = replace(done, finished=(*finished, *done.finished))
         if done.finished:
-            shown.write(run_output.told(done, verbosity=level))
+            shown.write(run_output.last_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return max(worst, run_output.ended(done, asks=not (json or plain or quiet)))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from atlas_retry.cli.batch_screen import told_batch
+from atlas_retry.cli.batch_screen import batch_lines
 from atlas_retry.cli.output import on_github, publish
 from atlas_retry.cli.report_files import Destination
 from atlas_retry.model import Outcome, Verdict
@@ -28,7 +28,7 @@ EXIT_CODES = {
 }
 
 
-def told_run(outcome: Outcome, *, verbosity: int) -> Iterator[Line]:
+def run_lines(outcome: Outcome, *, verbosity: int) -> Iterator[Line]:
     """What still fails, and how the run ended."""
     if verbosity >= 0 and not outcome.verdict.is_green:
         yield from failure_lines(outcome.final, verbosity=verbosity)
@@ -45,11 +45,11 @@ def write_prompts(roots: Sequence[Path], environ: Mapping[str, str], asked: Aske
     return 0
 
 
-def told(done: Done, *, verbosity: int) -> Iterator[Line]:
+def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
     """The last lines of `atlas retry`, of one workspace or of several."""
     if is_one(done):
-        return told_run(done.finished[0].outcome, verbosity=verbosity)
-    return told_batch(done, verbosity=verbosity)
+        return run_lines(done.finished[0].outcome, verbosity=verbosity)
+    return batch_lines(done, verbosity=verbosity)
 
 
 def is_one(done: Done) -> bool:

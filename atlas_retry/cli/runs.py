@@ -19,51 +19,60 @@ Workspaces = Annotated[
 ]
 MaxAttempts = Annotated[
     int | None,
-    typer.Option("--max-attempts", min=0, help="Attempts that a run may take; by default 3."),
+    typer.Option("--max-attempts", min=0, help="Attempts per run; by default 3."),
 ]
 MaxCost = Annotated[
     float | None,
-    typer.Option("--max-cost-usd", min=0, help="US dollars that it may cost; by default 5."),
+    typer.Option("--max-cost-usd", min=0, help="US dollars per run; by default 5."),
 ]
 MaxMinutes = Annotated[
     float | None,
-    typer.Option("--max-minutes", min=0, help="Minutes that it may take; by default 60."),
+    typer.Option("--max-minutes", min=0, help="Minutes per run; by default 60."),
 ]
 Backend = Annotated[
     str | None,
     typer.Option(
         "--agent",
         metavar="BACKEND",
-        help="Who fixes; by default agent.backend.",
+        help="The agent to ask; by default agent.backend.",
         autocompletion=completing.agents,
     ),
 ]
-Model = Annotated[str | None, typer.Option("--model", help="For every attempt.")]
-Every = Annotated[bool, typer.Option("--all", help="Every named workspace.")]
+Model = Annotated[str | None, typer.Option("--model", help="The model of every attempt.")]
+Every = Annotated[bool, typer.Option("--all", help="Run every named workspace.")]
 SideBySide = Annotated[
-    int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces side by side.")
+    int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces to run at once.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be asked; spend nothing.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the prompt and stop; spend nothing.")
+]
 Record = Annotated[
-    Path | None, typer.Option("--record", metavar="DIR", help="Keep prompts, replies, edits.")
+    Path | None,
+    typer.Option("--record", metavar="DIR", help="Save prompts, replies and edits there."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Even while git is in the middle of a merge.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Run even in the middle of a merge or rebase.")
+]
 
 Isolate = Annotated[
     bool | None,
     typer.Option(
         "--isolate/--no-isolate",
-        help="Work in layers over the workspace, or in it; see agent.isolation.",
+        help="Work in a layer over the workspace, or in the workspace itself.",
     ),
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="REV", help="Fix only problems that this revision lacks."),
+    typer.Option(
+        "--since", metavar="REV", help="Fix only problems that are new since this revision."
+    ),
 ]
 RunId = Annotated[
     str | None,
     typer.Option(
-        "--run-id", metavar="ID", help="Its name; asked for again, it goes on or is only reported."
+        "--run-id",
+        metavar="ID",
+        help="Name the run; the same name again continues it, or reports it.",
     ),
 ]
 
@@ -146,7 +155,7 @@ def retry(
             done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
         else:
             done = many.run(roots, asked, os.environ, shown, jobs=jobs)
-        shown.write(run_output.told(done, verbosity=level))
+        shown.write(run_output.last_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return run_output.ended(done, asks=not (json or plain or quiet))
 

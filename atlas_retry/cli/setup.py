@@ -18,7 +18,7 @@ def add_to(app: typer.Typer) -> None:
 def demo(
     *,
     agent: Annotated[
-        str, typer.Option("--agent", help="claude-code spends money; scripted does not.")
+        str, typer.Option("--agent", help="scripted costs nothing; claude-code spends money.")
     ] = "scripted",
     plain: options.Plain = False,
 ) -> int:

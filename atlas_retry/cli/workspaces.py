@@ -50,8 +50,8 @@ def list_(*, as_json: options.Json = False) -> int:
     if as_json:
         rows = ((one.name, one.branch, str(one.root), one.is_there) for one in found)
         names = ("name", "branch", "root", "is_there")
-        told = [dict(zip(names, row, strict=True)) for row in rows]
-        print(json.dumps(told, indent=2))
+        entries = [dict(zip(names, row, strict=True)) for row in rows]
+        print(json.dumps(entries, indent=2))
         return 0
     width = max((len(one.name) for one in found), default=0)
     for one in found:

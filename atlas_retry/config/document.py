@@ -132,7 +132,7 @@ class _Reading:
             raise ConfigError(f"nested deeper than {MAX_DEPTH} levels", place=self._place(mark))
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> Tree:
-        said: Tree = {}
+        own: Tree = {}
         merged: Tree = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -142,12 +142,12 @@ class _Reading:
             if key_node.tag == TAG + "merge":
                 merged |= self._merge(value_node, path)
                 continue
-            if key in said:
+            if key in own:
                 first = self.keys[*path, key].line
-                self._problem(f"{key} is said twice: first in line {first}", key_node)
+                self._problem(f"{key} is set twice: first in line {first}", key_node)
             self.keys[*path, key] = self._place(key_node.start_mark)
-            said[key] = self.value(value_node, (*path, key))
-        return merged | said
+            own[key] = self.value(value_node, (*path, key))
+        return merged | own
 
     def _merge(self, node: yaml.Node, path: Path) -> Tree:
         """What `<<` brings in: of several mappings the first that has a key wins."""

@@ -48,7 +48,7 @@ class Check(StrictSection):
     name: Text | None = None
     """Shown, and taken by --only; derived from the command when left out."""
     required: bool = True
-    """false: a failure is told but fails nothing."""
+    """false: a failure is reported but fails nothing."""
     max_retries: Attempts | None = None
     """Attempts this gate may cost; by default what `retry` says, else test 3, review 2, build 1."""
     timeout: Seconds | None = None
@@ -76,7 +76,7 @@ class CommandKeys(Check):
     Between attempts a gate that passed runs again only where one of them moved; the last green of a
     run is always of all gates."""
     writes: bool | None = None
-    """It changes files, so it runs alone; by default true for format and pre_commit."""
+    """It changes files, so nothing runs beside it; by default true for format and pre_commit."""
     keep_daemons: bool = False
     """Leave processes alive that outlive it (build servers)."""
     network: Literal["host", "none"] = "host"
@@ -99,7 +99,7 @@ class CustomGate(CommandGate):
     """A command of no known kind, as a mapping that says `run` and `max_retries`."""
 
     max_retries: Attempts
-    """Attempts this gate may cost; must be said for a custom gate."""
+    """Attempts this gate may cost; required for a custom gate."""
 
 
 class QualityGate(CommandKeys):

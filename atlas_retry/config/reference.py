@@ -95,7 +95,7 @@ def example_text() -> str:
     return HEAD + "\n".join(_lines(Configuration, "", set())) + "\n"
 
 
-def _lines(model: type[BaseModel], indent: str, told: set[str]) -> Iterator[str]:
+def _lines(model: type[BaseModel], indent: str, shown: set[str]) -> Iterator[str]:
     for name, field in model.model_fields.items():
         if not indent:
             yield ""
@@ -103,23 +103,23 @@ def _lines(model: type[BaseModel], indent: str, told: set[str]) -> Iterator[str]
         inner = inner_model(field.annotation)
         if isinstance(field.default, BaseModel):
             yield f"{indent}{name}:"
-            yield from _lines(type(field.default), indent + "  ", told)
+            yield from _lines(type(field.default), indent + "  ", shown)
             continue
         if inner:
-            yield from _keys_of(inner, indent, told)
+            yield from _keys_of(inner, indent, shown)
         yield from _value(name, field, indent)
 
 
-def _keys_of(model: type[BaseModel], indent: str, told: set[str]) -> Iterator[str]:
+def _keys_of(model: type[BaseModel], indent: str, shown: set[str]) -> Iterator[str]:
     """What an item of a list may be, what was told before left out."""
-    if (doc := model.__doc__ or "") not in told:
-        told.add(doc)
+    if (doc := model.__doc__ or "") not in shown:
+        shown.add(doc)
         yield from _comment(doc, indent)
     fields = sorted(model.model_fields.items(), key=lambda item: not item[1].is_required())
     for name, field in fields:
         line = f"{name}: {field.description}"
-        if line not in told:
-            told.add(line)
+        if line not in shown:
+            shown.add(line)
             yield from _comment(line, indent, lead="#   ")
 
 

@@ -31,7 +31,7 @@ def refusals(
     error: "ValidationError", layer: Layer, keys: Sequence[Path]
 ) -> tuple[ConfigError, ...]:
     """One error for each value that the model refused; `keys` are all that there are."""
-    return tuple(_refusal(told, layer, keys) for told in error.errors(include_url=False))
+    return tuple(_refusal(details, layer, keys) for details in error.errors(include_url=False))
 
 
 def refused(path: Path, message: str, layer: Layer) -> ConfigError:
@@ -70,17 +70,17 @@ def _shown(place: Place) -> Place:
     return replace(place, text=redact(clean(place.text))[:MAX_SHOWN_CHARS])
 
 
-def _refusal(told: "ErrorDetails", layer: Layer, keys: Sequence[Path]) -> ConfigError:
-    path = _known(told["loc"], layer)
-    kind = told["type"]
+def _refusal(details: "ErrorDetails", layer: Layer, keys: Sequence[Path]) -> ConfigError:
+    path = _known(details["loc"], layer)
+    kind = details["type"]
     if kind == "extra_forbidden":
         return ConfigError(_unknown(path, keys), place=layer.place(path, of_key=True))
     if kind == "missing":
-        return refused(path, f"{told['loc'][-1]} is missing", layer)
-    details = told.get("ctx", {})
-    expected = EXPECTED.get(kind) or details.get("expected")
-    words = f"expected {expected}" if expected else str(details.get("error", told["msg"]))
-    return refused(path, f"{words}, found {_found(told['input'])}", layer)
+        return refused(path, f"{details['loc'][-1]} is missing", layer)
+    context = details.get("ctx", {})
+    expected = EXPECTED.get(kind) or context.get("expected")
+    words = f"expected {expected}" if expected else str(context.get("error", details["msg"]))
+    return refused(path, f"{words}, found {_found(details['input'])}", layer)
 
 
 def _known(loc: Path, layer: Layer) -> Path:

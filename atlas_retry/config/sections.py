@@ -49,7 +49,7 @@ class ValidationSection(StrictSection):
     """The gates: commands that must exit 0."""
 
     format: list[Command] = Field(default=[], examples=[["ruff format ."]])
-    """Formatters. They change files, so they run alone, first and in order."""
+    """Formatters. They change files, so they run first, one at a time and in order."""
     lint: list[Command] = Field(
         default=[],
         examples=[["ruff check .", {"name": "types", "run": "mypy src", "required": False}]],
@@ -61,7 +61,7 @@ class ValidationSection(StrictSection):
     )
     """Tests. A run in which no test ran is no success."""
     pre_commit: list[Command] = Field(default=[], examples=[["pre-commit run --all-files"]])
-    """Hooks. They change files, so they run alone."""
+    """Hooks. They change files, so they run one at a time."""
     build: list[Command] = Field(default=[])
     """Builds; one attempt by default, because they are usually deterministic."""
     review: list[ReviewGate] = Field(default=[])
@@ -154,7 +154,7 @@ class Agent(StrictSection):
 
 
 class Context(StrictSection):
-    """What the agent is told."""
+    """What the agent's prompt holds."""
 
     max_chars: Annotated[int, *whole(1000, 1_000_000)] = 16_000
     """Of a whole prompt."""
@@ -162,7 +162,7 @@ class Context(StrictSection):
     """Of one error's text, cut in the middle."""
     trace: Literal["auto", "off"] = "auto"
     """Run failing tests (pytest, unittest, go test, jest, vitest, node) once more, aside, to rank
-    code by what they alone execute; auto = where the gate itself took at most 20 seconds."""
+    code by what only they execute; auto = where the gate itself took at most 20 seconds."""
 
 
 class PromptSection(StrictSection):
@@ -236,7 +236,7 @@ class Configuration(StrictSection):
     agent: Agent = Agent()
     """Who repairs."""
     context: Context = Context()
-    """What the agent is told."""
+    """What the agent's prompt holds."""
     prompt: PromptSection = PromptSection()
     """The project's own words in every prompt."""
     guard: Guard = Guard()

@@ -42,8 +42,8 @@ def understand(
     except ConfigError as error:
         raise together((error,)) from error
     layer = reduce(overlay, (*read, environment.read(variables), _flags(overrides)))
-    said = _checked(layer, around)
-    settings = translation.settings_of(said, layer, around)
+    model = _checked(layer, around)
+    settings = translation.settings_of(model, layer, around)
     if not settings.gates:
         raise together((_nothing(layer),))
     secrets = tuple(warning for file in files for warning in _secrets(file))
@@ -60,20 +60,20 @@ def _nothing(layer: Layer) -> ConfigError:
 
 def _flags(overrides: Mapping[str, object]) -> Layer:
     place = Place("the command line")
-    said = (said_by(place, nested(tuple(key.split(".")), v)) for key, v in overrides.items())
-    return reduce(overlay, said, Layer())
+    layers = (said_by(place, nested(tuple(key.split(".")), v)) for key, v in overrides.items())
+    return reduce(overlay, layers, Layer())
 
 
 def _checked(layer: Layer, around: Surroundings) -> Configuration:
     try:
-        said = Configuration.model_validate(layer.values)
+        model = Configuration.model_validate(layer.values)
     except ValidationError as error:
         paths = [path for path, _ in keys()]
         wrong = layer.problems + refusals(error, layer, paths)
         raise together(wrong) from error
-    if wrong := layer.problems + tuple(translation.contradictions(said, layer, around)):
+    if wrong := layer.problems + tuple(translation.contradictions(model, layer, around)):
         raise together(wrong)
-    return said
+    return model
 
 
 def _secrets(file: ConfigFile) -> Iterator[str]:

@@ -47,11 +47,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """All of it but rule and place: what became of it, why, and what to type."""
-        told = f"{self.fate}: {self.seen.detail}" if self.seen.detail else self.fate
+        text = f"{self.fate}: {self.seen.detail}" if self.seen.detail else self.fate
         if self.command is None:
-            return told
+            return text
         verb = "accept" if self.is_accepting else "look at"
-        return f"{told.rstrip('.')}. To {verb} it: {self.command}"
+        return f"{text.rstrip('.')}. To {verb} it: {self.command}"
 
     @property
     def is_accepting(self) -> bool:

@@ -39,8 +39,8 @@ def _told(subject: Subject) -> Iterator[tuple[str, Diagnostic]]:
 
 def _identity(name: str, problem: Diagnostic) -> str:
     """Without line numbers; GitLab shows only the first of several with the same fingerprint."""
-    told = problem.fingerprint or f"{problem.rule_id}\0{problem.message}"
-    return "\0".join((name, problem.tool, problem.path or "", told))
+    identity = problem.fingerprint or f"{problem.rule_id}\0{problem.message}"
+    return "\0".join((name, problem.tool, problem.path or "", identity))
 
 
 def _issue(problem: Diagnostic, identity: str) -> dict[str, object]:

@@ -81,9 +81,9 @@ def strip_of(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], .
 
 def sparkline(counts: Iterable[int | None]) -> str:
     """Counts as bars of one character each; a blank where nothing was counted."""
-    told = [*counts]
-    most = max((count for count in told if count is not None), default=0) or 1
-    return "".join(" " if n is None else BARS[-(-n * (len(BARS) - 1) // most)] for n in told)
+    every = [*counts]
+    most = max((count for count in every if count is not None), default=0) or 1
+    return "".join(" " if n is None else BARS[-(-n * (len(BARS) - 1) // most)] for n in every)
 
 
 def fraction(validation: Validation) -> str:

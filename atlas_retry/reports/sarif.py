@@ -25,16 +25,16 @@ SCHEMA = (
 _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 Json = dict[str, object]
-Told = list[tuple[GateResult, Diagnostic | None]]
+Listed = list[tuple[GateResult, Diagnostic | None]]
 
 
 def report(subject: Subject) -> str:
     """A run per tool, in the order in which the gates name them."""
-    by_tool: dict[str, Told] = {}
+    by_tool: dict[str, Listed] = {}
     for result in subject.validation.results:
         for tool, problem in _told(result):
             by_tool.setdefault(plain(tool), []).append((result, problem))
-    runs = [_run(tool, told) for tool, told in by_tool.items()] or [_run("atlas", [])]
+    runs = [_run(tool, listed) for tool, listed in by_tool.items()] or [_run("atlas", [])]
     if subject.run:
         runs.append(_of_tool(TOOL, [_answered(one) for one in subject.findings]))
     return encode({"$schema": SCHEMA, "version": "2.1.0", "runs": runs})
@@ -50,10 +50,10 @@ def _told(result: GateResult) -> Iterator[tuple[str, Diagnostic | None]]:
         yield problem.tool or ran, problem
 
 
-def _run(tool: str, told: Told) -> Json:
-    gates = {id(result): result for result, _ in told}
-    run = _of_tool(tool, [(c, {}) for _, c in told if c and c.path])
-    return run | {"invocations": [_invocation(result, told) for result in gates.values()]}
+def _run(tool: str, listed: Listed) -> Json:
+    gates = {id(result): result for result, _ in listed}
+    run = _of_tool(tool, [(c, {}) for _, c in listed if c and c.path])
+    return run | {"invocations": [_invocation(result, listed) for result in gates.values()]}
 
 
 def _answered(finding: Finding) -> tuple[Diagnostic, Json]:
@@ -61,10 +61,10 @@ def _answered(finding: Finding) -> tuple[Diagnostic, Json]:
 
     The answer is a property: a result whose `kind` is not "fail" may have no level (§3.27.10).
     """
-    told = finding.diagnostic
+    diagnostic = finding.diagnostic
     if finding.answer is not AnswerWord.REFUSED:
-        told = replace(told, level=Level.NOTE)
-    return told, {"properties": _properties(finding)}
+        diagnostic = replace(diagnostic, level=Level.NOTE)
+    return diagnostic, {"properties": _properties(finding)}
 
 
 def _properties(finding: Finding) -> Json:
@@ -94,8 +94,8 @@ def _of_tool(tool: str, placed: Sequence[tuple[Diagnostic, Json]]) -> Json:
     }
 
 
-def _invocation(result: GateResult, told: Told) -> Json:
-    homeless = [c for owner, c in told if owner is result and c and not c.path]
+def _invocation(result: GateResult, listed: Listed) -> Json:
+    homeless = [c for owner, c in listed if owner is result and c and not c.path]
     known = {
         "startTimeUtc": result.started_at,
         "endTimeUtc": result.completed_at,

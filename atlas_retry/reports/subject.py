@@ -1,4 +1,4 @@
-"""What a report tells, as one value for every format; it formats nothing."""
+"""What a report holds, as one value for every format; it formats nothing."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from atlas_retry.reports import findings
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """What a report told."""
+    """What a report held."""
 
     validation: Validation
     workspace: WorkspaceFacts | None = None
@@ -20,7 +20,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 class Subject(Struct, frozen=True, kw_only=True):
     """A validation or a whole run, and where it ran."""
 
-    told: Validation | Outcome
+    result: Validation | Outcome
     workspace: WorkspaceFacts
     patches: Mapping[int, str] = field(default_factory=dict)
     """Unified diff of each attempt, by its number; only the HTML report shows them."""
@@ -32,11 +32,11 @@ class Subject(Struct, frozen=True, kw_only=True):
     @property
     def validation(self) -> Validation:
         """The state that counts: the validation itself, or a run's last one."""
-        return self.told if isinstance(self.told, Validation) else self.told.final
+        return self.result if isinstance(self.result, Validation) else self.result.final
 
     @property
     def run(self) -> Outcome | None:
-        return self.told if isinstance(self.told, Outcome) else None
+        return self.result if isinstance(self.result, Outcome) else None
 
     @property
     def findings(self) -> tuple[findings.Finding, ...]:
@@ -57,7 +57,7 @@ def of_run(
 ) -> Subject:
     """The subject of a run's report."""
     return Subject(
-        told=outcome,
+        result=outcome,
         workspace=outcome.workspace,
         patches=patches or {},
         prompts=prompts or {},

@@ -16,8 +16,8 @@ def seconds(duration_ms: int) -> str:
 
 def usd(amount: float, *, at_least: bool = False) -> str:
     """Money, with enough digits to tell it from nothing."""
-    told = f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
-    return f"at least {told}" if at_least else told
+    shown = f"${amount:.4f}" if 0 < amount < ONE_CENT else f"${amount:.2f}"
+    return f"at least {shown}" if at_least else shown
 
 
 def counted(number: int, noun: str) -> str:

@@ -109,4 +109,4 @@ def test_a_run_without_a_configuration_only_checks(root: Path, environ: dict[str
     write(root, "pyproject.toml", "[tool.ruff.format]\n")
     text, line = checking(root, environ)
     assert 'run: "ruff format --check ."' in text
-    assert line == "no configuration: these are the 2 gates that atlas init proposes"
+    assert line == "no configuration: running the 2 gates that atlas init proposes"

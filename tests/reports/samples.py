@@ -233,9 +233,9 @@ PATCH = (
 )
 
 SUBJECTS = {
-    "red validation": Subject(told=RED, workspace=WORKSPACE),
-    "green validation": Subject(told=GREEN, workspace=WORKSPACE),
-    "no gates": Subject(told=NOTHING, workspace=WORKSPACE),
+    "red validation": Subject(result=RED, workspace=WORKSPACE),
+    "green validation": Subject(result=GREEN, workspace=WORKSPACE),
+    "no gates": Subject(result=NOTHING, workspace=WORKSPACE),
     "fixed run": of_run(FIXED, patches={1: PATCH}, prompts={1: f"Fix this.\n{AWKWARD}"}),
     "given up": of_run(GAVE_UP),
     "held": of_run(HELD),

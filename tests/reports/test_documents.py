@@ -75,7 +75,7 @@ def test_a_batch_is_written_whole() -> None:
 
 
 def test_a_validation_is_read_back_as_it_was_written() -> None:
-    subject = Subject(told=HALF, workspace=WORKSPACE)
+    subject = Subject(result=HALF, workspace=WORKSPACE)
     recorded = read_report(REPORTS["json"](subject).encode())
     assert recorded.validation == HALF
     assert recorded.workspace == WORKSPACE

@@ -31,7 +31,7 @@ RED, GREEN = SUBJECTS["red validation"], SUBJECTS["green validation"]
 
 
 def subject_of(*results: GateResult) -> Subject:
-    return Subject(told=Validation(results=results), workspace=WORKSPACE)
+    return Subject(result=Validation(results=results), workspace=WORKSPACE)
 
 
 def lint(*diagnostics: Diagnostic, required: bool = True) -> GateResult:

@@ -50,7 +50,7 @@ CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 def stop(turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float) -> HookAnswer:
     """Answer the end of a turn; `timeout_s` is the agent's patience.
 
-    Whatever keeps us from judging is told to the user and blocks nothing. Raises Interrupted.
+    Whatever keeps us from judging is reported to the user and blocks nothing. Raises Interrupted.
     """
     if nested(environ) or turn.is_cut_off:
         return HookAnswer()  # a run of ours watches this agent already, or nobody waits
@@ -150,11 +150,11 @@ def _lifted(opinion: TurnOpinion, allowed: Collection[str]) -> TurnOpinion:
 
 def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:
     configured = opened.settings.retry.attempts_configured
-    told = environ.get(CAP_VARIABLE, "")
+    cap = environ.get(CAP_VARIABLE, "")
     return BlockLimits(
         run=limits(opened.settings, with_agent=True, attempts_flag=None).budget.attempts or 0,
         gates={g.name: attempts_allowed(g, configured=configured) for g in opened.settings.gates},
-        cap=int(told) if told.isdecimal() else BLOCK_CAP,
+        cap=int(cap) if cap.isdecimal() else BLOCK_CAP,
     )
 
 
@@ -205,7 +205,7 @@ def _wording(opened: OpenWorkspace, count: int) -> Callable[[GateResult], str]:
 
     def detail(result: GateResult) -> str:
         lines = [text for text, _ in failure_lines(Validation(results=(result,)))]
-        said = elided(harmless_output("\n".join(lines[HEADING:])), limit)
-        return f"{result.error or result.status}\n{fenced(said, marker)}"
+        output = elided(harmless_output("\n".join(lines[HEADING:])), limit)
+        return f"{result.error or result.status}\n{fenced(output, marker)}"
 
     return detail

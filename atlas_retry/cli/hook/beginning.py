@@ -25,10 +25,10 @@ KEPT_SNAPSHOTS = 50
 _WITHIN_A_TURN = "compact"
 
 
-def start(told: bytes, environ: Mapping[str, str]) -> None:
+def start(document: bytes, environ: Mapping[str, str]) -> None:
     """Keep what is there when a turn begins; `told` is what Claude Code says of it."""
     with suppress(AtlasError, OSError, ValueError, msgspec.MsgspecError):
-        turn = read_turn(told)
+        turn = read_turn(document)
         if not nested(environ) and turn.source != _WITHIN_A_TURN:
             _begin(turn, environ)
 

@@ -81,12 +81,12 @@ class _CursorTurn(msgspec.Struct, frozen=True, kw_only=True):
     """Follow-ups that the stop hook has caused already."""
 
 
-def read_turn(told: bytes) -> HookTurn:
-    """What any of the agents tells. Raises msgspec.MsgspecError."""
+def read_turn(content: bytes) -> HookTurn:
+    """What any of the agents sends. Raises msgspec.MsgspecError."""
     try:
-        cursor = msgspec.json.decode(told, type=_CursorTurn)
+        cursor = msgspec.json.decode(content, type=_CursorTurn)
     except msgspec.ValidationError:
-        turn = msgspec.json.decode(told, type=HookTurn)
+        turn = msgspec.json.decode(content, type=HookTurn)
         return replace(turn, prompt_id=turn.prompt_id or turn.turn_id)
     return HookTurn(
         session_id=cursor.conversation_id,
@@ -100,7 +100,7 @@ def read_turn(told: bytes) -> HookTurn:
     )
 
 
-def said(answer: HookAnswer, turn: HookTurn) -> object:
+def document(answer: HookAnswer, turn: HookTurn) -> object:
     """The answer as the agent of this turn reads it."""
     if not turn.is_cursors:
         return answer

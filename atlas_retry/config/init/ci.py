@@ -155,17 +155,19 @@ def _is_plain(name: str, value: object) -> bool:
     return plain and not NOISE.search(name) and "$" not in str(value)
 
 
-def _matrix(told: Table) -> dict[str, str]:
+def _matrix(matrix: Table) -> dict[str, str]:
     """One value of each axis: the last of a list, else what the first row on Linux has."""
-    rows = [row for row in _rows(told) if not re.search(r"windows|macos", str(row))]
+    rows = [row for row in _rows(matrix) if not re.search(r"windows|macos", str(row))]
     values = {str(k): v for row in reversed(rows) for k, v in row.items()}
-    lists = {str(k): v[-1] for k, v in told.items() if isinstance(v, list) and v and k != "include"}
+    lists = {
+        str(k): v[-1] for k, v in matrix.items() if isinstance(v, list) and v and k != "include"
+    }
     plain = {**values, **{k: v for k, v in lists.items() if not isinstance(v, dict | list)}}
     return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in plain.items()}
 
 
-def _rows(told: Table) -> Iterator[Table]:
-    included = told.get("include")
+def _rows(matrix: Table) -> Iterator[Table]:
+    included = matrix.get("include")
     yield from (table(row) for row in (included if isinstance(included, list) else []))
 
 

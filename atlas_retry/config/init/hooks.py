@@ -1,4 +1,4 @@
-"""Hook runners: pre-commit, lefthook. Which tools their hooks run is told to the others."""
+"""Hook runners: pre-commit, lefthook. The other detectors ask which tools the hooks run."""
 
 from collections.abc import Iterator
 

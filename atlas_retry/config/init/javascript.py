@@ -92,9 +92,9 @@ LOCKS = (
 
 def manager_of(project: ProjectFiles) -> Manager:
     """By `packageManager`, else by lock file, else npm."""
-    said = str(project.package.get("packageManager", "")).partition("@")[0]
+    named = str(project.package.get("packageManager", "")).partition("@")[0]
     by_lock = next((name for lock, name in LOCKS if project.has(lock)), "npm")
-    return MANAGERS.get(said) or MANAGERS[by_lock]
+    return MANAGERS.get(named) or MANAGERS[by_lock]
 
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
@@ -131,8 +131,8 @@ class Node(Struct, frozen=True, kw_only=True):
 
     @property
     def scripts(self) -> dict[str, str]:
-        told = table(self.project.package, "scripts")
-        return {name: body for name, body in told.items() if isinstance(body, str)}
+        scripts = table(self.project.package, "scripts")
+        return {name: body for name, body in scripts.items() if isinstance(body, str)}
 
     @property
     def packages(self) -> frozenset[str]:

@@ -171,9 +171,9 @@ def _prefix(runner: PythonRunner, where: Where | None) -> str:
 def _with_target(project: ProjectFiles, tool: PythonTool) -> str:
     """Mypy and pylint want to be told what to look at, unless their configuration says it."""
     mypy = table(project.pyproject, "tool", "mypy")
-    said = any(key in mypy for key in ("files", "packages", "modules"))
+    is_said = any(key in mypy for key in ("files", "packages", "modules"))
     ini = project.ini("mypy.ini").get("mypy", {}) or project.ini("setup.cfg").get("mypy", {})
-    if tool.name not in ("mypy", "pylint") or (tool.name == "mypy" and (said or "files" in ini)):
+    if tool.name not in ("mypy", "pylint") or (tool.name == "mypy" and (is_said or "files" in ini)):
         return tool.run
     line = project.ci_line(tool.run)
     return line if line and line != tool.run else f"{tool.run} {' '.join(_packages(project))}"

@@ -150,9 +150,9 @@ def _why(project: ProjectFiles, row: Row) -> str | None:
         return None if row.config else f"{mark} is there"
     words = re.compile(row.when)
     files = {mark, *project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")}
-    told = next((path for path in sorted(files) if words.search(project.text(path))), None)
-    if told:
-        return f"{told} has {words.search(project.text(told))[0]}"  # type: ignore[index]
+    holder = next((path for path in sorted(files) if words.search(project.text(path))), None)
+    if holder:
+        return f"{holder} has {words.search(project.text(holder))[0]}"  # type: ignore[index]
     found = words.search(project.automation)
     return f"CI or a task runs {found[0]}" if found else None
 

@@ -125,8 +125,8 @@ def _nox(project: ProjectFiles) -> Iterator[Task]:
     need = Need(program="nox", remedy="pip install nox")
     for node in module.body:
         if isinstance(node, ast.FunctionDef):
-            told = map(_session, node.decorator_list)
-            session = next((name for name in told if name is not None), None)
+            names = map(_session, node.decorator_list)
+            session = next((name for name in names if name is not None), None)
             if session is not None:
                 name = session or node.name
                 yield name, f"nox -s {name}", need

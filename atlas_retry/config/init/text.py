@@ -16,21 +16,21 @@ version: 1
 KEYS = {
     Kind.FORMAT: (
         "format",
-        "Formatters. They change files, so they run alone, first and in order.",
+        "Formatters. They change files, so they run first, one at a time.",
     ),
     Kind.LINT: ("lint", "Linters and type checkers, side by side with the tests."),
     Kind.TEST: ("test", "A run in which no test ran is no success."),
-    Kind.PRE_COMMIT: ("pre_commit", "Hooks. They change files, so they run alone, last."),
+    Kind.PRE_COMMIT: ("pre_commit", "Hooks. They change files, so they run last, one at a time."),
     Kind.BUILD: ("build", "Builds; one attempt each, because they are usually deterministic."),
 }
 
 
 def configuration(choices: Iterable[Choice], notes: Iterable[str] = ()) -> str:
     """The whole file. What cannot start here is a comment that says why."""
-    told = tuple(choices)
+    every = tuple(choices)
     lines = [HEAD.rstrip(), *_comment(notes, "")]
-    body = [line for kind in KEYS for line in _kind(kind, told)]
-    active = any(choice.obstacle is None for choice in told)
+    body = [line for kind in KEYS for line in _kind(kind, every)]
+    active = any(choice.obstacle is None for choice in every)
     lines += ["validation:" if active else "# validation:", *body]
     return "\n".join(lines) + "\n"
 
@@ -59,7 +59,7 @@ def _gate(choice: Choice) -> Iterator[str]:
 
 
 def _mapping(proposed: Proposed) -> Sequence[str]:
-    told = (
+    keys = (
         ("name", proposed.name),
         ("run", proposed.run),
         ("fix", proposed.fix),
@@ -73,7 +73,7 @@ def _mapping(proposed: Proposed) -> Sequence[str]:
     # JSON is YAML: whatever a command holds, the parser reads it back as it was.
     lines = [
         f"{key}: {msgspec.json.encode(value).decode()}"
-        for key, value in told
+        for key, value in keys
         if value not in (None, "")
     ]
     return [("- " if number == 0 else "  ") + line for number, line in enumerate(lines)]

@@ -65,17 +65,17 @@ def _gates_afterwards(validation: Validation) -> Node:
 
 def _facts(attempt: Attempt) -> Iterable[Node]:
     tokens = attempt.tokens
-    told = (
+    facts = (
         " ".join(filter(None, (attempt.agent, attempt.model))),
         seconds(attempt.duration_ms),
-        "cost not told" if attempt.cost_usd is None else usd(attempt.cost_usd),
+        "cost unknown" if attempt.cost_usd is None else usd(attempt.cost_usd),
         _tokens(tokens) if tokens != Tokens() else "",
         counted(attempt.transport_retries, "transport retry").replace("retrys", "retries")
         if attempt.transport_retries
         else "",
         fraction(attempt.validation) if attempt.validation else "not validated",
     )
-    return [tag("span", fact) for fact in told if fact]
+    return [tag("span", fact) for fact in facts if fact]
 
 
 def _tokens(tokens: Tokens) -> str:
@@ -95,8 +95,8 @@ def _words(attempt: Attempt) -> Iterable[Node]:
 def _worse(attempt: Attempt) -> Node | None:
     if not attempt.worse:
         return None
-    said = "This left things worse than before: nothing was built on it."
-    return tag("p", said, class_="warn box")
+    text = "This left things worse than before: nothing was built on it."
+    return tag("p", text, class_="warn box")
 
 
 def _answers(found: Sequence[Finding]) -> Node | None:
@@ -120,12 +120,14 @@ def _diagnostics(attempt: Attempt, known: Mapping[str, Diagnostic], kind: tuple[
     word, weight = kind
     prints: tuple[str, ...] = getattr(attempt, word)
     each = dict.fromkeys(prints)
-    told = [known.get(print_) or Diagnostic(tool="", message=print_) for print_ in each]
-    title = tag("span", tag("b", str(len(prints)), class_=weight if told else "dim"), f" {word}")
-    if not told:
+    diagnostics = [known.get(print_) or Diagnostic(tool="", message=print_) for print_ in each]
+    title = tag(
+        "span", tag("b", str(len(prints)), class_=weight if diagnostics else "dim"), f" {word}"
+    )
+    if not diagnostics:
         return tag("p", title, class_="none")
-    left_out = len(told) - MAX_LISTED
-    listed = problems(told[:MAX_LISTED], f"{left_out} more" if left_out > 0 else "")
+    left_out = len(diagnostics) - MAX_LISTED
+    listed = problems(diagnostics[:MAX_LISTED], f"{left_out} more" if left_out > 0 else "")
     return foldable(title, listed)
 
 

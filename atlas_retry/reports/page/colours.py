@@ -25,8 +25,8 @@ def coloured(path: str, lines: Sequence[str]) -> list[tuple[Node, ...]]:
     uncoloured: list[tuple[Node, ...]] = [(line,) for line in lines]
     if len(lines) > MAX_LINES or any(len(line) > MAX_LINE_CHARS for line in lines):
         return uncoloured
-    told = list(_lexed(path, "\n".join(lines)))
-    return told if len(told) == len(lines) else uncoloured
+    lexed = list(_lexed(path, "\n".join(lines)))
+    return lexed if len(lexed) == len(lines) else uncoloured
 
 
 def _lexed(path: str, text: str) -> Iterator[tuple[Node, ...]]:

@@ -75,11 +75,11 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 def _hunks(lines: list[str], starts: list[int]) -> Iterator[Hunk]:
     after = -1
     for start in starts:
-        told = _HUNK.match(lines[start])
-        if told is None or start < after:
+        head = _HUNK.match(lines[start])
+        if head is None or start < after:
             continue
-        counts = int(told[2] or 1), int(told[4] or 1)
-        body = tuple(_numbered(lines[start + 1 :], (int(told[1]), int(told[3])), counts))
+        counts = int(head[2] or 1), int(head[4] or 1)
+        body = tuple(_numbered(lines[start + 1 :], (int(head[1]), int(head[3])), counts))
         after = start + 1 + len(body)
         yield Hunk(title=lines[start], lines=body)
 

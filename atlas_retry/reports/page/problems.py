@@ -12,9 +12,9 @@ UNFOLDED, MAX_LISTED = 20, 200
 MAX_MESSAGE_CHARS = 240
 
 
-def problems(told: Sequence[Diagnostic], left_out: str = "") -> Node:
+def problems(diagnostics: Sequence[Diagnostic], left_out: str = "") -> Node:
     """The groups of problems, and how many there are more."""
-    ordered = sorted(told, key=_order)[:MAX_LISTED]
+    ordered = sorted(diagnostics, key=_order)[:MAX_LISTED]
     shown, folded = ordered[:UNFOLDED], ordered[UNFOLDED:]
     rest: Node | None = tag("p", f"and {left_out}", class_="dim") if left_out else None
     if folded:
@@ -29,8 +29,10 @@ def _order(one: Diagnostic) -> tuple[bool, str, str, int]:
     return (True, one.path or "", one.rule_id or "", line or 0)
 
 
-def _groups(told: Iterable[Diagnostic]) -> Iterator[Node]:
-    for (is_test, path), group in groupby(told, lambda one: (one.test_id is not None, one.path)):
+def _groups(diagnostics: Iterable[Diagnostic]) -> Iterator[Node]:
+    for (is_test, path), group in groupby(
+        diagnostics, lambda one: (one.test_id is not None, one.path)
+    ):
         if is_test:
             yield tag("ul", *map(_item, group))
             continue

@@ -54,5 +54,5 @@ def _strip(run: Outcome) -> Node:
 def _cell(result: GateResult | None) -> Node:
     if result is None:
         return tag("td", "")
-    said = result.status.replace("_", " ")
-    return tag("td", SIGNS[result.status], class_=weight(result), title=said)
+    title = result.status.replace("_", " ")
+    return tag("td", SIGNS[result.status], class_=weight(result), title=title)

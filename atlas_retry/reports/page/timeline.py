@@ -49,14 +49,14 @@ def _validated(name: str, target: str, validation: Validation) -> Phase:
 
 def timeline(run: Outcome) -> Node:
     """The strip, and the same as a list with links."""
-    told = tuple(phases(run))
+    shown = tuple(phases(run))
     return tag(
-        "div", _strip(told), tag("ol", *map(_item, told), class_="phases"), class_="timeline"
+        "div", _strip(shown), tag("ol", *map(_item, shown), class_="phases"), class_="timeline"
     )
 
 
-def _strip(told: tuple[Phase, ...]) -> Node:
-    widths = [max(phase.duration_ms, 1) for phase in told]
+def _strip(shown: tuple[Phase, ...]) -> Node:
+    widths = [max(phase.duration_ms, 1) for phase in shown]
     total = sum(widths)
     starts = accumulate(widths, initial=0)
     pieces = [
@@ -68,7 +68,7 @@ def _strip(told: tuple[Phase, ...]) -> Node:
             height="24",
             class_=phase.weight,
         )
-        for phase, start, width in zip(told, starts, widths, strict=False)
+        for phase, start, width in zip(shown, starts, widths, strict=False)
     ]
     return tag(
         "svg",
