@@ -358,6 +358,17 @@ class Tokens(Struct, frozen=True, kw_only=True):
             force_setattr(self, name, max(getattr(self, name), 0))
 
 
+def total_tokens(many: Iterable[Tokens]) -> Tokens:
+    """The usage of several requests together."""
+    every = tuple(many)
+    return Tokens(
+        input=sum(tokens.input for tokens in every),
+        output=sum(tokens.output for tokens in every),
+        cache_read=sum(tokens.cache_read for tokens in every),
+        cache_write=sum(tokens.cache_write for tokens in every),
+    )
+
+
 def paid(cost_usd: float | None) -> float | None:
     """What somebody says that it has cost; nobody is ever paid for asking (nor is NaN a price)."""
     return None if cost_usd is None else max(0.0, cost_usd)

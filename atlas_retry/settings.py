@@ -1,16 +1,23 @@
 """What a configuration says, as values with their defaults. Reading one is `config`'s work."""
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct, field
 
 from atlas_retry.model import Budget, Gate, Kind, Session
 
+T = TypeVar("T")
 UNLIMITED_ATTEMPTS = sys.maxsize
 DEFAULT_ATTEMPTS = 3
 ATTEMPTS_BY_KIND = {Kind.TEST: 3, Kind.REVIEW: 2, Kind.BUILD: 1}
+
+
+def nth(values: Sequence[T], number: int) -> T | None:
+    """The value of the n-th attempt, from 1; the last one repeats. None: there are none."""
+    return values[min(number, len(values)) - 1] if values else None
 
 
 class OnExhausted(StrEnum):

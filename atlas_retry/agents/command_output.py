@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from atlas_retry.model import Tokens, paid
+from atlas_retry.model import Tokens, paid, total_tokens
 
 MAX_JSON_CHARS: Final = 1 << 24
 _COST_IN_TEXT: Final = re.compile(r"\bCost:\s+\$[\d.]+\s+message,\s+\$(\d+\.\d+)\s+session\b")
@@ -130,18 +130,12 @@ def read(printed: str) -> Told:
     words = [line.words for line in said if line.words]
     ids = [line.session_id or line.session or line.thread_id for line in said]
     costs = [cost for line in said if (cost := paid(line.cost_usd)) is not None]
-    tokens = [count for line in said for count in line.tokens]
     in_text = _COST_IN_TEXT.findall(printed)
     return Told(
         words=words[-1] if words else printed,
         session_id=next((one for one in ids if one), None),
         cost_usd=sum(costs) if costs else float(in_text[-1]) if in_text else None,
-        tokens=Tokens(
-            input=sum(count.input for count in tokens),
-            output=sum(count.output for count in tokens),
-            cache_read=sum(count.cache_read for count in tokens),
-            cache_write=sum(count.cache_write for count in tokens),
-        ),
+        tokens=total_tokens(count for line in said for count in line.tokens),
     )
 
 

@@ -53,10 +53,10 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Elsewhere, Limits, Progress, decide, last_attempt
 from atlas_retry.run.folder import RunFolder
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
-from atlas_retry.run.request import next_request, nth, step_of
+from atlas_retry.run.request import next_request, step_of
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.run.uncommitted import lost_definitions
-from atlas_retry.settings import GuardMode, OnExhausted, ReviewMode
+from atlas_retry.settings import GuardMode, OnExhausted, ReviewMode, nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
 

@@ -1,8 +1,7 @@
 """What an agent is asked for an attempt beside the prompt: model, session, time, money. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.guard.judge import seals
@@ -11,9 +10,7 @@ from atlas_retry.prompt.brief import Prompt
 from atlas_retry.run.briefing import SHOWN
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.settings import Settings, Step
-
-T = TypeVar("T")
+from atlas_retry.settings import Settings, Step, nth
 
 
 def next_request(
@@ -67,11 +64,6 @@ def _reproducing(validation: Validation) -> Iterator[str]:
         command = reproducing(result, first) if first else None
         if command:
             yield command
-
-
-def nth(values: Sequence[T], number: int) -> T | None:
-    """The value of the n-th attempt; the last one repeats."""
-    return values[min(number, len(values)) - 1] if values else None
 
 
 def _left(allowed_s: float | None, spent_s: float) -> float | None:

@@ -36,7 +36,7 @@ from atlas_retry.agents.notes import project_notes
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Emit, Notice
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Level, ReplyStatus, Session, Tokens
-from atlas_retry.settings import AgentSettings
+from atlas_retry.settings import AgentSettings, nth
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.workspace import source_tree
 
@@ -186,7 +186,7 @@ class _ApiCaller(Struct, kw_only=True):
                 system=({"type": "text", "text": system, "cache_control": {"type": "ephemeral"}},),
                 messages=(),
                 tools=(*wire.LOOKS, tool),
-                effort=_of_attempt(self.settings.effort, request.attempt),
+                effort=nth(self.settings.effort, request.attempt),
             ),
             ask=line.ask,
             looker=Looker(
@@ -197,7 +197,3 @@ class _ApiCaller(Struct, kw_only=True):
             bill=bill,
             max_requests=self.settings.max_turns or MAX_REQUESTS,
         )
-
-
-def _of_attempt(values: tuple[str, ...], attempt: int) -> str | None:
-    return values[min(attempt, len(values)) - 1] if values else None

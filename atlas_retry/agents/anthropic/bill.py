@@ -3,7 +3,7 @@
 from msgspec import Struct, field
 
 from atlas_retry.agents import models
-from atlas_retry.model import Tokens
+from atlas_retry.model import Tokens, total_tokens
 
 
 class StoppedError(Exception):
@@ -25,12 +25,7 @@ class Bill(Struct, kw_only=True):
 
     @property
     def tokens(self) -> Tokens:
-        return Tokens(
-            input=sum(tokens.input for tokens in self.used),
-            output=sum(tokens.output for tokens in self.used),
-            cache_read=sum(tokens.cache_read for tokens in self.used),
-            cache_write=sum(tokens.cache_write for tokens in self.used),
-        )
+        return total_tokens(self.used)
 
     def must_not_be_spent(self) -> None:
         """Raises StoppedError when nothing is left for another request."""

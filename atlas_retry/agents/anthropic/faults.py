@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from atlas_retry.agents import remedies
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn
+from atlas_retry.agents.remedies import AGAIN
 
 if TYPE_CHECKING:
     import anthropic
@@ -20,28 +22,23 @@ if TYPE_CHECKING:
 MAX_RETRY_AFTER_S: Final = 60.0
 """Who is told to wait longer had better come back later."""
 
-_AGAIN: Final = "then run the same command again"
 KEY: Final = "export ANTHROPIC_API_KEY=sk-ant-..., from https://console.anthropic.com/settings/keys"
-_MODEL: Final = "choose a model that the account has: agent.models, or --model"
 _SMALLER: Final = "make the prompt smaller: context.max_chars"
-_BILLING: Final = f"add credit at https://console.anthropic.com/settings/billing, {_AGAIN}"
-_SPEND_LIMIT: Final = f"raise the spend limit of the workspace or organisation, {_AGAIN}"
-OVERLOADED: Final = f"wait a few minutes (https://status.anthropic.com), {_AGAIN}"
-NO_CONNECTION: Final = f"see to the network, the proxy or ANTHROPIC_BASE_URL, {_AGAIN}"
+_SPEND_LIMIT: Final = f"raise the spend limit of the workspace or organisation, {AGAIN}"
 
 _REMEDIES: Final[Mapping[int, str]] = {
-    400: f"see what the API says: it may be agent.models or agent.effort; {_AGAIN}",
+    400: f"see what the API says: it may be agent.models or agent.effort; {AGAIN}",
     401: KEY,
-    402: _BILLING,
+    402: remedies.BILLING,
     403: "see what the key may do: https://console.anthropic.com/settings/keys",
-    404: _MODEL,
-    407: "give the proxy its password: HTTPS_PROXY",
+    404: remedies.MODEL,
+    407: remedies.PROXY,
     413: _SMALLER,
-    422: f"see what the API says about the request, {_AGAIN}",
-    429: f"wait until the limit is lifted, {_AGAIN}",
+    422: f"see what the API says about the request, {AGAIN}",
+    429: remedies.LIMIT,
 }
 _BY_TEXT: Final = (
-    ("credit balance", _BILLING),
+    ("credit balance", remedies.BILLING),
     ("usage limits", _SPEND_LIMIT),
     ("spend limit", _SPEND_LIMIT),
     ("prompt is too long", _SMALLER),
@@ -99,7 +96,7 @@ def _remedy(status: int, message: str) -> str:
     if _REDIRECT <= status < _CLIENT:
         return "say where the API really is: ANTHROPIC_BASE_URL"
     by_text = (remedy for part, remedy in _BY_TEXT if status == _CLIENT and part in message)
-    usual = OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
+    usual = remedies.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
     return next(by_text, _REMEDIES.get(status, usual))
 
 
@@ -114,7 +111,9 @@ def retry_after_s(asked: str, now: datetime) -> float | None:
 
 def broken_connection(why: str) -> ApiFault:
     """No answer at all, or one that ended in the middle."""
-    return ApiFault(error=one_line(why, limit=300), remedy=NO_CONNECTION, is_transient=True)
+    return ApiFault(
+        error=one_line(why, limit=300), remedy=remedies.NO_CONNECTION, is_transient=True
+    )
 
 
 def of_turn(turn: ModelTurn) -> ApiFault | None:
@@ -138,7 +137,7 @@ def of_turn(turn: ModelTurn) -> ApiFault | None:
         case _ if not turn.calls and not turn.text:
             return ApiFault(
                 error="the model's answer is empty",
-                remedy=f"choose another model: --model, {_AGAIN}",
+                remedy=f"choose another model: --model, {AGAIN}",
             )
         case _:
             return None

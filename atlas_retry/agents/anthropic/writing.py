@@ -1,7 +1,6 @@
 """Puts checked files into the work tree, all or none. Decides nothing."""
 
 import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -22,26 +21,16 @@ def source_of(root: Path, path: str) -> bytes | None:
 
     Raises CheckError for a link, a folder, and for what lies behind a link or a file.
     """
-    target = root
-    *above, name = path.split("/")
-    for part in above:
-        target /= part
-        mode = _mode(target)
-        if mode is not None and not stat.S_ISDIR(mode):
+    for folder in PurePosixPath(path).parents[:-1]:
+        above = root / folder
+        if os.path.lexists(above) and (above.is_symlink() or not above.is_dir()):
             raise CheckError("lies behind a link or a file, not in a folder of the project")
-    mode = _mode(target / name)
-    if mode is None:
+    target = root / path
+    if not os.path.lexists(target):
         return None
-    if not stat.S_ISREG(mode):
+    if target.is_symlink() or not target.is_file():
         raise CheckError("is a link or a folder, not a file")
     return place.read(root, path)
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return path.lstat().st_mode
-    except OSError:
-        return None
 
 
 class _Before(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from msgspec import Struct
 from atlas_retry.agents.environment import agent_environment
 from atlas_retry.diagnostics.selecting import runners_of
 from atlas_retry.model import AgentRequest, Session
-from atlas_retry.settings import AgentSettings
+from atlas_retry.settings import AgentSettings, nth
 
 TOOLS: Final = "Bash,Edit,Glob,Grep,NotebookEdit,Read,Write"
 READING_TOOLS: Final = "Glob,Grep,Read"
@@ -73,7 +73,7 @@ def argv(
     optional = {
         "--model": request.model,
         "--fallback-model": _fallback(settings.models, request.model),
-        "--effort": _of_attempt(settings.effort, request.attempt),
+        "--effort": nth(settings.effort, request.attempt),
         "--max-turns": settings.max_turns,
         "--max-budget-usd": _budget(request.cost_usd),
         "--json-schema": request.schema.decode() if request.schema else None,
@@ -104,10 +104,6 @@ def _fallback(models: tuple[str, ...], model: str | None) -> str | None:
 def _budget(cost_usd: float | None) -> str | None:
     """The CLI refuses 0; whoever has nothing left to spend does not ask."""
     return None if cost_usd is None else f"{max(cost_usd, LEAST_USD):.4f}"
-
-
-def _of_attempt(values: tuple[str, ...], attempt: int) -> str | None:
-    return values[min(attempt, len(values)) - 1] if values else None
 
 
 def settings_json(request: AgentRequest) -> bytes:

@@ -4,41 +4,41 @@ import re
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from atlas_retry.agents import remedies
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code import wire
 from atlas_retry.agents.claude_code.binary import LOG_IN
 from atlas_retry.agents.claude_code.stream import Transcript, tokens_of
-from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, Tokens
+from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, Tokens, total_tokens
 from atlas_retry.process import Completed, Ended
 
 SESSION_GONE: Final = "No conversation found with session ID"
 MAX_SUMMARY_CHARS: Final = 4000
 
-_AGAIN: Final = "then run the same command again"
+_LOG_IN: Final = f"{LOG_IN}; if you are logged in, see that the clock is right"
 _REMEDY_BY_STATUS: Final = {
-    401: f"{LOG_IN}; if you are logged in, see that the clock is right",
+    401: _LOG_IN,
     403: "see with `claude auth status` which account is used, and what it may do",
-    404: "choose a model that the account has: agent.models, or --model",
-    407: "give the proxy its password: HTTPS_PROXY",
-    429: f"wait until the limit is lifted, {_AGAIN}",
+    404: remedies.MODEL,
+    407: remedies.PROXY,
+    429: remedies.LIMIT,
 }
 _REMEDY_BY_FAULT: Final = {
-    "authentication_failed": _REMEDY_BY_STATUS[401],
-    "billing_error": f"add credit at https://console.anthropic.com/settings/billing, {_AGAIN}",
-    "model_not_found": _REMEDY_BY_STATUS[404],
-    "rate_limit": _REMEDY_BY_STATUS[429],
+    "authentication_failed": _LOG_IN,
+    "billing_error": remedies.BILLING,
+    "model_not_found": remedies.MODEL,
+    "rate_limit": remedies.LIMIT,
 }
-_OVERLOADED: Final = f"wait a few minutes (https://status.anthropic.com), {_AGAIN}"
-_NO_CONNECTION: Final = f"see to the network, the proxy or ANTHROPIC_BASE_URL, {_AGAIN}"
 _SERVER_ERROR: Final = 500
 _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
 """API errors that another attempt may not meet again: they count as one."""
 
 _REMEDY_BY_TEXT: Final = (
-    (re.compile(r"Not logged in|Invalid API key"), _REMEDY_BY_STATUS[401]),
-    (re.compile(r"Credit balance"), _REMEDY_BY_FAULT["billing_error"]),
-    (re.compile(r".{0,20}hit your .{0,20}limit"), _REMEDY_BY_STATUS[429]),
+    (re.compile(r"Not logged in|Invalid API key"), _LOG_IN),
+    (re.compile(r"Credit balance"), remedies.BILLING),
+    (re.compile(r".{0,20}hit your .{0,20}limit"), remedies.LIMIT),
     (re.compile(r"API Error"), None),
 )
 """How the CLI's own texts begin, for where it tells neither status nor fault."""
@@ -58,31 +58,32 @@ def reply_of(request: AgentRequest, said: Transcript, done: Completed) -> AgentR
     fault = _fault(said, done)
     text = (said.result and said.result.result) or said.text
     is_api_error = fault is not None and fault.status is ReplyStatus.UNAVAILABLE
-    return AgentReply(
+    return replace(
+        _figures(request, said),
         status=fault.status if fault else ReplyStatus.DONE,
         summary="" if is_api_error else text.strip()[:MAX_SUMMARY_CHARS],
         error=fault.error if fault else None,
         remedy=fault.remedy if fault else None,
         gave_up=gave_up(text),
         structured=_structured(said),
-        session_id=said.session_id,
-        model=said.model,
-        cost_usd=_cost_usd(request, said),
-        tokens=_tokens(said),
-        transport_retries=said.retries,
         turns=said.result.num_turns if said.result else None,
         denials=said.denials,
-        touched=tuple(said.touched),
         touched_all=said.result is not None and not said.ran_more,
     )
 
 
 def login_refused(request: AgentRequest, said: Transcript) -> AgentReply:
     """The reply when the CLI was ended because the API went on to refuse the login."""
+    return replace(
+        _figures(request, said),
+        error=f"the API refused the login {said.refused_logins} times (401 or 403)",
+        remedy=_LOG_IN,
+    )
+
+
+def _figures(request: AgentRequest, said: Transcript) -> AgentReply:
     return AgentReply(
         status=ReplyStatus.UNAVAILABLE,
-        error=f"the API refused the login {said.refused_logins} times (401 or 403)",
-        remedy=_REMEDY_BY_STATUS[401],
         session_id=said.session_id,
         model=said.model,
         cost_usd=_cost_usd(request, said),
@@ -100,13 +101,7 @@ def _structured(said: Transcript) -> str | None:
 def _tokens(said: Transcript) -> Tokens:
     if said.result and said.result.usage:
         return tokens_of(said.result.usage)
-    used = [tokens_of(usage) for usage in said.usage.values()]
-    return Tokens(
-        input=sum(tokens.input for tokens in used),
-        output=sum(tokens.output for tokens in used),
-        cache_read=sum(tokens.cache_read for tokens in used),
-        cache_write=sum(tokens.cache_write for tokens in used),
-    )
+    return total_tokens(map(tokens_of, said.usage.values()))
 
 
 def _cost_usd(request: AgentRequest, said: Transcript) -> float | None:
@@ -144,7 +139,7 @@ def _too_late(said: Transcript, done: Completed) -> TurnFault:
         return TurnFault(
             status=ReplyStatus.UNAVAILABLE,
             error=f"the API did not answer in {said.retries + 1} tries: {error}",
-            remedy=_OVERLOADED,
+            remedy=remedies.OVERLOADED,
         )
     return TurnFault(status=ReplyStatus.TIMED_OUT, error=error)
 
@@ -204,5 +199,5 @@ def _api_fault(said: Transcript, result: wire.Result) -> TurnFault:
     return TurnFault(
         status=ReplyStatus.UNAVAILABLE,
         error=one_line(result.text, limit=600) or "API error",
-        remedy=by_text or by_code or (_OVERLOADED if status else _NO_CONNECTION),
+        remedy=by_text or by_code or (remedies.OVERLOADED if status else remedies.NO_CONNECTION),
     )

@@ -21,7 +21,6 @@ class Head(msgspec.Struct):
 
 class Init(msgspec.Struct):
     model: str | None = None
-    claude_code_version: str | None = None
 
 
 class Usage(msgspec.Struct):
