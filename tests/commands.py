@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 IMPORTED = [
+    "anthropic",
     "atlas_retry.cli.app",
     "atlas_retry.cli.checks",
     "atlas_retry.cli.runs",

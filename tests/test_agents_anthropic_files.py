@@ -252,7 +252,7 @@ class Script:
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(calls=st.lists(arguments(), min_size=1, max_size=4))
 def test_no_answer_crashes_or_writes_what_does_not_check(

@@ -75,15 +75,10 @@ def test_the_second_attempt_goes_on_where_the_first_fell_short(
     assert len(second.messages) == 3
 
 
-@pytest.mark.parametrize(
-    "refusal",
-    [Failure(status=401, kind="authentication_error", headers=()), Failure(status=529)],
-    ids=["bad key", "overloaded"],
-)
-def test_an_api_that_cannot_be_had_is_exit_3_and_an_untouched_workspace(
-    project: Project, refusal: Failure
+def test_an_api_that_is_not_available_is_exit_3_and_an_untouched_workspace(
+    project: Project,
 ) -> None:
-    ended = retry(project, refusal, submit(modify(FIXED)))
+    ended = retry(project, Failure(status=529), submit(modify(FIXED)))
     assert (ended.code, ended.run["verdict"], len(ended.requests)) == (3, "broken", 1)
     assert ended.run["attempts"] == []
     assert ended.run["remedy"]
@@ -125,19 +120,6 @@ def test_an_attempt_that_is_cut_off_has_cost_what_is_known_of_it(
     assert f"at least {usd}" in atlas(project, "status").out
 
 
-def test_an_agent_that_gives_up_says_why(project: Project) -> None:
-    ended = retry(project, call("submit_fix", success=False, diagnosis="wrong test", files=[]))
-    assert (ended.code, ended.run["verdict"]) == (1, "gave_up")
-    assert "wrong test" in str(ended.run["final_error"])
-    assert "[RETRY" not in ended.stderr
-
-
-def test_what_is_asked_for_again_is_in_the_log(project: Project) -> None:
-    ended = retry(project, submit(modify("def add(:\n")), submit(modify(FIXED)))
-    assert ended.code == 0
-    assert "[RETRY 1] Validation: calc.py syntax error" in ended.stderr
-
-
 def test_every_end_says_why_three_answers_in_a_row_were_not_taken(
     project: Project, tmp_path: Path
 ) -> None:
@@ -162,6 +144,7 @@ def test_every_end_says_why_three_answers_in_a_row_were_not_taken(
     }
     assert ended.code == 1
     assert len(ended.requests) == 3
+    assert "[RETRY 3] Validation: calc.py syntax error" in ended.stderr
     assert [where for where, text in shown.items() if why not in text] == []
     assert [where for where, text in shown.items() if "changed nothing" in text] == []
 
