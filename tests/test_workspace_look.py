@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace import Look, Lookout, Workspace, remembered, snapshot, user_environment
+from atlas_retry.workspace import (
+    Look,
+    Lookout,
+    Workspace,
+    remembered_files,
+    snapshot,
+    user_environment,
+)
 from atlas_retry.workspace.look import moved
 from tests.repositories import git
 
@@ -52,7 +59,7 @@ def test_content_and_mode_are_what_moves_and_the_unknown_has_moved_with_its_stat
 
 def lookout(ws: Workspace) -> Lookout:
     env = user_environment({"PATH": os.environ["PATH"]})
-    return Lookout(ws.root, env, lambda: remembered(ws).files)
+    return Lookout(ws.root, env, lambda: remembered_files(ws))
 
 
 def between(ws: Workspace, happens: Callable[[], object]) -> tuple[str, ...]:
@@ -101,7 +108,7 @@ def test_the_latest_snapshot_knows_what_neither_look_nor_index_knows(ws: Workspa
     looks = lookout(ws)
     before = looks.take()
     snapshot(ws)
-    while not remembered(ws).files[b"new"].settled:
+    while not remembered_files(ws)["new"].settled:
         snapshot(ws)
     unread = Look(files=before.files, taken_ns=before.taken_ns + 10**10, read={})
     rewrite(ws.root / "new")

@@ -63,12 +63,12 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def lookout(self) -> "Lookout":
         """What sees changes, under git or not; made when it is first wanted."""
-        from atlas_retry.workspace import Lookout, remembered, user_environment
+        from atlas_retry.workspace import Lookout, remembered_files, user_environment
 
         return Lookout(
             self.root,
             user_environment(self.environ),
-            lambda: remembered(self.git).files if self.has_git else {},
+            lambda: remembered_files(self.git) if self.has_git else {},
             avoid=self.state,
         )
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         restore,
         unheld,
     )
-    from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered
+    from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered_files
     from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
     from atlas_retry.workspace.tracker import Tracker
     from atlas_retry.workspace.tree_ids import tree_id
@@ -148,7 +148,7 @@ _MODULES = {
         "drop",
         "keep",
         "kept",
-        "remembered",
+        "remembered_files",
     ),
     "snapshots": (
         "Snapshot",
@@ -233,7 +233,7 @@ __all__ = [
     "prepare_layers",
     "put_back_aside",
     "put_back_git",
-    "remembered",
+    "remembered_files",
     "remove_layers",
     "remove_worktree",
     "resolve",

@@ -26,11 +26,11 @@ MAX_READ_BYTES = 32 << 20
 and what moves of it counts as moved."""
 _CHUNK_BYTES = 1 << 20
 
-Remembered = Callable[[], Mapping[bytes, Known]]
+Remembered = Callable[[], Mapping[str, Known]]
 """The files of the latest snapshot."""
 
 
-Tracked = Callable[[], tuple[int, dict[str, Stat]]]
+Tracked = Callable[[], tuple[int, Mapping[str, Stat]]]
 """When the work tree was walked, and the stat data of what git does not ignore."""
 
 
@@ -197,8 +197,8 @@ def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[s
     return found
 
 
-def _held(asked: Mapping[str, Stat], files: Mapping[bytes, Known]) -> dict[str, str]:
-    held = {path: files.get(os.fsencode(path)) for path in asked}
+def _held(asked: Mapping[str, Stat], files: Mapping[str, Known]) -> dict[str, str]:
+    held = {path: files.get(path) for path in asked}
     return {
         path: known.oid
         for path, known in held.items()

@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -49,14 +49,6 @@ Listing = Callable[[str], Collection[str]]
 a nested repository is `name/` or, where it is a submodule, `name`."""
 
 
-class ScannedFile(Struct, frozen=True, kw_only=True):
-    """A file or link that a snapshot should hold."""
-
-    path: str
-    status: Stat
-    ignored: bool
-
-
 Unheld = tuple[int, int]
 """Of a file that is too big to be held: size, and mtime in ns."""
 
@@ -64,7 +56,10 @@ Unheld = tuple[int, int]
 class Scan(Struct, kw_only=True):
     """What a walk has found so far."""
 
-    files: list[ScannedFile] = field(default_factory=list)
+    files: dict[str, Stat] = field(default_factory=dict)
+    """Of each file and link that a snapshot should hold."""
+    ignored: set[str] = field(default_factory=set)
+    """Those of them that git ignores."""
     folders: dict[str, Stat] = field(default_factory=dict)
     """Every folder that was looked into but the root, without a final `/`."""
     top: Stat | None = None
@@ -84,6 +79,12 @@ class Scan(Struct, kw_only=True):
     """When it began."""
     leftovers: list[str] = field(default_factory=list)
     """Of a restore that was killed."""
+
+    def visible(self) -> Mapping[str, Stat]:
+        """The files that git does not ignore."""
+        if not self.ignored:
+            return self.files
+        return {path: seen for path, seen in self.files.items() if path not in self.ignored}
 
 
 class _Folder(Struct, frozen=True, kw_only=True):
@@ -190,7 +191,7 @@ def again(root: Path, last: Scan) -> Scan | None:
             status = os.lstat(base + path)
             if (status.st_size, status.st_mtime_ns) != unheld:
                 return None
-        files = _moved_files(base, last.files)
+        files = _moved_files(base, last)
     except OSError:
         return None
     if files is None:
@@ -210,17 +211,17 @@ def _names(folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def _moved_files(base: str, files: list[ScannedFile]) -> list[ScannedFile] | None:
-    """The same list where no stat data moved; None where it takes a walk to tell."""
-    lstat, moved = os.lstat, dict[int, ScannedFile]()
-    for number, file in enumerate(files):
-        status = stat_of(lstat(base + file.path))
-        if status != file.status:
+def _moved_files(base: str, last: Scan) -> dict[str, Stat] | None:
+    """The same files where no stat data moved; None where it takes a walk to tell."""
+    lstat, moved = os.lstat, dict[str, Stat]()
+    for path, was in last.files.items():
+        status = stat_of(lstat(base + path))
+        if status != was:
             is_plain = stat.S_ISREG(status[0]) and status[1] <= MAX_FILE_BYTES
-            if file.ignored or not is_plain or file.path.endswith(".gitignore"):
+            if path in last.ignored or not is_plain or path.endswith(".gitignore"):
                 return None
-            moved[number] = ScannedFile(path=file.path, status=status, ignored=False)
-    return [moved.get(number, file) for number, file in enumerate(files)] if moved else files
+            moved[path] = status
+    return {**last.files, **moved} if moved else last.files
 
 
 def _noted(found: Scan) -> int:
@@ -271,7 +272,7 @@ def _note_plain(entry: "os.DirEntry[str]", path: str, found: Scan) -> bool:
         return False
     is_plain = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
     if is_plain:
-        found.files.append(ScannedFile(path=path, status=stat_of(status), ignored=False))
+        found.files[path] = stat_of(status)
     return is_plain
 
 
@@ -293,8 +294,10 @@ def _note_file(
         found.left_out[path] = reason
         found.unheld[path] = (status.st_size, status.st_mtime_ns)
         return
-    found.ignored_bytes += status.st_size if ignored else 0
-    found.files.append(ScannedFile(path=path, status=stat_of(status), ignored=ignored))
+    if ignored:
+        found.ignored_bytes += status.st_size
+        found.ignored.add(path)
+    found.files[path] = stat_of(status)
 
 
 def stat_of(status: os.stat_result) -> Stat:

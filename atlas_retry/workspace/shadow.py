@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import msgspec
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, shadow_environment, split
-from atlas_retry.workspace.store import BATCH_BYTES, Known
+from atlas_retry.workspace.store import BATCH_BYTES, Known, StoredFile
 
 _KEPT = "refs/atlas/kept/"
 LATEST = "refs/atlas/latest"
@@ -21,15 +21,24 @@ _GRACE = "1.hour.ago"
 
 
 class Remembered(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the next snapshot may build upon; dispensable."""
+    """The latest snapshot, for the next one to build upon; dispensable."""
 
-    files: dict[bytes, Known] = {}
-    loose: tuple[str, ...] = ()
-    """Blobs that are there and are no file of the work tree."""
-    stream: str = ""
-    """Digest of what the latest snapshot was made of."""
-    latest: tuple[str, str] | None = None
-    """Its id and that of its `work`."""
+    ids: tuple[str, str]
+    """Its own, and that of its `work`."""
+    paths: bytes
+    """Of the files of the work tree, NUL after each: they may hold any other byte."""
+    known: list[Known]
+    """What is known of each, in the same order."""
+    ignored: bytes
+    """The paths of those that git ignores, as in `paths`."""
+    git: dict[bytes, StoredFile]
+    index: StoredFile | None
+    manifest: str
+
+    @property
+    def files(self) -> dict[str, Known]:
+        """What is known of each file of the work tree."""
+        return dict(zip(split(self.paths), self.known, strict=True))
 
 
 def shadow_git(ws: Workspace, *arguments: str, stdin: bytes = b"") -> bytes:
@@ -79,11 +88,17 @@ def _clear(shadow: Path) -> None:
         left.unlink(missing_ok=True)
 
 
-def remembered(ws: Workspace) -> Remembered:
-    """What the latest snapshot left, or nothing when it cannot be read."""
+def remembered(ws: Workspace) -> Remembered | None:
+    """What the latest snapshot left; None when it cannot be read."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.msgpack.decode((ws.shadow / "atlas-known").read_bytes(), type=Remembered)
-    return Remembered()
+    return None
+
+
+def remembered_files(ws: Workspace) -> Mapping[str, Known]:
+    """What the latest snapshot knew of each file; empty when it cannot be read."""
+    last = remembered(ws)
+    return last.files if last else {}
 
 
 def remember(ws: Workspace, known: Remembered) -> None:

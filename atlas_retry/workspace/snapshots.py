@@ -3,7 +3,7 @@
 import os
 import stat
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
 from atlas_retry.workspace.gitfiles import git_files
-from atlas_retry.workspace.scan import CACHE, Listing, Scan, ScannedFile, Stat, again, scan, stat_of
+from atlas_retry.workspace.scan import CACHE, Listing, Scan, Stat, again, scan, stat_of
 from atlas_retry.workspace.shadow import (
     Remembered,
     exclusive,
@@ -24,8 +24,6 @@ from atlas_retry.workspace.shadow import (
 from atlas_retry.workspace.state import (
     TreeState,
     commit_stream,
-    difference_stream,
-    digest_of,
     ids_of,
     list_tree,
     manifest_of,
@@ -102,46 +100,76 @@ class HeldTree(Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     state: TreeState
-    manifest: str
-    files: Mapping[str, Known]
-    known: frozenset[str]
+    manifest: str = ""
+    files: Mapping[str, Known] = {}
+    known: Collection[str] = ()
     """Blobs that are there."""
-    listed: list[ScannedFile]
-    """What the walk found that it was made from."""
+    listed: Mapping[str, Stat] | None = None
+    """The files of the walk that it was made from, where that was in this process."""
+
+
+_NOTHING = HeldTree(
+    snapshot=Snapshot(id=EMPTY_TREE, work=EMPTY_TREE),
+    state=TreeState(work={}, ignored={}, git={}, index=None),
+)
 
 
 def take_from(ws: Workspace, found: Scan, before: HeldTree | None) -> HeldTree:
     """Hold what a walk has found; `before` is the last snapshot, else what is remembered counts."""
     with exclusive(ws):
+        last = before or _recalled(ws)
         try:
-            return _next(ws, found, before) if before else _first(ws, found, remembered(ws))
-        except GitError:
-            return _first(ws, look_over(ws), Remembered())  # what was remembered may be gone
+            held = _next(ws, found, last)
+        except GitError:  # what was remembered may be gone
+            held = _next(ws, look_over(ws), _NOTHING)
+        if before is None and (held.snapshot.id, held.files) != (last.snapshot.id, last.files):
+            remember(ws, _to_remember(held))
+    return held
 
 
-def _first(ws: Workspace, found: Scan, before: Remembered) -> HeldTree:
-    known = {os.fsdecode(path): value for path, value in before.files.items()}
-    blobs = _blobs(ws, {*before.loose, *(one.oid for one in known.values())})
-    files = _hold_all(ws, found, known, blobs)
-    state, loose = _state(ws, found, files, blobs, None)
-    manifest = blobs.add(manifest_of(state))
-    stream = commit_stream(state, manifest)
-    digest = digest_of(stream)
-    if before.latest and digest == before.stream:
-        ids = before.latest
-    else:
-        ids = ids_of(blobs.flush(stream))
-    if (ids, digest, files) != (before.latest, before.stream, known):
-        encoded = {os.fsencode(path): value for path, value in files.items()}
-        remember(ws, Remembered(encoded, (*loose, manifest), digest, ids))
-    return HeldTree(
-        snapshot=_taken(ids, state),
-        state=state,
-        manifest=manifest,
-        files=files,
-        known=frozenset(blobs.known),
-        listed=found.files,
+def _recalled(ws: Workspace) -> HeldTree:
+    """The latest snapshot, as far as the next one builds upon it."""
+    last = remembered(ws)
+    if last is None:
+        return _NOTHING
+    files, ignored = last.files, frozenset(split(last.ignored))
+    entries = {path: entry_of(one.status[0], one.oid) for path, one in files.items()}
+    state = TreeState(
+        work={path: entry for path, entry in entries.items() if path not in ignored},
+        ignored={path: entries[path] for path in ignored},
+        git={os.fsdecode(name): entry for name, entry in last.git.items()},
+        index=last.index,
     )
+    return HeldTree(
+        snapshot=Snapshot(id=last.ids[0], work=last.ids[1]),
+        state=state,
+        manifest=last.manifest,
+        files=files,
+        known=_blobs_of(state, last.manifest),
+    )
+
+
+def _to_remember(held: HeldTree) -> Remembered:
+    state = held.state
+    return Remembered(
+        ids=(held.snapshot.id, held.snapshot.work),
+        paths=_joined(held.files),
+        known=[*held.files.values()],
+        ignored=_joined(state.ignored),
+        git={os.fsencode(name): entry for name, entry in state.git.items()},
+        index=state.index,
+        manifest=held.manifest,
+    )
+
+
+def _joined(paths: Iterable[str]) -> bytes:
+    """What `split` takes apart."""
+    return os.fsencode("".join(f"{path}\0" for path in paths))
+
+
+def _blobs_of(state: TreeState, manifest: str) -> set[str]:
+    own = (*state.git.values(), *((state.index,) if state.index else ()))
+    return {manifest, *(entry.oid for entry in (*own, *state.files.values()))}
 
 
 def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
@@ -151,18 +179,18 @@ def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
         files = before.files
     else:
         files = _hold_all(ws, found, before.files, blobs)
-    state, _ = _state(ws, found, files, blobs, before)
+    state = _state(ws, found, files, blobs, before)
     manifest = blobs.add(manifest_of(state))
     last = before.snapshot
     new = manifest if manifest != before.manifest else None
-    changed = difference_stream(before.state, state, last.id, new)
+    changed = commit_stream(before.state, state, last.id, new)
     ids = ids_of(blobs.flush(changed)) if changed else (last.id, last.work)
     return HeldTree(
         snapshot=_taken(ids, state),
         state=state,
         manifest=manifest,
         files=files,
-        known=frozenset(blobs.known),
+        known=blobs.known,
         listed=found.files,
     )
 
@@ -216,56 +244,50 @@ def _hold_all(
 ) -> dict[str, Known]:
     held: dict[str, Known] = {}
     base = f"{ws.root}/"
-    for file in found.files:
-        known = before.get(file.path)
-        if known is not None and known.settled and known.status == file.status:
-            held[file.path] = known
+    for path, status in found.files.items():
+        known = before.get(path)
+        if known is not None and known.settled and known.status == status:
+            held[path] = known
             continue
-        now = hold(base + file.path, blobs, lambda path: write_big_file(ws, path))
+        now = hold(base + path, blobs, lambda path: write_big_file(ws, path))
         if isinstance(now, str):
-            found.left_out[file.path] = now
+            found.left_out[path] = now
         elif now:
-            held[file.path] = now
+            held[path] = now
     return held
 
 
 def _state(
-    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs, before: HeldTree | None
-) -> tuple[TreeState, tuple[str, ...]]:
-    """The state, and the blobs in it that are not of the work tree."""
-    own = {name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))}
+    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs, before: HeldTree
+) -> TreeState:
     index = ws.git_dir / "index"
-    if before and files is before.files:
+    if files is before.files:
         work, ignored = before.state.work, before.state.ignored
     else:
         work, ignored = _entries(found, files, before)
-    state = TreeState(
+    return TreeState(
         work=work,
         ignored=ignored,
-        git=own,
+        git={name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))},
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
         empty=tuple(sorted(found.empty)),
         left_out=found.left_out,
         unheld=found.unheld,
     )
-    rest = (state.index, *own.values())
-    return state, tuple(entry.oid for entry in rest if entry)
 
 
 def _entries(
-    found: Scan, files: Mapping[str, Known], before: HeldTree | None
+    found: Scan, files: Mapping[str, Known], before: HeldTree
 ) -> tuple[Mapping[str, StoredFile], Mapping[str, StoredFile]]:
     """What git does not ignore, and what it does."""
-    was, entries = (before.files, before.state.files) if before else ({}, {})
+    was, entries = before.files, before.state.files
     work: dict[str, StoredFile] = {}
     ignored: dict[str, StoredFile] = {}
-    for file in found.files:
-        path = file.path
-        if (known := files.get(path)) is not None:
-            is_same = known is was.get(path)
-            entry = entries[path] if is_same else entry_of(known.status[0], known.oid)
-            (ignored if file.ignored else work)[path] = entry
+    for path, known in files.items():
+        is_same = known is was.get(path)
+        entry = entries[path] if is_same else entry_of(known.status[0], known.oid)
+        (ignored if path in found.ignored else work)[path] = entry
     return work, ignored
 
 

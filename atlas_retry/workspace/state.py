@@ -1,6 +1,5 @@
 """What one snapshot holds, as a value, and its form in the shadow repository."""
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -41,11 +40,11 @@ class TreeState(Struct, frozen=True, kw_only=True, dict=True):
     git: Mapping[str, StoredFile]
     """`common/...` and `own/...`, see `gitfiles`."""
     index: StoredFile | None
-    index_mtime_ns: int
+    index_mtime_ns: int = 0
     """0 without an index. Git tells by it which entries it has to look at again."""
-    empty: tuple[str, ...]
+    empty: tuple[str, ...] = ()
     """Folders with nothing in them."""
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str] = {}
     """Path, a folder's ending in `/`, and why it is not held."""
     unheld: Mapping[str, Unheld] = {}
     """Of those that are files: what tells whether they are still the same."""
@@ -79,25 +78,12 @@ def manifest_of(state: TreeState) -> bytes:
     )
 
 
-def commit_stream(state: TreeState, manifest: str) -> bytes:
-    """The part of a fast-import stream that makes the tree (git-fast-import(1)).
+def commit_stream(old: TreeState, new: TreeState, whole: str, manifest: str | None) -> bytes:
+    """The part of a fast-import stream that makes the tree of `new` (git-fast-import(1)).
 
-    The commit is only a handle: it says nothing but its tree. `manifest` is a blob's id.
-    """
-    lines = [
-        *_modify(WORK, state.work),
-        *_modify(IGNORED, state.ignored),
-        *_modify(GIT, state.git),
-        *_modify("", {_INDEX: state.index} if state.index else {}),
-        *_modify("", {_MANIFEST: StoredFile(FILE, manifest)}),
-    ]
-    return b"".join([_HEAD, *lines, _IDS])
-
-
-def difference_stream(old: TreeState, new: TreeState, whole: str, manifest: str | None) -> bytes:
-    """As `commit_stream`, made from the tree `whole` that holds `old`; empty where none differs.
-
-    `manifest` is None where it is the same.
+    It is made from the tree `whole`, which holds `old`; empty where none differs. The commit is
+    only a handle: it says nothing but its tree. `manifest` is a blob's id, None where it is the
+    same.
     """
     pairs = (
         (WORK, old.work, new.work),
@@ -114,7 +100,7 @@ def difference_stream(old: TreeState, new: TreeState, whole: str, manifest: str 
     if not own and not gone and not any(entries for _, entries in moved):
         return b""
     lines = [
-        f'M 040000 {whole} ""\n'.encode(),
+        f'M 040000 {whole} ""\n'.encode() if whole != EMPTY_TREE else b"",
         *(b"D %b\n" % _name(path) for path in gone),
         *(line for prefix, entries in moved for line in _modify(prefix, entries)),
         *_modify("", own),
@@ -145,11 +131,6 @@ def ids_of(answer: bytes) -> tuple[str, str]:
     """The ids of the whole tree and of `work` in fast-import's answer to `commit_stream`."""
     whole, work = (line.split() for line in answer.decode().splitlines())
     return whole[2], EMPTY_TREE if work[0] == "missing" else work[2]
-
-
-def digest_of(stream: bytes) -> str:
-    """A short name for a stream."""
-    return hashlib.sha256(stream).hexdigest()
 
 
 def read_state(ws: Workspace, snapshot_id: str) -> TreeState:

@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -85,10 +86,16 @@ def blob_id(content: bytes) -> str:
 
 def entry_of(mode: int, oid: str) -> StoredFile:
     """The entry of a file or link with this `st_mode` and content."""
-    name = git_mode(mode)
-    permissions = stat.S_IMODE(mode)
+    name, permissions = _modes(mode)
+    return StoredFile(name, oid, permissions)
+
+
+@cache
+def _modes(mode: int) -> tuple[str, int | None]:
+    """Git's mode, and the permissions where that does not say them."""
+    name, permissions = git_mode(mode), stat.S_IMODE(mode)
     is_usual = name == LINK or permissions == USUAL[name]
-    return StoredFile(name, oid, None if is_usual else permissions)
+    return name, None if is_usual else permissions
 
 
 def git_mode(mode: int) -> str:

@@ -4,12 +4,12 @@ Between two moments at which nothing has run, one walk does for both.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from atlas_retry import process
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.scan import Scan, ScannedFile, Stat
+from atlas_retry.workspace.scan import Scan, Stat
 from atlas_retry.workspace.snapshots import HeldTree, Snapshot, look_again, look_over, take_from
 
 MAX_AGE_S, MAX_WALKS = 2.0, 10
@@ -26,8 +26,8 @@ class Tracker:
         self._until_s = 0.0
         self._held: HeldTree | None = None
         self._held_from: Scan | None = None
-        self._seen: dict[str, Stat] = {}
-        self._seen_from: list[ScannedFile] | None = None
+        self._seen: Mapping[str, Stat] = {}
+        self._seen_from: dict[str, Stat] | None = None
 
     def moved(self) -> None:
         """Look again the next time."""
@@ -60,10 +60,10 @@ class Tracker:
             self._held_from = found
         return self._held.snapshot
 
-    def files(self) -> tuple[int, dict[str, Stat]]:
+    def files(self) -> tuple[int, Mapping[str, Stat]]:
         """When the work tree was walked, and the stat data of what git does not ignore."""
         found = self.scan()
         if found.files is not self._seen_from:
-            self._seen = {file.path: file.status for file in found.files if not file.ignored}
+            self._seen = found.visible()
             self._seen_from = found.files
         return found.taken_ns, self._seen

@@ -86,8 +86,8 @@ class DirectoryTree:
     @cached_property
     def _modes(self) -> Mapping[str, str]:
         seen = listing(self._root, self._env) if (self._root / ".git").exists() else None
-        files = (self._found or scan(self._root, seen)).files
-        return {file.path: git_mode(file.status[0]) for file in files if not file.ignored}
+        found = self._found or scan(self._root, seen)
+        return {path: git_mode(status[0]) for path, status in found.visible().items()}
 
 
 MAX_NAMED = 200
