@@ -28,7 +28,9 @@ def at(mode: int = FILE, size: int = 1, ns: int = OLD_NS) -> tuple[int, int, int
 
 def look(file: tuple[int, int, int, int, int] | None, content: str | None = None) -> Look:
     files = {} if file is None else {"a": file}
-    return Look(files=files, taken_ns=NOW_NS, read={} if content is None else {"a": content})
+    unsettled = [path for path, seen in files.items() if seen[2] == NOW_NS]
+    read = {} if content is None else {"a": content}
+    return Look(files=files, taken_ns=NOW_NS, read=read, unsettled=unsettled)
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,9 @@ class Effects(Struct, kw_only=True):
 
     def seal(self) -> None:
         """Take what decides besides the files of the workspace: the next `judge` compares."""
-        self.sealed = judge.seal(self.opened.git, self.opened.settings, self.opened.environ)
+        opened = self.opened
+        found = opened.tracker.scan()
+        self.sealed = judge.seal(opened.git, opened.settings, opened.environ, found)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """What the guard says of the change between two snapshots."""
@@ -388,7 +390,7 @@ class Effects(Struct, kw_only=True):
             outputs=self._written_by_gates(progress),
         )
         notes_reviews = guard.review is ReviewMode.NOTE
-        beside = seals.compared(self.sealed)
+        beside = seals.compared(self.sealed, self.opened.tracker.scan())
         judgement = judge.judge_attempt(
             self.opened.git, turn, self.sealed, notes_reviews=notes_reviews, beside=beside
         )

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         source_tree,
         submodules,
         tree,
+        walk,
     )
     from atlas_retry.workspace.worktrees import (
         Worktree,
@@ -165,6 +166,7 @@ _MODULES = {
         "source_tree",
         "submodules",
         "tree",
+        "walk",
     ),
     "worktrees": (
         "Worktree",
@@ -248,6 +250,7 @@ __all__ = [
     "tree_id",
     "unheld",
     "user_environment",
+    "walk",
     "write",
 ]
 

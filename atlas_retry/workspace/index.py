@@ -16,10 +16,18 @@ from atlas_retry.workspace.scan import Stat
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.state import TreeState
 
-_ENTRY = re.compile(
-    rb"(?P<what>\d+ [0-9a-f]+ \d)\t(?P<path>[^\0]+)\0"
-    rb"(?:  .*\n){4}  size: \d+\tflags: (?P<flags>\w+)\n"
+_STAT = re.compile(
+    rb"""\0[ ]{2}ctime:[ ][\d:]+\n
+    [ ]{2}mtime:[ ][\d:]+\n
+    [ ]{2}dev:[ ]\d+\tino:[ ]\d+\n
+    [ ]{2}uid:[ ]\d+\tgid:[ ]\d+\n
+    [ ]{2}size:[ ]\d+\t""",
+    re.VERBOSE,
 )
+"""What `ls-files --debug` prints of the work tree's file behind a path."""
+_ENTRY = re.compile(rb"(?P<mode>\d+) [0-9a-f]+ \d\t(?P<path>[^\0]+)\0flags: (?P<flags>\w+)\n")
+_ODD = re.compile(rb"^160000 |\0flags: (?!0\n)", re.MULTILINE)
+"""Where there is none of it, no entry is a submodule or has a flag."""
 _KNOWN = re.compile(
     rb"100(?P<mode>\d+) (?P<oid>[0-9a-f]{40}) 0\t(?P<path>[^\0]+)\0"
     rb"  ctime: (?P<ctime>\d+:\d+)\n  mtime: (?P<mtime>\d+:\d+)\n"
@@ -61,19 +69,20 @@ _READ: dict[tuple[Path, str], "Staged"] = {}
 
 
 def _read_index(root: Path, env: Mapping[str, str]) -> Staged:
-    out = git("ls-files", "-z", "--stage", "--debug", cwd=root, env=env)
-    digest = hashlib.sha256()
-    flags: dict[str, str] = {}
-    submodules: list[str] = []
-    for entry in _ENTRY.finditer(out):
-        bits = int(entry["flags"], 16)
-        names = ",".join(name for bit, name in _FLAGS.items() if bits & bit)
-        digest.update(b"%b\t%b\t%b\0" % (entry["what"], entry["path"], names.encode()))
-        if names:
-            flags[os.fsdecode(entry["path"])] = names
-        if entry["what"].startswith(b"160000"):
-            submodules.append(os.fsdecode(entry["path"]))
-    return Staged(digest=digest.hexdigest(), flags=flags, submodules=tuple(submodules))
+    out = _STAT.sub(b"\0", git("ls-files", "-z", "--stage", "--debug", cwd=root, env=env))
+    entries = [*_ENTRY.finditer(out)] if _ODD.search(out) else []
+    flags = {os.fsdecode(one["path"]): _names(one["flags"]) for one in entries}
+    linked = (one["path"] for one in entries if one["mode"] == b"160000")
+    return Staged(
+        digest=hashlib.sha256(out).hexdigest(),
+        flags={path: names for path, names in flags.items() if names},
+        submodules=tuple(map(os.fsdecode, linked)),
+    )
+
+
+def _names(flags: bytes) -> str:
+    bits = int(flags, 16)
+    return ",".join(name for bit, name in _FLAGS.items() if bits & bit)
 
 
 def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.git import git, split, user_environment
@@ -30,8 +31,10 @@ Remembered = Callable[[], Mapping[str, Known]]
 """The files of the latest snapshot."""
 
 
-Tracked = Callable[[], tuple[int, Mapping[str, Stat]]]
+Glance = tuple[int, Mapping[str, Stat]]
 """When the work tree was walked, and the stat data of what git does not ignore."""
+
+Tracked = Callable[[], Glance]
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -43,19 +46,31 @@ class Look(Struct, frozen=True, kw_only=True):
     read: Mapping[str, str]
     """What git would call the content: of those files that were read, at this look or since when
     they have not moved."""
+    unsettled: Collection[str] = ()
+    """The files that may change after it without a move of their stat data."""
 
 
 def suspects(before: Look, after: Look) -> list[str]:
     """The paths that may differ: stat data moved, or may hide a move. Pure."""
-    old, new = before.files, after.files
-    recent_ns = before.taken_ns - SURELY_SETTLED_NS
-    odd = [
-        path
-        for path, seen in new.items()
-        if seen[3] > recent_ns or seen[2] > recent_ns or old.get(path) != seen
-    ]
-    found = [p for p in odd if old.get(p) != new[p] or not is_settled(new[p], before.taken_ns)]
-    return sorted({*found, *(old.keys() - new.keys())})
+    hiding = (path for path in before.unsettled if path in after.files)
+    return sorted({*_differing(before.files, after.files), *hiding})
+
+
+def _differing(old: Mapping[str, Stat], new: Mapping[str, Stat]) -> set[str]:
+    """The paths whose stat data differ; none, at no cost, where both are the same mapping."""
+    if old is new:
+        return set()
+    return {path for path, seen in new.items() if old.get(path) != seen} | (old.keys() - new.keys())
+
+
+def _unsettled(files: Mapping[str, Stat], taken_ns: int, last: Look | None) -> frozenset[str]:
+    """Those of the files that are; what was settled at the last look and has not moved is not."""
+    asked: Collection[str] = files
+    if last:
+        asked = files.keys() & (_differing(last.files, files) | {*last.unsettled})
+    recent_ns = taken_ns - SURELY_SETTLED_NS
+    recent = (path for path in asked if max(files[path][2], files[path][3]) > recent_ns)
+    return frozenset(path for path in recent if not is_settled(files[path], taken_ns))
 
 
 def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...]:
@@ -90,7 +105,7 @@ class Lookout:
         inside = avoid is not None and avoid.is_relative_to(root)
         self._avoid = f"{avoid.relative_to(root).as_posix()}/" if avoid and inside else None
         self._last: Look | None = None
-        self._glanced: Look | None = None
+        self._glanced: Glance | None = None
         self._is_readable = False
         self._tracked: Tracked | None = None
 
@@ -107,20 +122,20 @@ class Lookout:
             files, self._is_readable = self._found()
         if self._avoid:
             files = {path: seen for path, seen in files.items() if not path.startswith(self._avoid)}
-        self._glanced = Look(files=files, taken_ns=taken_ns, read={})
+        self._glanced = taken_ns, files
         return files
 
     def take(self) -> Look:
         """The tree as it is now. Without git, or where git cannot read it, all files count."""
         if self._glanced is None:
             self.glance()
-        look, self._glanced = cast("Look", self._glanced), None
-        files, taken_ns = look.files, look.taken_ns
-        unsure = () if self._last or self._tracked else self._unsure(files)
-        wanted = (*suspects(self._last or look, look), *unsure)
-        kept = _still_read(self._last, look) if self._last else {}
-        read = _read(self._root, wanted, files)
-        self._last = Look(files=files, taken_ns=taken_ns, read=kept | read)
+        (taken_ns, files), self._glanced = cast("Glance", self._glanced), None
+        last, unsettled = self._last, _unsettled(files, taken_ns, self._last)
+        look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=unsettled)
+        unsure = () if last or self._tracked else self._unsure(files)
+        read = _read(self._root, (*suspects(last or look, look), *unsure), files)
+        kept = _still_read(last, look) if last else {}
+        self._last = replace(look, read=kept | read)
         return self._last
 
     def between(self, before: Look, after: Look) -> tuple[str, ...]:

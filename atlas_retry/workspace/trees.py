@@ -85,9 +85,14 @@ class DirectoryTree:
 
     @cached_property
     def _modes(self) -> Mapping[str, str]:
-        seen = listing(self._root, self._env) if (self._root / ".git").exists() else None
-        found = self._found or scan(self._root, seen)
+        found = self._found or walk(self._root, self._env)
         return {path: git_mode(status[0]) for path, status in found.visible().items()}
+
+
+def walk(root: Path, environ: Mapping[str, str]) -> Scan:
+    """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
+    env = user_environment(environ)
+    return scan(root, listing(root, env) if (root / ".git").exists() else None)
 
 
 MAX_NAMED = 200

@@ -26,6 +26,7 @@ from atlas_retry.workspace import (
     revision_tree,
     tree,
 )
+from atlas_retry.workspace.scan import Scan
 
 __all__ = [
     "ChangeAsked",
@@ -144,9 +145,14 @@ def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str])
     )
 
 
-def seal(ws: Workspace, settings: Settings, environ: Mapping[str, str]) -> Seal:
-    """Take, right before a turn, the state of everything beside the tree that decides."""
-    return seals.seal(ws.root, settings, environ)
+def seal(
+    ws: Workspace, settings: Settings, environ: Mapping[str, str], found: Scan | None = None
+) -> Seal:
+    """Take, right before a turn, the state of everything beside the tree that decides.
+
+    `found` is a walk over the work tree.
+    """
+    return seals.seal(ws.root, settings, environ, found)
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from atlas_retry.guard.protection import protected_globs
 from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
-from atlas_retry.workspace import git_facts, ignored
+from atlas_retry.workspace import git_facts, walk
 from atlas_retry.workspace.linked import Stamp, imported_folders, linked_folders, stamp, stamps
-from atlas_retry.workspace.scan import CACHES
+from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_ignored, stat_of
 
 _OF_HOME = (
     ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
@@ -79,21 +79,23 @@ class Seal(Struct, frozen=True, kw_only=True):
 class FolderStat(Struct, frozen=True, kw_only=True):
     """What stat data show of a folder."""
 
-    aside: Mapping[str, tuple[int, ...]]
+    aside: dict[str, Stamp]
     """Of each file of installed dependencies and of caches."""
-    ignored: Mapping[str, tuple[int, ...]]
+    ignored: dict[str, Stamp]
     """Of each file that git ignores, or that another repository holds; no dependency or cache."""
-    modes: Mapping[str, int]
+    modes: dict[str, int]
     """Permissions of each folder of the project's own."""
-    nested: tuple[str, ...]
+    nested: list[str]
     """`.git` of each repository within."""
-    linked: Collection[str]
+    linked: set[str]
     """Folders outside to which installed dependencies lead."""
 
 
-def seal(root: Path, settings: Settings, environ: Mapping[str, str]) -> Seal:
-    """Take the state of everything that decides what passes."""
-    look = _look(root, ignored(root, environ))
+def seal(
+    root: Path, settings: Settings, environ: Mapping[str, str], found: Scan | None = None
+) -> Seal:
+    """Take the state of everything that decides what passes. `found` is a walk over the root."""
+    look = _look(root, found or walk(root, environ))
     imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
     linked = tuple(sorted({*look.linked, *imported}))
     return Seal(
@@ -134,9 +136,9 @@ class Moved(Struct, frozen=True, kw_only=True):
     """What was there at the comparison."""
 
 
-def compared(taken: Seal) -> Moved:
-    """What has moved since the seal was taken."""
-    look, was = _look(taken.root, ignored(taken.root, taken.environ)), taken.look
+def compared(taken: Seal, found: Scan | None = None) -> Moved:
+    """What has moved since the seal was taken. `found` is a walk over the root."""
+    look, was = _look(taken.root, found or walk(taken.root, taken.environ)), taken.look
     paths = _moved(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     return Moved(
@@ -217,41 +219,113 @@ def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
                 (taken.root / path).chmod(taken.look.modes[path])
 
 
-def _look(root: Path, left_out: Collection[str] = ()) -> FolderStat:
-    """One look at the stat data of everything below a folder; `left_out` is what git ignores."""
-    hidden, unseen = frozenset(left_out), dict[str, Stamp]()
-    aside: dict[str, Stamp] = {}
-    modes: dict[str, int] = {}
-    nested: list[str] = []
-    linked = set[str]()
-    waiting = [("", False, False)]
+def _look(root: Path, found: Scan | None = None) -> FolderStat:
+    """One look at the stat data of everything below a folder.
+
+    `found` is a walk that knows the project's own files: only what it left out is walked here.
+    Without it nothing counts as ignored.
+    """
+    seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set())
+    waiting = _unwalked(root, found, seen) if found else [_Folder(prefix="")]
     while waiting:
-        prefix, inside, is_hidden = waiting.pop()
-        try:
-            entries = list(os.scandir(root / prefix))
-        except OSError:
-            continue
-        is_hidden |= bool(prefix) and any(entry.name == ".git" for entry in entries)
-        for entry in entries:
-            path = f"{prefix}{entry.name}"
-            if entry.name == ".git":
-                nested += [path] if prefix else []
-            elif not entry.is_dir(follow_symlinks=False):
-                if inside:
-                    linked.update(linked_folders(root, entry))
-                is_check = entry.name.endswith(_CHECK_FILES) and CHECK_CACHES.match(path)
-                if inside or is_check:
-                    aside[path] = stamp(entry)
-                elif is_hidden or path in hidden:
-                    unseen[path] = stamp(entry)
-            else:
-                is_aside = inside or entry.name in _ASIDE_FOLDERS
-                is_cache = entry.name in CACHES
-                below = not is_cache and (is_hidden or f"{path}/" in hidden)
-                waiting.append((f"{path}/", is_aside, below))
-                if not is_aside and (status := stamp(entry)):
-                    modes[path] = stat.S_IMODE(status[2])
-    return FolderStat(aside=aside, ignored=unseen, modes=modes, nested=tuple(nested), linked=linked)
+        folder = waiting.pop()
+        with suppress(OSError):
+            waiting += _look_into(root, folder, list(os.scandir(root / folder.prefix)), seen)
+    return seen
+
+
+class _Folder(Struct, frozen=True, kw_only=True):
+    prefix: str
+    """`` or `a/b/`."""
+    is_aside: bool = False
+    """It lies among installed dependencies, or is a cache."""
+    is_hidden: bool = False
+    """Git does not look into it."""
+
+
+def _look_into(
+    root: Path, folder: _Folder, entries: "list[os.DirEntry[str]]", seen: FolderStat
+) -> Iterator[_Folder]:
+    """Note what lies directly in a folder; yields the folders there."""
+    is_nested = bool(folder.prefix) and any(entry.name == ".git" for entry in entries)
+    is_hidden = folder.is_hidden or is_nested
+    for entry in entries:
+        path = f"{folder.prefix}{entry.name}"
+        if entry.name == ".git":
+            seen.nested.extend([path] if folder.prefix else [])
+        elif entry.is_dir(follow_symlinks=False):
+            is_aside = folder.is_aside or entry.name in _ASIDE_FOLDERS
+            below = is_hidden and entry.name not in CACHES
+            yield _Folder(prefix=f"{path}/", is_aside=is_aside, is_hidden=below)
+            if not is_aside and (status := stamp(entry)):
+                seen.modes[path] = stat.S_IMODE(status[2])
+        elif folder.is_aside:
+            seen.linked.update(linked_folders(root, entry))
+            seen.aside[path] = stamp(entry)
+        elif _is_check(path):
+            seen.aside[path] = stamp(entry)
+        elif is_hidden:
+            seen.ignored[path] = stamp(entry)
+
+
+def _unwalked(root: Path, found: Scan, seen: FolderStat) -> list[_Folder]:
+    """Note what a walk has found; the folders that are for us to look into."""
+    folders = {folder.prefix[:-1]: folder for folder in _left_out(found)}
+
+    def is_ours(path: str) -> bool:
+        return any(above in folders for above in _above(path))
+
+    for path, status in found.folders.items():
+        if path not in folders and not is_ours(path):
+            seen.modes[path] = stat.S_IMODE(status[0])
+    checks = {path for path in found.files if path.endswith(_CHECK_FILES)}
+    for path in checks | found.ignored:
+        if not is_ours(path):
+            (seen.aside if _is_check(path) else seen.ignored)[path] = _stamp(found.files[path])
+    for path, reason in found.left_out.items():
+        if is_ignored(reason) and not path.endswith("/") and (there := _status(root / path)):
+            seen.ignored[path] = _stamp(there)
+    for path, folder in folders.items():
+        if not folder.is_aside and (there := _status(root / path)):
+            seen.modes[path] = stat.S_IMODE(there[0])
+    return [*folders.values()]
+
+
+def _status(path: Path) -> Stat | None:
+    try:
+        return stat_of(path.lstat())
+    except OSError:
+        return None
+
+
+def _left_out(found: Scan) -> Iterator[_Folder]:
+    """The uppermost folders that a walk has not entered, or that hold more than the project's."""
+    closed = {path[:-1] for path in found.left_out if path.endswith("/")}
+    aside = {path for path in found.folders if path.rpartition("/")[2] in _ASIDE_FOLDERS}
+    nested = {path.removesuffix("/.git") for path in found.left_out if path.endswith("/.git")}
+    every = closed | aside | nested
+    for path in every:
+        if every.isdisjoint(_above(path)):
+            names = path.split("/")
+            yield _Folder(
+                prefix=f"{path}/",
+                is_aside=not _ASIDE_FOLDERS.isdisjoint(names),
+                is_hidden=path in closed and CACHES.isdisjoint(names),
+            )
+
+
+def _is_check(path: str) -> bool:
+    return path.endswith(_CHECK_FILES) and CHECK_CACHES.match(path)
+
+
+def _stamp(seen: Stat) -> Stamp:
+    mode, size, mtime_ns, ctime_ns, inode = seen
+    return size, mtime_ns, mode, inode, ctime_ns
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def moved_tools(taken: Seal) -> tuple[Tool, ...]:
