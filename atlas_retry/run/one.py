@@ -304,7 +304,7 @@ def _effects(
     run = Run(
         run_id=opening.run_id,
         interrupted_usd=journal.cut_off_usd(str(opened.root)),
-        workspace=opened.facts,
+        workspace=workspace.facts(opened.git, opened.tracker.uncommitted()),
         limits=limits(
             opened.settings, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag
         ),

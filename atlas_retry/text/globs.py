@@ -1,7 +1,7 @@
 """Globs as `.gitignore` understands them, for `allow`, `protect` and ignore files."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from msgspec import Struct
@@ -9,6 +9,8 @@ from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 _NAME = re.compile(r"(?P<star>\*(?=\.))?(?P<text>[^!#*?\[\]\\/\s][^*?\[\]\\/\s]*)(?P<slash>/)?")
+_CLASS = re.compile(r"\[.*\]|\\.")
+_LITERAL = re.compile(r"[\w.-]+")
 
 
 class Globs(Struct, frozen=True, dict=True):
@@ -63,6 +65,24 @@ class Globs(Struct, frozen=True, dict=True):
         if not (names.isdisjoint(segments) and folders.isdisjoint(segments[:-1])):
             return True
         return any(ending in closed for ending in endings)
+
+
+def with_a_match(patterns: Iterable[str], paths: Collection[str]) -> frozenset[str]:
+    """Those of the patterns that match any of the paths.
+
+    What a pattern says without wildcards stands in each path that it matches: most are out by one
+    search in all paths together.
+    """
+    text = "\n".join(paths)
+    return frozenset(pattern for pattern in patterns if _has_match(pattern, paths, text))
+
+
+def _has_match(pattern: str, paths: Iterable[str], text: str) -> bool:
+    literals = _LITERAL.findall(_CLASS.sub("*", pattern))
+    if not all(literal in text for literal in literals):
+        return False
+    longest, one = max(literals, key=len, default=""), Globs((pattern,))
+    return any(one.match(path) for path in paths if longest in path)
 
 
 def globs(text: str) -> Globs:

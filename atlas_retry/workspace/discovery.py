@@ -1,7 +1,7 @@
 """Which work tree a path belongs to, and what may be said of it; takes no snapshot."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec import Struct
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import WorkspaceFacts
 from atlas_retry.state_dir import folder, key_of
-from atlas_retry.workspace.git import GitError, check_version, git, user_environment
+from atlas_retry.workspace.git import GitError, check_version, git, split, user_environment
 
 STATES = {
     "MERGE_HEAD": "a merge",
@@ -114,16 +114,19 @@ def common_dir_of(git_dir: Path) -> Path:
     return (git_dir / os.fsdecode(told.read_bytes().rstrip(b"\n"))).resolve()
 
 
-def facts(ws: Workspace) -> WorkspaceFacts:
-    """What a report says of the workspace. `dirty` counts untracked files."""
+def facts(ws: Workspace, changed: Collection[str] | None = None) -> WorkspaceFacts:
+    """What a report says of the workspace; `changed` is what is `uncommitted`, if that is known."""
     try:
         out = git("rev-parse", "--verify", "--quiet", "HEAD", cwd=ws.root, env=ws.environ)
         head = os.fsdecode(out).strip()
     except GitError:
         head = None  # no commit yet
-    return WorkspaceFacts(name=ws.root.name, root=str(ws.root), head=head, dirty=_is_dirty(ws))
+    if changed is None:
+        changed = uncommitted(ws.root, ws.environ)
+    return WorkspaceFacts(name=ws.root.name, root=str(ws.root), head=head, dirty=bool(changed))
 
 
-def _is_dirty(ws: Workspace) -> bool:
-    """What `git status` would say."""
-    return bool(git("status", "--porcelain", "-z", cwd=ws.root, env=ws.environ))
+def uncommitted(root: Path, env: Mapping[str, str]) -> frozenset[str]:
+    """The paths that `git status` names: staged, changed, or unknown to git. Raises GitError."""
+    how = ("--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    return frozenset(line[3:] for line in split(git("status", *how, cwd=root, env=env)))

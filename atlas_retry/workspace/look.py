@@ -53,10 +53,10 @@ class Look(Struct, frozen=True, kw_only=True):
 def suspects(before: Look, after: Look) -> list[str]:
     """The paths that may differ: stat data moved, or may hide a move. Pure."""
     hiding = (path for path in before.unsettled if path in after.files)
-    return sorted({*_differing(before.files, after.files), *hiding})
+    return sorted({*differing(before.files, after.files), *hiding})
 
 
-def _differing(old: Mapping[str, Stat], new: Mapping[str, Stat]) -> set[str]:
+def differing(old: Mapping[str, Stat], new: Mapping[str, Stat]) -> set[str]:
     """The paths whose stat data differ; none, at no cost, where both are the same mapping."""
     if old is new:
         return set()
@@ -67,7 +67,7 @@ def _unsettled(files: Mapping[str, Stat], taken_ns: int, last: Look | None) -> f
     """Those of the files that are; what was settled at the last look and has not moved is not."""
     asked: Collection[str] = files
     if last:
-        asked = files.keys() & (_differing(last.files, files) | {*last.unsettled})
+        asked = files.keys() & (differing(last.files, files) | {*last.unsettled})
     recent_ns = taken_ns - SURELY_SETTLED_NS
     recent = (path for path in asked if max(files[path][2], files[path][3]) > recent_ns)
     return frozenset(path for path in recent if not is_settled(files[path], taken_ns))

@@ -1,12 +1,13 @@
 """Which lines of the work tree are new, compared with a commit. No snapshot, no filter is run."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import SequenceMatcher
 from pathlib import Path
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.workspace.git import commit_id, git, split, user_environment
+from atlas_retry.workspace.discovery import uncommitted
+from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.trees import revision_tree, source_tree
 
 MAX_FILES = 200
@@ -14,31 +15,40 @@ MAX_BYTES = 200_000
 
 
 def changed_lines(
-    root: Path, base: str | None, *, environ: Mapping[str, str]
+    root: Path,
+    base: str | None,
+    *,
+    environ: Mapping[str, str],
+    changed: Collection[str] | None = None,
 ) -> dict[str, tuple[range, ...]]:
     """1-based lines by path that are not as `base` has them.
 
     Without a base: that are not committed, and where everything is, those of the last commit.
-    Empty where git cannot tell, or where more than `MAX_FILES` files differ.
+    Empty where git cannot tell, or where more than `MAX_FILES` files differ. `changed` names what
+    may not be as in the last commit, if that is known.
     """
     if not os.path.lexists(root / ".git"):
         return {}
     revisions = (base,) if base else ("HEAD", "HEAD^")
     try:
-        return next(filter(None, (_since(root, one, environ) for one in revisions)), {})
+        if changed is None:
+            changed = uncommitted(root, user_environment(environ))
+        return next(filter(None, (_since(root, one, environ, changed) for one in revisions)), {})
     except WorkspaceError:
         return {}
 
 
-def _since(root: Path, revision: str, environ: Mapping[str, str]) -> dict[str, tuple[range, ...]]:
-    env = user_environment(environ)
-    commit = commit_id(root, env, revision)
-    differing = git("diff-index", "--name-only", "-z", "--no-renames", commit, cwd=root, env=env)
-    added = git("ls-files", "--others", "--exclude-standard", "-z", cwd=root, env=env)
-    paths = {*split(differing), *split(added)}
+def _since(
+    root: Path, revision: str, environ: Mapping[str, str], changed: Collection[str]
+) -> dict[str, tuple[range, ...]]:
+    paths = {*changed}
+    if revision != "HEAD":
+        asked = ("diff-tree", "-r", "--name-only", "-z", "--no-renames")
+        commits = ("--end-of-options", revision, "HEAD", "--")
+        paths.update(split(git(*asked, *commits, cwd=root, env=user_environment(environ))))
     if not paths or len(paths) > MAX_FILES:
         return {}
-    before = revision_tree(root, commit, paths, environ=environ)
+    before = revision_tree(root, revision, paths, environ=environ)
     after = source_tree(root, environ=environ)
     found = {path: tuple(_new(before.read(path), after.read(path))) for path in sorted(paths)}
     return {path: lines for path, lines in found.items() if lines}
