@@ -84,4 +84,4 @@ def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -
 
 def _known(opened: OpenWorkspace) -> KnownFiles:
     files = workspace.source_tree(opened.root, found=opened.tracker.scan())
-    return KnownFiles(files=files, uncommitted=opened.tracker.uncommitted())
+    return KnownFiles(files=files, uncommitted=opened.tracker.uncommitted().paths)

@@ -193,7 +193,11 @@ class Effects(Struct, kw_only=True):
 
     def _start(self) -> str:
         """The snapshot that was taken before all others of the run."""
-        return workspace.kept(self.opened.git)[f"runs/{self.run.run_id}/start"]
+        name = f"runs/{self.run.run_id}/start"
+        held = workspace.kept_as(self.opened.git, name)
+        if held is None:
+            raise WorkspaceError(f"the snapshot {name} is gone")
+        return held
 
     def by_others(self, paths: frozenset[str], reply: AgentReply) -> frozenset[str]:
         """Those of the paths that moved during a turn which somebody else wrote.

@@ -65,10 +65,11 @@ class Finished(Struct, frozen=True, kw_only=True):
         """For reports, with what each attempt was asked and what it changed."""
         if self.opened is None:
             return of_run(self.outcome)
-        kept, hidden = workspace.kept(self.opened.git), secret_values(self.opened.environ)
+        hidden = secret_values(self.opened.environ)
         patches, prompts = {}, {}
         for attempt in self.outcome.attempts:
-            before = kept.get(f"runs/{self.outcome.run_id}/{attempt.number}-before")
+            name = f"runs/{self.outcome.run_id}/{attempt.number}-before"
+            before = workspace.kept_as(self.opened.git, name)
             if before and attempt.snapshot:
                 patch = workspace.patch(self.opened.git, before, attempt.snapshot)
                 patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)

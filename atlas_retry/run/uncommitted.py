@@ -30,6 +30,8 @@ def lost_definitions(
     before, after = (workspace.tree(git, name) for name in (start, left))
     for tree in (before, after):
         tree.preload(paths)
+    if not any(lost(paths, before=before, after=after, committed=None)):
+        return ()
     committed = _committed(git.root, paths, environ)
     return tuple(lost(paths, before=before, after=after, committed=committed))
 

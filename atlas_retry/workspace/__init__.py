@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         restore,
         unheld,
     )
-    from atlas_retry.workspace.shadow import compact, drop, keep, kept, remembered_files
+    from atlas_retry.workspace.shadow import compact, drop, keep, kept, kept_as, remembered_files
     from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
     from atlas_retry.workspace.tracker import Tracker
     from atlas_retry.workspace.tree_ids import tree_id
@@ -149,6 +149,7 @@ _MODULES = {
         "drop",
         "keep",
         "kept",
+        "kept_as",
         "remembered_files",
     ),
     "snapshots": (
@@ -222,6 +223,7 @@ __all__ = [
     "ignored",
     "keep",
     "kept",
+    "kept_as",
     "layers_folder",
     "list_worktrees",
     "load",

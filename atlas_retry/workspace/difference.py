@@ -9,7 +9,6 @@ from atlas_retry.model import Change, ChangeStatus
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import split
 from atlas_retry.workspace.shadow import shadow_git
-from atlas_retry.workspace.snapshots import load
 from atlas_retry.workspace.state import IGNORED, WORK
 
 _DIFF = ("diff-tree", "-r", "--no-renames", "--full-index")
@@ -29,8 +28,9 @@ class _Side(Struct, frozen=True, kw_only=True):
 
 def patch(ws: Workspace, before_id: str, after_id: str, paths: Iterable[str] = ()) -> bytes:
     """What happened to the files that git does not ignore, or to these, as a unified diff."""
-    trees = (load(ws, before_id).work, load(ws, after_id).work)
-    return shadow_git(ws, *_DIFF, "-p", "--no-color", *trees, "--", *paths)
+    below = (f"--relative={WORK}", before_id, after_id)
+    chosen = (f"{WORK}{path}" for path in paths)
+    return shadow_git(ws, *_DIFF, "-p", "--no-color", *below, "--", *chosen)
 
 
 def changes(

@@ -1,7 +1,8 @@
 """Which work tree a path belongs to, and what may be said of it; takes no snapshot."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +21,10 @@ STATES = {
     "BISECT_LOG": "a bisect",
 }
 """Source: git's wt-status.c; each is a file or folder of the git directory."""
+
+
+_FIELDS_BEFORE_PATH = {"1": 7, "u": 9, "?": 0}
+_NO_COMMIT = "(initial)"
 
 
 class NotARepositoryError(WorkspaceError):
@@ -100,10 +105,19 @@ def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
     return (path / up).resolve(), Path(git_dir)
 
 
-def git_dir_of(root: Path, env: Mapping[str, str]) -> Path:
-    """The git directory of the work tree at `root`. Raises GitError."""
-    out = git("rev-parse", "--absolute-git-dir", cwd=root, env=env)
-    return Path(os.fsdecode(out.removesuffix(b"\n")))
+def git_dir_of(root: Path) -> Path:
+    """The git directory of the work tree at `root`; of a linked one `.git` is a file that names it.
+
+    Source: gitrepository-layout(5). Raises GitError.
+    """
+    there = root / ".git"
+    if there.is_dir():
+        return there.resolve()
+    with suppress(OSError):
+        key, _, path = os.fsdecode(there.read_bytes()).rstrip("\n").partition(": ")
+        if key == "gitdir":
+            return (root / path).resolve()
+    raise GitError(f"{root} is not the top of a work tree under git", status=None)
 
 
 def common_dir_of(git_dir: Path) -> Path:
@@ -114,19 +128,36 @@ def common_dir_of(git_dir: Path) -> Path:
     return (git_dir / os.fsdecode(told.read_bytes().rstrip(b"\n"))).resolve()
 
 
-def facts(ws: Workspace, changed: Collection[str] | None = None) -> WorkspaceFacts:
-    """What a report says of the workspace; `changed` is what is `uncommitted`, if that is known."""
-    try:
-        out = git("rev-parse", "--verify", "--quiet", "HEAD", cwd=ws.root, env=ws.environ)
-        head = os.fsdecode(out).strip()
-    except GitError:
-        head = None  # no commit yet
-    if changed is None:
-        changed = uncommitted(ws.root, ws.environ)
-    return WorkspaceFacts(name=ws.root.name, root=str(ws.root), head=head, dirty=bool(changed))
+class Uncommitted(Struct, frozen=True, kw_only=True):
+    """What `git status` says of a work tree."""
+
+    head: str | None
+    """The last commit; None where there is none yet."""
+    paths: frozenset[str]
+    """What is staged, changed, or unknown to git."""
 
 
-def uncommitted(root: Path, env: Mapping[str, str]) -> frozenset[str]:
-    """The paths that `git status` names: staged, changed, or unknown to git. Raises GitError."""
-    how = ("--porcelain", "-z", "--no-renames", "--untracked-files=all")
-    return frozenset(line[3:] for line in split(git("status", *how, cwd=root, env=env)))
+def facts(ws: Workspace, now: Uncommitted | None = None) -> WorkspaceFacts:
+    """What a report says of the workspace, `now` or when git is asked. Raises GitError."""
+    now = now or uncommitted(ws.root, ws.environ)
+    return WorkspaceFacts(
+        name=ws.root.name, root=str(ws.root), head=now.head, dirty=bool(now.paths)
+    )
+
+
+def uncommitted(root: Path, env: Mapping[str, str]) -> Uncommitted:
+    """Ask git what differs from the last commit. Raises GitError.
+
+    Source: git-status(1), "Porcelain Format Version 2": the path is the last of so many fields.
+    """
+    how = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
+    told, paths = dict[str, str](), set[str]()
+    for line in split(git("status", *how, cwd=root, env=env)):
+        kind, _, rest = line.partition(" ")
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            told[name] = value
+        else:
+            paths.add(rest.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
+    head = told.get("branch.oid", _NO_COMMIT)
+    return Uncommitted(head=None if head == _NO_COMMIT else head, paths=frozenset(paths))

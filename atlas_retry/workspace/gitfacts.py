@@ -3,8 +3,10 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar, cast
 
 from atlas_retry.model import GitFacts
 from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of
@@ -14,6 +16,7 @@ from atlas_retry.workspace.index import staged
 MAX_HASHED_BYTES = 16 << 20
 """No hook is longer; what follows in a larger file does not count."""
 MORE_LOOKS = 3
+_Answer = TypeVar("_Answer")
 
 
 def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFacts:
@@ -58,7 +61,7 @@ def _now(root: Path, before: GitFacts, env: Mapping[str, str]) -> GitFacts:
     now = dict(git_facts(root, environ=env))
     if "unreadable" in now:
         return now
-    own = git_dir_of(root, env)
+    own = git_dir_of(root)
     for name in set(_theirs(own, common_dir_of(own), before, now)):
         if name in before:
             now[name] = before[name]
@@ -98,11 +101,15 @@ def _last_logged(log: Path) -> str | None:
 
 
 def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    own = git_dir_of(root, env)
+    own = git_dir_of(root)
     common = common_dir_of(own)
     yield from _text("HEAD", own / "HEAD")
-    yield from refs_of(root, env)
-    config = _config(root, env)
+    yield from _since_moved(("refs", own), _ref_files(own, common), lambda: [*refs_of(root, env)])
+    files = _contents(own / "config.worktree", common / "config")
+    # what a file includes may move where the file does not
+    is_all = b"include" not in b"".join(files.values()).lower()
+    files = files if is_all else {}
+    config = _since_moved(("config", own), files, lambda: _config(root, env))
     yield from ((f"config:{key}", value) for key, value in config.items())
     yield from _hooks(root, common, config)
     for base in dict.fromkeys((common, own)):
@@ -114,6 +121,38 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in STATES:
         yield from _state(own / name)
     yield from _index(root, env, own / "index")
+
+
+_ANSWERS: dict[tuple[str, Path], tuple[Mapping[Path, bytes], object]] = {}
+"""What git has said last of a git directory, and the files that say it, with their contents."""
+
+
+def _since_moved(
+    what: tuple[str, Path], files: Mapping[Path, bytes], ask: Callable[[], _Answer]
+) -> _Answer:
+    """What git says by these files; asked again where one of them moved, or where there is none."""
+    known = _ANSWERS.get(what)
+    if known is None or not files or known[0] != files:
+        known = _ANSWERS[what] = files, ask()
+    return cast("_Answer", known[1])
+
+
+def _ref_files(own: Path, common: Path) -> dict[Path, bytes]:
+    """Each ref, or the lists of them. Source: gitrepository-layout(5), gitformat-reftable(5)."""
+    folders = dict.fromkeys((common, own))
+    loose = (path for folder in folders for path in (folder / "refs").rglob("*"))
+    lists = (
+        folder / name for folder in folders for name in ("packed-refs", "reftable/tables.list")
+    )
+    return _contents(*loose, *lists)
+
+
+def _contents(*paths: Path) -> dict[Path, bytes]:
+    found = dict[Path, bytes]()
+    for path in paths:
+        with suppress(OSError):
+            found[path] = path.read_bytes()
+    return found
 
 
 def refs_of(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -34,13 +34,21 @@ class Identity(Struct, frozen=True, kw_only=True):
 
 
 def sign(ws: Workspace) -> None:
-    """Leave what the work tree can be known by, for when it is somewhere else."""
-    (ws.home / _NAME).write_bytes(msgspec.json.encode(_identity(ws)))
+    """Leave what the work tree can be known by, for when it is somewhere else.
+
+    To name the first commit takes git a walk through all of history: once for each place.
+    """
+    file = ws.home / _NAME
+    with suppress(OSError, msgspec.MsgspecError):
+        known = _read(file)
+        if known.first_commit and known == _identity(ws, known.first_commit):
+            return
+    file.write_bytes(msgspec.json.encode(_identity(ws, _first_commit(ws))))
 
 
 def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
     """Work trees that are gone and may be this one; whether that is certain. The certain first."""
-    own = _identity(ws)
+    own = _identity(ws, _first_commit(ws))
     found = [
         (other, other.inode == own.inode)
         for other in _signed(ws)
@@ -63,12 +71,12 @@ def take_over(ws: Workspace, other: Identity) -> Path:
     return old
 
 
-def _identity(ws: Workspace) -> Identity:
+def _identity(ws: Workspace, first_commit: str | None) -> Identity:
     return Identity(
         root=os.fsencode(ws.root).decode("utf-8", "backslashreplace"),
         git_dir=os.fsencode(ws.git_dir).decode("utf-8", "backslashreplace"),
         inode=_inode(ws.git_dir) or "",
-        first_commit=_first_commit(ws),
+        first_commit=first_commit,
     )
 
 

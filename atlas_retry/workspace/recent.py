@@ -32,7 +32,7 @@ def changed_lines(
     revisions = (base,) if base else ("HEAD", "HEAD^")
     try:
         if changed is None:
-            changed = uncommitted(root, user_environment(environ))
+            changed = uncommitted(root, user_environment(environ)).paths
         return next(filter(None, (_since(root, one, environ, changed) for one in revisions)), {})
     except WorkspaceError:
         return {}

@@ -129,6 +129,14 @@ def kept(ws: Workspace) -> dict[str, str]:
     return {ref.removeprefix(_KEPT): oid for oid, ref in lines}
 
 
+def kept_as(ws: Workspace, name: str) -> str | None:
+    """The snapshot that is held under a name."""
+    try:
+        return (ws.shadow / _KEPT / name).read_text(encoding="utf-8").strip()
+    except OSError:  # git has packed it, or there is none
+        return kept(ws).get(name)
+
+
 def drop(ws: Workspace, *names: str) -> None:
     """Hold these snapshots no longer; a name that is not there is no error."""
     gone = b"".join(b"delete %b%b\0\0" % (_KEPT.encode(), os.fsencode(name)) for name in names)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +24,7 @@ BIG_BYTES = 8 << 20
 BATCH_BYTES = 16 << 20
 USUAL = {FILE: 0o644, EXECUTABLE: 0o755}
 _TRIES = 3
+_MAX_RECENT_BYTES = 4 << 20
 
 
 class StoredFile(Struct, frozen=True):
@@ -50,6 +52,31 @@ Big = Callable[[str], str]
 """Writes the blob of a file too big to be read here; its id."""
 
 
+class _Recent:
+    """Contents that were read or written last, by id: an id says all of a content."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, bytes] = {}
+        self._bytes = 0
+        self._lock = Lock()
+
+    def add(self, oid: str, content: bytes) -> None:
+        """Keep it in the place of the oldest; one that leaves little room for others is not."""
+        if len(content) > _MAX_RECENT_BYTES // 16:
+            return
+        with self._lock:
+            self._bytes += len(content) - len(self._held.pop(oid, b""))
+            self._held[oid] = content
+            while self._bytes > _MAX_RECENT_BYTES:
+                self._bytes -= len(self._held.pop(next(iter(self._held))))
+
+    def get(self, oid: str) -> bytes | None:
+        return self._held.get(oid)
+
+
+RECENT = _Recent()
+
+
 class Blobs:
     """Blobs on their way into the shadow repository, a few at a time."""
 
@@ -64,6 +91,7 @@ class Blobs:
         oid = blob_id(content)
         if oid not in self.known:
             self.known.add(oid)
+            RECENT.add(oid, content)
             self._parts.append(b"blob\ndata %d\n%b\n" % (len(content), content))
             self._size += len(content)
             if self._size > BATCH_BYTES:

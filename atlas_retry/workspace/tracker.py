@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from atlas_retry import process
-from atlas_retry.workspace.discovery import Workspace, uncommitted
+from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.look import differing
 from atlas_retry.workspace.scan import Scan, Stat
 from atlas_retry.workspace.snapshots import HeldTree, Snapshot, look_again, look_over, take_from
@@ -28,7 +30,7 @@ class Tracker:
         self._held: HeldTree | None = None
         self._held_from: Scan | None = None
         self._seen: Mapping[str, Stat] = {}
-        self._status: tuple[Scan, frozenset[str]] | None = None
+        self._status: tuple[Scan, Uncommitted] | None = None
         self._seen_from: dict[str, Stat] | None = None
 
     def moved(self) -> None:
@@ -62,13 +64,14 @@ class Tracker:
             self._held_from = found
         return self._held.snapshot
 
-    def uncommitted(self) -> frozenset[str]:
-        """The paths that may not be as in the last commit; git is asked once for each index."""
+    def uncommitted(self) -> Uncommitted:
+        """What may not be as in the last commit; git is asked once for each index."""
         found = self.scan()
         if self._status is None or self._status[0].rules != found.rules:
             self._status = found, uncommitted(self._ws.root, self._ws.environ)
-        then, named = self._status
-        return named | differing(then.files, found.files)
+        then, status = self._status
+        moved = differing(then.files, found.files)
+        return replace(status, paths=status.paths | moved) if moved else status
 
     def files(self) -> tuple[int, Mapping[str, Stat]]:
         """When the work tree was walked, and the stat data of what git does not ignore."""

@@ -12,7 +12,7 @@ from atlas_retry.workspace.scan import Scan, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.snapshots import listing
 from atlas_retry.workspace.state import list_tree, read_state
-from atlas_retry.workspace.store import StoredFile, git_mode
+from atlas_retry.workspace.store import RECENT, StoredFile, git_mode
 
 _SUBMODULE = "160000"
 MAX_SOURCE_BYTES = 16 << 20
@@ -50,9 +50,15 @@ class ObjectTree:
             for path in paths
             if path in self._entries and self._entries[path].mode != _SUBMODULE
         }
+        for oid in oids - self._contents.keys():
+            if (content := RECENT.get(oid)) is not None:
+                self._contents[oid] = content
         if wanted := sorted(oids - self._contents.keys()):
             asked = "".join(f"{oid}\n" for oid in wanted).encode()
-            self._contents.update(parse_batch(self._batch(asked)))
+            read = parse_batch(self._batch(asked))
+            self._contents.update(read)
+            for oid, content in read.items():
+                RECENT.add(oid, content)
 
 
 class DirectoryTree:

@@ -196,7 +196,7 @@ def names_around(cwd: Path, *, environ: Mapping[str, str] | None = None) -> dict
     """The roots, by name, of the named workspaces of the repository that `cwd` is in."""
     env = user_environment(os.environ if environ is None else environ)
     try:
-        common_dir = common_dir_of(git_dir_of(root_of(cwd, env), env))
+        common_dir = common_dir_of(git_dir_of(root_of(cwd, env)))
     except NotARepositoryError:
         return {}
     return {worktree.name: worktree.root for worktree in _named(common_dir) if worktree.is_there}
