@@ -226,7 +226,7 @@ def _look(root: Path, found: Scan | None = None) -> FolderStat:
     Without it nothing counts as ignored.
     """
     seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set())
-    waiting = _unwalked(root, found, seen) if found else [_Folder(prefix="")]
+    waiting = _unwalked(root, found, seen) if found else [_Unwalked(prefix="")]
     while waiting:
         folder = waiting.pop()
         with suppress(OSError):
@@ -234,7 +234,7 @@ def _look(root: Path, found: Scan | None = None) -> FolderStat:
     return seen
 
 
-class _Folder(Struct, frozen=True, kw_only=True):
+class _Unwalked(Struct, frozen=True, kw_only=True):
     prefix: str
     """`` or `a/b/`."""
     is_aside: bool = False
@@ -244,8 +244,8 @@ class _Folder(Struct, frozen=True, kw_only=True):
 
 
 def _look_into(
-    root: Path, folder: _Folder, entries: "list[os.DirEntry[str]]", seen: FolderStat
-) -> Iterator[_Folder]:
+    root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
+) -> Iterator[_Unwalked]:
     """Note what lies directly in a folder; yields the folders there."""
     is_nested = bool(folder.prefix) and any(entry.name == ".git" for entry in entries)
     is_hidden = folder.is_hidden or is_nested
@@ -256,7 +256,7 @@ def _look_into(
         elif entry.is_dir(follow_symlinks=False):
             is_aside = folder.is_aside or entry.name in _ASIDE_FOLDERS
             below = is_hidden and entry.name not in CACHES
-            yield _Folder(prefix=f"{path}/", is_aside=is_aside, is_hidden=below)
+            yield _Unwalked(prefix=f"{path}/", is_aside=is_aside, is_hidden=below)
             if not is_aside and (status := stamp(entry)):
                 seen.modes[path] = stat.S_IMODE(status[2])
         elif folder.is_aside:
@@ -268,7 +268,7 @@ def _look_into(
             seen.ignored[path] = stamp(entry)
 
 
-def _unwalked(root: Path, found: Scan, seen: FolderStat) -> list[_Folder]:
+def _unwalked(root: Path, found: Scan, seen: FolderStat) -> list[_Unwalked]:
     """Note what a walk has found; the folders that are for us to look into."""
     folders = {folder.prefix[:-1]: folder for folder in _left_out(found)}
 
@@ -298,7 +298,7 @@ def _status(path: Path) -> Stat | None:
         return None
 
 
-def _left_out(found: Scan) -> Iterator[_Folder]:
+def _left_out(found: Scan) -> Iterator[_Unwalked]:
     """The uppermost folders that a walk has not entered, or that hold more than the project's."""
     closed = {path[:-1] for path in found.left_out if path.endswith("/")}
     aside = {path for path in found.folders if path.rpartition("/")[2] in _ASIDE_FOLDERS}
@@ -307,7 +307,7 @@ def _left_out(found: Scan) -> Iterator[_Folder]:
     for path in every:
         if every.isdisjoint(_above(path)):
             names = path.split("/")
-            yield _Folder(
+            yield _Unwalked(
                 prefix=f"{path}/",
                 is_aside=not _ASIDE_FOLDERS.isdisjoint(names),
                 is_hidden=path in closed and CACHES.isdisjoint(names),
