@@ -38,9 +38,6 @@ from atlas_retry.model import Verdict
 from atlas_retry.settings import CascadeSettings
 from tests.certificates import Authority, Certificate, door
 
-GROUPS = 2
-"""Of the repositories that fail: one of each asks first."""
-
 
 @pytest.fixture(scope="module")
 def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
@@ -49,13 +46,14 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield scene
 
 
+@pytest.mark.slow
 def test_the_other_worker_takes_over_and_no_money_is_lost(at: Scene) -> None:
     (at.notes / "hold").touch()
-    manifest = at.repositories([0, 1, 1, 2])
+    manifest = at.repositories([1, 1])
     started = at.fleet("start", str(manifest), "--id", "takeover")
     assert started.returncode == 0, started.stderr
     with at.worker("doomed") as doomed:
-        until(lambda: len(fleets.workspaces_asked(at)) == GROUPS)
+        until(lambda: fleets.workspaces_asked(at))
         doomed.kill()
         until(lambda: not fleets.children(at))
     (at.notes / "hold").unlink()
@@ -63,20 +61,15 @@ def test_the_other_worker_takes_over_and_no_money_is_lost(at: Scene) -> None:
         until(lambda: any("machine-heir" in one for one in fleets.workspaces_asked(at)))
         with at.worker("doomed"):  # the machine is back, and says what it had spent
             ended = at.status("takeover", "--wait")["status"]
-    assert {name: tally["items"] for name, tally in ended["ended"].items()} == {
-        "clean": 1,
-        "agent": 2,
-        "replay": 1,
-    }
+    tallies = {name: tally["items"] for name, tally in ended["ended"].items()}
+    assert tallies == {"agent": 1, "replay": 1}
     assert ended["held_usd"] == 0
     assert ended["known_usd"] == pytest.approx(at.spent_usd("takeover"))
-    assert ended["known_usd"] > 2 * TURN_USD
+    assert ended["known_usd"] > TURN_USD
     page = at.root / "fleet.html"
     report = at.fleet("report", "takeover", "--html", str(page), "--json")
     assert report.returncode == 0
-    assert sorted(row["ending"] for row in json.loads(report.stdout)) == [
-        *("agent", "agent", "clean", "replay")
-    ]
+    assert sorted(row["ending"] for row in json.loads(report.stdout)) == ["agent", "replay"]
     assert "fixed by another one's patch" in page.read_text()
 
 

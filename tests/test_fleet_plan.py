@@ -186,8 +186,8 @@ def test_a_common_cause_pauses_the_batch_and_is_named() -> None:
     for one in all_[:3]:
         state = plan.ended(state, one, result(one, Verdict.FAILED, "same"))
     assert "about same" in state.paused
-    assert plan.start(plan.withdrawn(state, all_[4]))[1] == ()
-    resumed = plan.resumed(plan.withdrawn(state, all_[4]))
+    assert plan.start(plan.lost(state, all_[4], None))[1] == ()
+    resumed = plan.resumed(plan.lost(state, all_[4], None))
     assert stages(plan.start(resumed)[1]) == [(4, Stage.LOOK)]
 
 

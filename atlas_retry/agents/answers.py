@@ -21,10 +21,10 @@ def gave_up(text: str) -> str | None:
 
     The marker counts at the start of a line only; the reason runs to the next empty line.
     """
-    found = _GAVE_UP.search(text)
-    if found is None:
+    match = _GAVE_UP.search(text)
+    if match is None:
         return None
-    reason = " ".join(found[1].split()).strip(_MARKUP)
+    reason = " ".join(match[1].split()).strip(_MARKUP)
     return reason[:MAX_REASON_CHARS] or "no reason given"
 
 
@@ -36,5 +36,5 @@ def one_line(text: str, limit: int = MAX_LINE_CHARS) -> str:
 
 def last_lines(text: str, count: int = 3) -> str:
     """The last lines that say something, on one line."""
-    told = [line for line in text.splitlines() if line.strip()]
-    return one_line(" · ".join(told[-count:]), limit=600)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return one_line(" · ".join(lines[-count:]), limit=600)

@@ -87,21 +87,21 @@ def _filled(line: str, prompt_file: Path, request: AgentRequest) -> str:
         "workspace": request.workspace,
         "scratch": request.scratch,
     }
-    return _PLACEHOLDER.sub(lambda found: shlex.quote(values[found[1]]), line)
+    return _PLACEHOLDER.sub(lambda name: shlex.quote(values[name[1]]), line)
 
 
 def _reply(done: Completed, answer: str) -> AgentReply:
-    told = read(answer)
+    output = read(answer)
     status = _status(done)
     return AgentReply(
         status=status,
-        summary=told.words.strip()[-MAX_SUMMARY_CHARS:],
+        summary=output.words.strip()[-MAX_SUMMARY_CHARS:],
         error=None if status is ReplyStatus.DONE else _error(done),
         remedy="see agent.command" if status is ReplyStatus.UNAVAILABLE else None,
-        gave_up=gave_up(told.words),
-        session_id=told.session_id,
-        cost_usd=told.cost_usd,
-        tokens=told.tokens,
+        gave_up=gave_up(output.words),
+        session_id=output.session_id,
+        cost_usd=output.cost_usd,
+        tokens=output.tokens,
     )
 
 
@@ -120,5 +120,5 @@ def _status(done: Completed) -> ReplyStatus:
 
 
 def _error(done: Completed) -> str:
-    told = last_lines(done.stderr.text) or last_lines(done.stdout.text)
-    return " ".join(part for part in (done.error or f"exit {done.exit_code}:", told) if part)
+    printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
+    return " ".join(part for part in (done.error or f"exit {done.exit_code}:", printed) if part)

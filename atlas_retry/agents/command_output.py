@@ -7,6 +7,7 @@ alone.
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -41,7 +42,7 @@ class _Tokens(msgspec.Struct):
     thoughts: int = 0
 
     @property
-    def told(self) -> Tokens:
+    def counted(self) -> Tokens:
         """In our words; Codex and Gemini count cached tokens as part of the input.
 
         Gemini's `input` is its `prompt` without those.
@@ -112,10 +113,10 @@ class _CommandOutput(msgspec.Struct, rename={"session": "sessionID"}):
         counts = [self.usage, self.part and self.part.tokens]
         if self.stats:
             counts += [model.tokens for model in self.stats.models.values()]
-        yield from (count.told for count in counts if count)
+        yield from (count.counted for count in counts if count)
 
 
-class Told(Struct, frozen=True, kw_only=True):
+class TurnOutput(Struct, frozen=True, kw_only=True):
     """What a CLI says of its own turn."""
 
     words: str
@@ -124,26 +125,26 @@ class Told(Struct, frozen=True, kw_only=True):
     tokens: Tokens = field(default_factory=Tokens)
 
 
-def read(printed: str) -> Told:
+def read(printed: str) -> TurnOutput:
     """What is known from the output of a CLI; all of the output where it is no JSON."""
-    said = list(_objects(printed))
-    words = [line.words for line in said if line.words]
-    ids = [line.session_id or line.session or line.thread_id for line in said]
-    costs = [cost for line in said if (cost := paid(line.cost_usd)) is not None]
+    objects = list(_objects(printed))
+    words = [line.words for line in objects if line.words]
+    ids = [line.session_id or line.session or line.thread_id for line in objects]
+    costs = [cost for line in objects if (cost := paid(line.cost_usd)) is not None]
     in_text = _COST_IN_TEXT.findall(printed)
-    return Told(
+    return TurnOutput(
         words=words[-1] if words else printed,
         session_id=next((one for one in ids if one), None),
         cost_usd=sum(costs) if costs else float(in_text[-1]) if in_text else None,
-        tokens=total_tokens(count for line in said for count in line.tokens),
+        tokens=total_tokens(chain.from_iterable(line.tokens for line in objects)),
     )
 
 
 def _objects(printed: str) -> Iterator[_CommandOutput]:
     """One object a line, or one over all lines."""
-    found = [one for line in printed.splitlines() if (one := _object(line))]
-    whole = None if found else _object(printed[printed.find("{") : printed.rfind("}") + 1])
-    return iter([whole] if whole else found)
+    lines = [one for line in printed.splitlines() if (one := _object(line))]
+    whole = None if lines else _object(printed[printed.find("{") : printed.rfind("}") + 1])
+    return iter([whole] if whole else lines)
 
 
 def _object(text: str) -> _CommandOutput | None:

@@ -13,17 +13,17 @@ def redacted_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
     `structured` stays as it is: it has to be read first.
     """
 
-    def told(text: str) -> str:
+    def clean(text: str) -> str:
         return redact(text, hidden)
 
     def ask(request: AgentRequest) -> AgentReply:
         reply = agent(request)
         return replace(
             reply,
-            summary=told(reply.summary),
-            error=reply.error and told(reply.error),
-            gave_up=reply.gave_up and told(reply.gave_up),
-            denials=tuple(map(told, reply.denials)),
+            summary=clean(reply.summary),
+            error=reply.error and clean(reply.error),
+            gave_up=reply.gave_up and clean(reply.gave_up),
+            denials=tuple(map(clean, reply.denials)),
         )
 
     return ask
@@ -32,11 +32,11 @@ def redacted_agent(agent: Agent, hidden: frozenset[str]) -> Agent:
 def redacted_emit(emit: Emit, hidden: frozenset[str]) -> Emit:
     """The same emitter for an agent, which tells what it does and what went wrong."""
 
-    def told(event: Event) -> None:
+    def redacted(event: Event) -> None:
         if isinstance(event, AgentActivity):
             event = replace(event, text=redact(event.text, hidden))
         elif isinstance(event, TransportRetried | AnswerRetried):
             event = replace(event, reason=redact(event.reason, hidden))
         emit(event)
 
-    return told
+    return redacted

@@ -103,12 +103,12 @@ def rows(store: Store, status: BatchStatus) -> tuple[ItemRow, ...]:
     """Every item with what the store holds of its runs. Raises AtlasError."""
     whole = store.manifest(status.batch, status.digest)
     results = store.results(status.batch)
-    found = []
+    every = []
     for index, ending in enumerate(endings(status.letters)):
         runs = [run_of(status.batch, index, stage) for stage in Stage]
         ended = [results[run] for run in runs if run in results]
-        found.append(_row(store, status.batch, whole.repositories[index], ending, ended))
-    return tuple(found)
+        every.append(_row(store, status.batch, whole.repositories[index], ending, ended))
+    return tuple(every)
 
 
 def _row(

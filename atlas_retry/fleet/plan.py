@@ -71,17 +71,11 @@ def ended(state: State, assignment: Assignment, result: ItemResult) -> State:
     return _STEPS[assignment.stage](state, item, result)
 
 
-def withdrawn(state: State, assignment: Assignment) -> State:
-    """No worker had begun with it."""
-    state = replace(state, books=books.lose(state.books, assignment.run, None))
-    return _put(state, replace(state.items[assignment.index], running=None))
-
-
 def lost(state: State, assignment: Assignment, beat: Beat | None) -> State:
-    """The worker of a run is gone; `beat` is its last heartbeat."""
+    """The worker of a run is gone; `beat` is its last heartbeat. None: nobody had begun."""
     now = books.lose(state.books, assignment.run, beat)
     item = state.items[assignment.index]
-    # where no worker had begun, as when the network swallows an assignment, none is to blame
+    # nobody is to blame where none had begun: it was called off, or the network swallowed it
     item = replace(item, running=None, deaths=item.deaths + (beat is not None))
     state = _put(replace(state, books=now), item)
     if item.deaths < state.limits.deaths and item.tries < MAX_TRIES:
@@ -201,7 +195,8 @@ def _fixed(state: State, item: Item, result: ItemResult) -> State:
     group = state.groups[name]
     if result.has_patch and group.patch_of is None:
         group = replace(group, patch_of=item.index)
-    state = _grouped(state, name, replace(group, leader=_no_more(group.leader, item)))
+    leader = None if group.leader == item.index else group.leader
+    state = _grouped(state, name, replace(group, leader=leader))
     return _end(state, item, Ending.AGENT if result.attempts else Ending.FIXER, result)
 
 
@@ -221,10 +216,6 @@ def _failed(state: State, item: Item, ending: Ending, result: ItemResult | None 
     return _end(state, item, ending, result)
 
 
-def _no_more(leader: int | None, item: Item) -> int | None:
-    return None if leader == item.index else leader
-
-
 def _end(state: State, item: Item, ending: Ending, result: ItemResult | None = None) -> State:
     tally = state.ended.get(ending, EndingTally())
     tally = EndingTally(items=tally.items + 1, cost_usd=tally.cost_usd + item.cost_usd)
@@ -238,10 +229,10 @@ def _watched(state: State, result: ItemResult) -> State:
     latest = (*state.latest, result)[-state.cascade.window_size :]
     state = replace(state, latest=latest)
     pauses = state.cascade.on_cascade is OnCascade.PAUSE_AND_ALERT
-    found = detect([_outcome(one) for one in latest], state.cascade)
-    if state.paused or not (pauses and found.cascade_detected):
+    cascade = detect([_outcome(one) for one in latest], state.cascade)
+    if state.paused or not (pauses and cascade.cascade_detected):
         return state
-    return replace(state, paused=f"cascade: {found.diagnosis}")
+    return replace(state, paused=f"cascade: {cascade.diagnosis}")
 
 
 def _outcome(result: ItemResult) -> Outcome:

@@ -23,13 +23,13 @@ async def connect(server: str | None) -> Client:
     profile in temporal.toml. Source: docs.temporal.io, "Environment configuration". Raises
     AtlasError where there is no such server.
     """
-    found = ClientConfig.load_client_connect_config()
-    found["target_host"] = server or found.get("target_host") or "localhost:7233"
+    settings = ClientConfig.load_client_connect_config()
+    settings["target_host"] = server or settings.get("target_host") or "localhost:7233"
     try:
-        return await Client.connect(**found, data_converter=CONVERTER)
+        return await Client.connect(**settings, data_converter=CONVERTER)
     except (RuntimeError, RPCError) as error:
         raise AtlasError(
-            f"no Temporal server answers at {found['target_host']}: {error}",
+            f"no Temporal server answers at {settings['target_host']}: {error}",
             remedy="temporal server start-dev, or --server HOST:PORT",
         ) from error
 

@@ -72,10 +72,10 @@ class Store:
     def results(self, batch: str) -> dict[str, ItemResult]:
         """Every run of a batch that has ended, by its id."""
         try:
-            found = self._files.cat(self._files.glob(self._path(batch, f"*/{RESULT}")))
+            contents = self._files.cat(self._files.glob(self._path(batch, f"*/{RESULT}")))
         except OSError as error:
             raise AtlasError(f"the store {self.url} cannot be read: {error}") from error
-        ended = [msgspec.json.decode(one, type=ItemResult) for one in found.values()]
+        ended = [msgspec.json.decode(one, type=ItemResult) for one in contents.values()]
         return {result.run: result for result in ended}
 
     def address(self, batch: str, name: str) -> str:

@@ -61,14 +61,16 @@ def under_way(
 
 def to_report(home: Path, machine: str) -> dict[str, list[Beat]]:
     """By batch what each run has cost that is noted and no longer under way."""
-    found: dict[str, list[Beat]] = {}
+    by_batch: dict[str, list[Beat]] = {}
     for path in sorted(state_dir.folder(home, FOLDER, "tries").glob("*.json")):
         file = _taken(path, make=False)
         if file is not None:
             note = msgspec.json.decode(os.pread(file, 4096, 0), type=_Try)
             os.close(file)
-            found.setdefault(note.batch, []).append(beat_of(home, machine, path.stem, note.number))
-    return found
+            by_batch.setdefault(note.batch, []).append(
+                beat_of(home, machine, path.stem, note.number)
+            )
+    return by_batch
 
 
 def forget(home: Path, beats: list[Beat]) -> None:

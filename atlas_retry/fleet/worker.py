@@ -46,8 +46,8 @@ class Hands:
     def _confirm(self, beat: Beat) -> None:
         """Raise where the server does not hear who has the run: then nothing may be spent."""
         handle = self._client.get_async_activity_handle(task_token=activity.info().task_token)
-        told = asyncio.run_coroutine_threadsafe(handle.heartbeat(beat), self._loop)
-        told.result(CONFIRM_S)
+        sent = asyncio.run_coroutine_threadsafe(handle.heartbeat(beat), self._loop)
+        sent.result(CONFIRM_S)
 
 
 def _beat(beat: Beat) -> None:
@@ -85,8 +85,8 @@ async def work(client: Client, queue: str, slots: int, at: Workplace) -> None:
 
 async def _report(client: Client, at: Workplace) -> None:
     """Say what ended runs have cost by the journal; what nobody asks for any more is forgotten."""
-    found = await asyncio.to_thread(tries.to_report, at.home, at.machine)
-    for batch, beats in found.items():
+    by_batch = await asyncio.to_thread(tries.to_report, at.home, at.machine)
+    for batch, beats in by_batch.items():
         for first in range(0, len(beats), REPORTED_AT_ONCE):
             some = beats[first : first + REPORTED_AT_ONCE]
             if await _is_heard(client, batch, some):

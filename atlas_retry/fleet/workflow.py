@@ -113,7 +113,7 @@ class Fleet:
 def _without_result(state: State, one: Assignment, cause: BaseException | None) -> State:
     """A run whose worker is lost, or that no worker had begun when it was called off."""
     if isinstance(cause, CancelledError):
-        return plan.withdrawn(state, one)
+        return plan.lost(state, one, None)
     details: tuple[object, ...] = ()
     if isinstance(cause, TimedOut):
         details = tuple(cause.last_heartbeat_details)

@@ -124,8 +124,8 @@ class _ApiCaller(Struct, kw_only=True):
         talk = self._new_talk(line, bill, request, (wire.READ_ONLY, wire.opinion(schema)))
         talk.say(request.prompt, stable_chars=request.stable_chars)
         call = talk.answered(wire.OPINION)
-        told = call.arguments.decode("utf-8", "replace")
-        return AgentReply(status=ReplyStatus.DONE, structured=told)
+        answer = call.arguments.decode("utf-8", "replace")
+        return AgentReply(status=ReplyStatus.DONE, structured=answer)
 
     def _fixed(self, line: Connection, bill: Bill, request: AgentRequest) -> AgentReply:
         session_id, talk = self._talk(line, bill, request)
@@ -167,9 +167,9 @@ class _ApiCaller(Struct, kw_only=True):
     def _talk(self, line: Connection, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:
         """A new conversation, or the one that goes on."""
         talk = self._new_talk(line, bill, request, (wire.RULES, wire.SUBMIT))
-        model, said = self.talks.get(request.session_id or "", ("", ()))
+        model, messages = self.talks.get(request.session_id or "", ("", ()))
         if request.session is Session.RESUME and request.session_id and model == bill.model:
-            talk.resume(said)
+            talk.resume(messages)
             return request.session_id, talk
         return secrets.token_hex(8), talk
 

@@ -54,7 +54,7 @@ class Fixing(Struct, kw_only=True):
                 return answer_of(self.talk.answered(ANSWER))
             except CheckError as error:
                 fault = str(error)
-            self._tell(number, fault)
+            self._report(number, fault)
             self.talk.refuse(f"The answer cannot be used: {fault}. Call {ANSWER} again.")
         raise StoppedError(f"bad output: no usable answer in {MAX_FILE_TRIES} tries: {fault}")
 
@@ -68,7 +68,7 @@ class Fixing(Struct, kw_only=True):
     def _asked_again(self, file: FixedFile, fault: str, kept: dict[str, Write]) -> Write:
         """A file that checks; the others wait in memory meanwhile."""
         for number in range(1, MAX_FILE_TRIES + 1):
-            self._tell(number, f"{file.path} {fault}")
+            self._report(number, f"{file.path} {fault}")
             if number == MAX_FILE_TRIES:
                 break
             self.talk.refuse(_again(file.path, fault, kept))
@@ -82,7 +82,7 @@ class Fixing(Struct, kw_only=True):
             f"so nothing was written: {fault}"
         )
 
-    def _tell(self, number: int, fault: str) -> None:
+    def _report(self, number: int, fault: str) -> None:
         reason = f"Validation: {one_line(fault, limit=MAX_FAULT_CHARS)}"
         self.emit(AnswerRetried(level=Level.WARNING, number=number, reason=reason))
 
@@ -106,10 +106,10 @@ def answer_of(call: Call) -> FixAnswer:
 def _only(answer: FixAnswer, path: str) -> FixedFile:
     """The file that was asked for: by its path, or because it is the only one."""
     named = [file for file in answer.files if file.path == path]
-    found = named or list(answer.files)
-    if len(found) != 1:
+    files = named or list(answer.files)
+    if len(files) != 1:
         raise CheckError("was asked for alone, once")
-    return found[0]
+    return files[0]
 
 
 def _again(path: str, fault: str, kept: dict[str, Write]) -> str:

@@ -64,8 +64,8 @@ class _Growing(Struct):
 
     @property
     def arguments(self) -> bytes:
-        told = "".join(self.pieces.get("partial_json", ()))
-        return told.encode("utf-8", "surrogatepass") or b"{}"
+        text = "".join(self.pieces.get("partial_json", ()))
+        return text.encode("utf-8", "surrogatepass") or b"{}"
 
 
 def _object(arguments: bytes) -> Block:

@@ -106,8 +106,8 @@ class Talk(Struct, kw_only=True):
         self._add_user(tuple(results))
 
     def _shown(self, call: Call) -> Block:
-        told = call.arguments.decode("utf-8", "replace")
-        text = one_line(f"{call.name} {told}")
+        arguments = call.arguments.decode("utf-8", "replace")
+        text = one_line(f"{call.name} {arguments}")
         self.emit(AgentActivity(text=text, cost_usd=self.bill.cost_usd))
         try:
             return _result(call, self.looker.look(call), is_error=False)

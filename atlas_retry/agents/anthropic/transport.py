@@ -1,7 +1,7 @@
 """Asks the Messages API, and asks again where that may help. Knows no files and no answers.
 
-The SDK's own repetitions are off: each one here is told, bounded, and ends at once when a stop is
-requested, as does a request that waits for its answer.
+The SDK's own repetitions are off: each one here is reported, bounded, and ends at once when a stop
+is requested, as does a request that waits for its answer.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ class Connection(Struct, kw_only=True):
                 return heard.turn
             if not fault.is_transient:
                 raise UnansweredError(fault)
-            self._tell(number, fault)
+            self._report(number, fault)
             wait_s = self.patience.wait_s(number, fault)
             until_s = time.monotonic() - started_s + wait_s
             if (fault.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
@@ -138,7 +138,7 @@ class Connection(Struct, kw_only=True):
             self.retries += 1
             await asyncio.sleep(wait_s)
 
-    def _tell(self, number: int, fault: ApiFault) -> None:
+    def _report(self, number: int, fault: ApiFault) -> None:
         reason = f"API error: {fault.error}"
         self.emit(TransportRetried(level=Level.WARNING, number=number, reason=reason))
 

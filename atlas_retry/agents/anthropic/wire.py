@@ -94,8 +94,8 @@ def _text(description: str) -> Block:
 
 
 def _list(items: Mapping[str, object], description: str = "") -> Block:
-    told: Block = {"description": description} if description else {}
-    return {"type": "array", "items": items, **told}
+    about: Block = {"description": description} if description else {}
+    return {"type": "array", "items": items, **about}
 
 
 def _tool(name: str, description: str, schema: Block) -> Block:

@@ -62,7 +62,7 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
     env: Mapping[str, str]
     find: Callable[[], binary.Cli | Lack]
     is_patient: bool
-    """The user has said how often the CLI shall try: so it does."""
+    """The user has set how often the CLI shall try: so it does."""
 
     def __call__(self, request: AgentRequest) -> AgentReply:
         cli = self.find()
@@ -79,25 +79,25 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
     def _ask(self, cli: binary.Cli, request: AgentRequest) -> AgentReply:
         if request.session is Session.RESUME and request.session_id is None:
             request = _anew(request)
-        said = Transcript(root=str(Path(request.workspace).resolve()))
+        transcript = Transcript(root=str(Path(request.workspace).resolve()))
         try:
             done = process.run(
                 self._command(cli, request),
-                on_stdout=lambda chunk: self._tell(said, chunk),
+                on_stdout=lambda chunk: self._read(transcript, chunk),
             )
         except _LoginRefusedError:
-            return login_refused(request, said)
+            return login_refused(request, transcript)
         except Interrupted:
-            self.emit(said.activity(CUT_OFF))
+            self.emit(transcript.activity(CUT_OFF))
             raise
-        for event in said.finish():
+        for event in transcript.finish():
             self.emit(event)
-        return reply_of(request, said, done)
+        return reply_of(request, transcript, done)
 
-    def _tell(self, said: Transcript, chunk: bytes) -> None:
-        for event in said.feed(chunk):
+    def _read(self, transcript: Transcript, chunk: bytes) -> None:
+        for event in transcript.feed(chunk):
             self.emit(event)
-        if said.refused_logins >= REFUSED_LOGINS and not self.is_patient:
+        if transcript.refused_logins >= REFUSED_LOGINS and not self.is_patient:
             raise _LoginRefusedError
 
     def _command(self, cli: binary.Cli, request: AgentRequest) -> process.Command:

@@ -37,8 +37,8 @@ class Cli(Struct, frozen=True, kw_only=True):
         """What to tell the user about the version; None when it is one we know."""
         if self.version >= OLDEST_MEASURED:
             return None
-        told, oldest = (".".join(map(str, v)) for v in (self.version, OLDEST_MEASURED))
-        return f"Claude Code {told} is older than {oldest}, the oldest that atlas was tried with"
+        version, oldest = (".".join(map(str, v)) for v in (self.version, OLDEST_MEASURED))
+        return f"Claude Code {version} is older than {oldest}, the oldest that atlas was tried with"
 
 
 def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
@@ -46,11 +46,11 @@ def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
     if path:
         home = environ.get("HOME", "")
         wanted = f"{home}{path[1:]}" if path.startswith("~/") else path
-        found = shutil.which(wanted, path=_search_path(environ))
+        program = shutil.which(wanted, path=_search_path(environ))
         missing = Lack(error=f"agent.path: no program at {path}", remedy=INSTALL)
-        return str(Path(found).absolute()) if found else missing
-    found = shutil.which("claude", path=_search_path(environ)) or _bundled()
-    return found or Lack(error="the Claude Code CLI (claude) is not installed", remedy=INSTALL)
+        return str(Path(program).absolute()) if program else missing
+    program = shutil.which("claude", path=_search_path(environ)) or _bundled()
+    return program or Lack(error="the Claude Code CLI (claude) is not installed", remedy=INSTALL)
 
 
 def _search_path(environ: Mapping[str, str]) -> str:
@@ -69,11 +69,11 @@ def _bundled() -> str | None:
 def identify(path: str, env: Mapping[str, str]) -> Cli | Lack:
     """Ask a program for its version; Lack when it is not Claude Code or does not answer."""
     done = _ask((path, "--version"), env)
-    found = _VERSION.search(done.stdout.text)
-    if found:
-        return Cli(path=path, version=tuple(map(int, found.groups())))
-    said = done.error or last_lines(done.stdout.text or done.stderr.text, 1) or "nothing"
-    return Lack(error=f"{path} is not Claude Code: --version says {said}", remedy=INSTALL)
+    version = _VERSION.search(done.stdout.text)
+    if version:
+        return Cli(path=path, version=tuple(map(int, version.groups())))
+    printed = done.error or last_lines(done.stdout.text or done.stderr.text, 1) or "nothing"
+    return Lack(error=f"{path} is not Claude Code: --version says {printed}", remedy=INSTALL)
 
 
 class _Login(msgspec.Struct):

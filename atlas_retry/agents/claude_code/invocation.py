@@ -17,6 +17,7 @@ Measured on 2.1.330 (and the reason of every flag below):
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -108,15 +109,11 @@ def _budget(cost_usd: float | None) -> str | None:
 
 def settings_json(request: AgentRequest) -> bytes:
     """What the agent may and may not do, for `--settings`."""
-    programs = dict(found for command in request.commands for found in runners_of(command))
+    programs = dict(chain.from_iterable(map(runners_of, request.commands)))
     permissions = Permissions(
         deny=(
             *(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
-            *(
-                f"Bash({rule})"
-                for start, options in programs.items()
-                for rule in _with(start, options)
-            ),
+            *(f"Bash({rule})" for rule in _denied(programs)),
         ),
         allow=(
             *(f"Bash({command})" for command in request.commands if _is_exact(command)),
@@ -125,6 +122,11 @@ def settings_json(request: AgentRequest) -> bytes:
         ),
     )
     return msgspec.json.encode(CliSettings(permissions=permissions))
+
+
+def _denied(programs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    for start, options in programs.items():
+        yield from _with(start, options)
 
 
 def _with(start: str, options: tuple[str, ...]) -> Iterator[str]:

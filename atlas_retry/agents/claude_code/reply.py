@@ -53,137 +53,137 @@ class TurnFault(Struct, frozen=True, kw_only=True):
     remedy: str | None = None
 
 
-def reply_of(request: AgentRequest, said: Transcript, done: Completed) -> AgentReply:
+def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> AgentReply:
     """The reply to `request`; every figure is of this turn alone."""
-    fault = _fault(said, done)
-    text = (said.result and said.result.result) or said.text
+    fault = _fault(transcript, done)
+    text = (transcript.result and transcript.result.result) or transcript.text
     is_api_error = fault is not None and fault.status is ReplyStatus.UNAVAILABLE
     return replace(
-        _figures(request, said),
+        _figures(request, transcript),
         status=fault.status if fault else ReplyStatus.DONE,
         summary="" if is_api_error else text.strip()[:MAX_SUMMARY_CHARS],
         error=fault.error if fault else None,
         remedy=fault.remedy if fault else None,
         gave_up=gave_up(text),
-        structured=_structured(said),
-        turns=said.result.num_turns if said.result else None,
-        denials=said.denials,
-        touched_all=said.result is not None and not said.ran_more,
+        structured=_structured(transcript),
+        turns=transcript.result.num_turns if transcript.result else None,
+        denials=transcript.denials,
+        touched_all=transcript.result is not None and not transcript.ran_more,
     )
 
 
-def login_refused(request: AgentRequest, said: Transcript) -> AgentReply:
+def login_refused(request: AgentRequest, transcript: Transcript) -> AgentReply:
     """The reply when the CLI was ended because the API went on to refuse the login."""
     return replace(
-        _figures(request, said),
-        error=f"the API refused the login {said.refused_logins} times (401 or 403)",
+        _figures(request, transcript),
+        error=f"the API refused the login {transcript.refused_logins} times (401 or 403)",
         remedy=_LOG_IN,
     )
 
 
-def _figures(request: AgentRequest, said: Transcript) -> AgentReply:
+def _figures(request: AgentRequest, transcript: Transcript) -> AgentReply:
     return AgentReply(
         status=ReplyStatus.UNAVAILABLE,
-        session_id=said.session_id,
-        model=said.model,
-        cost_usd=_cost_usd(request, said),
-        tokens=_tokens(said),
-        transport_retries=said.retries,
-        touched=tuple(said.touched),
+        session_id=transcript.session_id,
+        model=transcript.model,
+        cost_usd=_cost_usd(request, transcript),
+        tokens=_tokens(transcript),
+        transport_retries=transcript.retries,
+        touched=tuple(transcript.touched),
     )
 
 
-def _structured(said: Transcript) -> str | None:
-    told = bytes(said.result.structured_output) if said.result else b""
-    return told.decode("utf-8", "replace") or None
+def _structured(transcript: Transcript) -> str | None:
+    answer = bytes(transcript.result.structured_output) if transcript.result else b""
+    return answer.decode("utf-8", "replace") or None
 
 
-def _tokens(said: Transcript) -> Tokens:
-    if said.result and said.result.usage:
-        return tokens_of(said.result.usage)
-    return total_tokens(map(tokens_of, said.usage.values()))
+def _tokens(transcript: Transcript) -> Tokens:
+    if transcript.result and transcript.result.usage:
+        return tokens_of(transcript.result.usage)
+    return total_tokens(map(tokens_of, transcript.usage.values()))
 
 
-def _cost_usd(request: AgentRequest, said: Transcript) -> float | None:
+def _cost_usd(request: AgentRequest, transcript: Transcript) -> float | None:
     """What the CLI charges to its session, less what the session had cost; else the list price.
 
     `total_cost_usd` is cumulative over a session. A run that was cut off tells no cost, and one
     below 0 is none: what its requests used is priced from our own table, so that a budget holds for
     it as well.
     """
-    total_usd = said.result.total_cost_usd if said.result else None
+    total_usd = transcript.result.total_cost_usd if transcript.result else None
     if total_usd is None or total_usd < 0:
-        return said.cost_usd
+        return transcript.cost_usd
     before = request.session_cost_usd if request.session is Session.RESUME else 0.0
     return max(0.0, total_usd - before)
 
 
-def _fault(said: Transcript, done: Completed) -> TurnFault | None:
+def _fault(transcript: Transcript, done: Completed) -> TurnFault | None:
     match done.ended:
         case Ended.NOT_STARTED:
             error = done.error or "the CLI could not be started"
             return TurnFault(status=ReplyStatus.UNAVAILABLE, error=error, remedy="see agent.path")
         case Ended.TIMED_OUT | Ended.IDLE:
-            return _too_late(said, done)
+            return _too_late(transcript, done)
         case Ended.OUTPUT_LIMIT:
             return TurnFault(status=ReplyStatus.FAILED, error=done.error or "it printed too much")
-        case _ if said.result is None:
-            return _without_result(said, done)
+        case _ if transcript.result is None:
+            return _without_result(transcript, done)
         case _:
-            return _with_result(said, said.result, done)
+            return _with_result(transcript, transcript.result, done)
 
 
-def _too_late(said: Transcript, done: Completed) -> TurnFault:
+def _too_late(transcript: Transcript, done: Completed) -> TurnFault:
     error = done.error or "it took too long"
-    if said.retries and not said.answered:
+    if transcript.retries and not transcript.answered:
         return TurnFault(
             status=ReplyStatus.UNAVAILABLE,
-            error=f"the API did not answer in {said.retries + 1} tries: {error}",
+            error=f"the API did not answer in {transcript.retries + 1} tries: {error}",
             remedy=remedies.OVERLOADED,
         )
     return TurnFault(status=ReplyStatus.TIMED_OUT, error=error)
 
 
-def _without_result(said: Transcript, done: Completed) -> TurnFault:
-    told = last_lines(done.stderr.text) or last_lines(done.stdout.text)
-    if not said.started and done.ended is Ended.EXITED:
+def _without_result(transcript: Transcript, done: Completed) -> TurnFault:
+    printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
+    if not transcript.started and done.ended is Ended.EXITED:
         return TurnFault(
             status=ReplyStatus.UNAVAILABLE,
-            error=f"Claude Code did not start (exit {done.exit_code}): {told or 'no output'}",
+            error=f"Claude Code did not start (exit {done.exit_code}): {printed or 'no output'}",
             remedy="see agent.extra_args and `claude --version`; the newest version may help",
         )
     how = done.error or f"exit {done.exit_code}"
     return TurnFault(
         status=ReplyStatus.FAILED,
-        error=f"bad output: Claude Code ended without a result ({how}) {told}".rstrip(),
+        error=f"bad output: Claude Code ended without a result ({how}) {printed}".rstrip(),
     )
 
 
-def _with_result(said: Transcript, result: wire.Result, done: Completed) -> TurnFault | None:
+def _with_result(transcript: Transcript, result: wire.Result, done: Completed) -> TurnFault | None:
     if result.is_error is False:
         if _is_hidden_api_error(result):
-            return _api_fault(said, result)
+            return _api_fault(transcript, result)
         if done.exit_code == 0:
             return None
         return TurnFault(status=ReplyStatus.FAILED, error=f"Claude Code exited {done.exit_code}")
-    if result.is_error and result.subtype == "success" and _is_unavailable(said, result):
-        return _api_fault(said, result)
+    if result.is_error and result.subtype == "success" and _is_unavailable(transcript, result):
+        return _api_fault(transcript, result)
     why = one_line(result.text or last_lines(done.stderr.text), limit=600)
-    reason = result.terminal_reason or result.subtype or "no reason told"
+    reason = result.terminal_reason or result.subtype or "no reason given"
     return TurnFault(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
 
 
 def _is_hidden_api_error(result: wire.Result) -> bool:
     """An API error that calls itself a success: exit 0, the error's text, no token written."""
     wrote = bool(result.usage and result.usage.output_tokens)
-    return not wrote and any(told.match(result.text) for told, _ in _REMEDY_BY_TEXT)
+    return not wrote and any(start.match(result.text) for start, _ in _REMEDY_BY_TEXT)
 
 
-def _is_unavailable(said: Transcript, result: wire.Result) -> bool:
+def _is_unavailable(transcript: Transcript, result: wire.Result) -> bool:
     """Whether it is the API's fault or the account's, not the turn's."""
-    if said.fault in _REMEDY_BY_FAULT:
+    if transcript.fault in _REMEDY_BY_FAULT:
         return True
-    if result.stop_reason == "refusal" or said.fault in _OF_THE_TURN:
+    if result.stop_reason == "refusal" or transcript.fault in _OF_THE_TURN:
         return False
     if result.terminal_reason not in (None, "api_error", "completed"):
         return False
@@ -191,11 +191,12 @@ def _is_unavailable(said: Transcript, result: wire.Result) -> bool:
     return status is None or status in _REMEDY_BY_STATUS or status >= _SERVER_ERROR
 
 
-def _api_fault(said: Transcript, result: wire.Result) -> TurnFault:
+def _api_fault(transcript: Transcript, result: wire.Result) -> TurnFault:
     in_text = _STATUS_IN_TEXT.search(result.text)
     status = result.api_error_status or (int(in_text[1]) if in_text else None)
-    by_text = next((remedy for told, remedy in _REMEDY_BY_TEXT if told.match(result.text)), None)
-    by_code = _REMEDY_BY_STATUS.get(status or 0) or _REMEDY_BY_FAULT.get(said.fault or "")
+    starts = (remedy for start, remedy in _REMEDY_BY_TEXT if start.match(result.text))
+    by_text = next(starts, None)
+    by_code = _REMEDY_BY_STATUS.get(status or 0) or _REMEDY_BY_FAULT.get(transcript.fault or "")
     return TurnFault(
         status=ReplyStatus.UNAVAILABLE,
         error=one_line(result.text, limit=600) or "API error",

@@ -102,8 +102,8 @@ class Transcript(Struct):
     @property
     def denials(self) -> tuple[str, ...]:
         """Refused tool calls, each once, as `Tool: target`."""
-        told = (self._calls.get(call_id, call_id) for call_id in self._denied)
-        return tuple(dict.fromkeys(told))
+        calls = (self._calls.get(call_id, call_id) for call_id in self._denied)
+        return tuple(dict.fromkeys(calls))
 
     @property
     def cost_usd(self) -> float | None:
@@ -144,15 +144,16 @@ class Transcript(Struct):
         return iter(())
 
     def read_assistant(self, line: bytes) -> Iterator[Event]:
-        said = decode(line, wire.Assistant)
-        if said is None:
+        answer = decode(line, wire.Assistant)
+        if answer is None:
             return
-        self.fault = said.error or self.fault
-        if said.message.model == wire.SYNTHETIC:
+        message = answer.message
+        self.fault = answer.error or self.fault
+        if message.model == wire.SYNTHETIC:
             return
         self.answered, self.fault = True, None
-        self.usage.setdefault(said.message.id, said.message.usage)
-        for block in said.message.content:
+        self.usage.setdefault(message.id, message.usage)
+        for block in message.content:
             yield from self._read_block(block)
 
     def _read_block(self, block: wire.ContentBlock) -> Iterator[Event]:
@@ -180,11 +181,11 @@ class Transcript(Struct):
         yield TransportRetried(number=self.retries, reason=f"API error: {retry.reason}")
 
     def read_fallback(self, line: bytes) -> Iterator[Event]:
-        told = decode(line, wire.Fallback)
-        if told and told.fallback_model:
-            self.model = told.fallback_model
+        change = decode(line, wire.Fallback)
+        if change and change.fallback_model:
+            self.model = change.fallback_model
             yield self.activity(
-                f"{told.original_model} is not available now: {told.fallback_model} goes on"
+                f"{change.original_model} is not available now: {change.fallback_model} goes on"
             )
 
     def read_denied(self, line: bytes) -> Iterator[Event]:
@@ -208,8 +209,8 @@ class Transcript(Struct):
         for denial in self.result.permission_denials if self.result else ():
             self._denied[denial.tool_use_id] = None
             argument = decode(bytes(denial.tool_input), wire.ToolInput) or wire.ToolInput()
-            told = f"{denial.tool_name}: {one_line(self._relative(argument.target))}"
-            self._calls.setdefault(denial.tool_use_id, told)
+            call = f"{denial.tool_name}: {one_line(self._relative(argument.target))}"
+            self._calls.setdefault(denial.tool_use_id, call)
         return iter(())
 
 

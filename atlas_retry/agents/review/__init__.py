@@ -81,17 +81,17 @@ def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
         return _ended(gate, Status.TIMED_OUT, error=reply.error)
     if reply.status is not ReplyStatus.DONE:
         why = "; ".join(part for part in (reply.error, reply.remedy) if part)
-        return _ended(gate, Status.BROKEN, error=why or "the reviewer could not be had")
-    told = opinion.read(reply.structured or reply.summary)
-    if told is None:
+        return _ended(gate, Status.BROKEN, error=why or "no reviewer is available")
+    answer = opinion.read(reply.structured or reply.summary)
+    if answer is None:
         return _ended(gate, Status.BROKEN, error="the reviewer's answer is no opinion")
-    found = anchor(opinion.diagnostics(told, gate.name), source_tree(desk.root).read)
-    text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in found)))
-    if told.passes:
+    problems = anchor(opinion.diagnostics(answer, gate.name), source_tree(desk.root).read)
+    text = desk.redact(clean("".join(f"{diagnostic.text}\n" for diagnostic in problems)))
+    if answer.passes:
         return _ended(gate, Status.PASSED, stdout=text)
-    error = f"the reviewer has {counted(len(found), 'problem')}"
+    error = f"the reviewer has {counted(len(problems), 'problem')}"
     failed = _ended(gate, Status.FAILED, stdout=text, error=error)
-    return replace(failed, diagnostics=found)
+    return replace(failed, diagnostics=problems)
 
 
 def _ended(gate: Gate, status: Status, *, stdout: str = "", error: str | None = None) -> GateResult:

@@ -94,24 +94,24 @@ def _path_of(section: str) -> str:
     return (header["quoted"] or header["path"] or "") if header else ""
 
 
-def read(told: str) -> Opinion | None:
+def read(answer: str) -> Opinion | None:
     """The opinion in an answer, with or without words around it; None: there is none."""
-    start, end = told.find("{"), told.rfind("}")
+    start, end = answer.find("{"), answer.rfind("}")
     while 0 <= start < end:
         try:
-            return msgspec.json.decode(told[start : end + 1].encode(), type=Opinion)
+            return msgspec.json.decode(answer[start : end + 1].encode(), type=Opinion)
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-            start = told.find('{"pass"', start + 1)
+            start = answer.find('{"pass"', start + 1)
     return None
 
 
 def diagnostics(opinion: Opinion, gate: str) -> tuple[Diagnostic, ...]:
     """What a reviewer wants changed; of one that passes, remarks."""
     level = Level.NOTE if opinion.passes else Level.ERROR
-    told = opinion.problems[:MAX_PROBLEMS]
-    if not told and not opinion.passes:
-        told = (Problem(message="the reviewer does not say what to change"),)
-    return tuple(_diagnostic(problem, gate, level) for problem in told)
+    problems = opinion.problems[:MAX_PROBLEMS]
+    if not problems and not opinion.passes:
+        problems = (Problem(message="the reviewer does not say what to change"),)
+    return tuple(_diagnostic(problem, gate, level) for problem in problems)
 
 
 def _diagnostic(problem: Problem, gate: str, level: Level) -> Diagnostic:
