@@ -114,7 +114,6 @@ def retry(
     from atlas_retry.cli import output, run_output
     from atlas_retry.history import Order
     from atlas_retry.run import folders, many
-    from atlas_retry.run.once import run_once
     from atlas_retry.run.one import Asked, Done
 
     if dry_run and (json or report):
@@ -152,6 +151,8 @@ def retry(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
     ) as shown:
         if run_id:
+            from atlas_retry.run.once import run_once
+
             done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
         else:
             done = many.run(roots, asked, os.environ, shown, jobs=jobs)

@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.diagnostics import reports_json
-from atlas_retry.diagnostics.reports_junit import junit
 from atlas_retry.model import Diagnostic
 
 
@@ -21,8 +20,14 @@ def _of_json(read: Callable[[bytes], Iterator[Diagnostic]]) -> Callable[[bytes],
     return lambda content: Report(tuple(read(content)))
 
 
+def _junit(content: bytes) -> Report:
+    from atlas_retry.diagnostics.reports_junit import junit  # start-up: it brings an XML parser
+
+    return Report(*junit(content))
+
+
 REPORT_FORMATS: Mapping[str, Callable[[bytes], Report]] = {
-    "junit": lambda content: Report(*junit(content)),
+    "junit": _junit,
     "sarif": _of_json(reports_json.sarif),
     "eslint-json": _of_json(reports_json.eslint),
     "ruff-json": _of_json(reports_json.ruff),

@@ -1,13 +1,8 @@
 """Configuration files as plain values, by structure; None where a file cannot be read that way."""
 
-import configparser
 import json
 import re
-import tomllib
 from collections.abc import Callable
-from html.parser import HTMLParser
-
-import yaml
 
 from atlas_retry.guard import places
 from atlas_retry.guard.words import words
@@ -23,12 +18,15 @@ _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 
 def parse(path: str, content: bytes) -> Value:
-    """The document of a file, by its name; None when its form is unknown or broken."""
+    """The document of a file, by its name; None when its form is unknown or broken.
+
+    Most changes touch no such file, so each form's library is imported where it is read.
+    """
     text = content.decode("utf-8", "replace")
     reader = _reader(places.name(path), places.suffix(path), text)
     try:
         return reader(text) if reader else None
-    except (ValueError, yaml.YAMLError, configparser.Error, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 
@@ -41,10 +39,10 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
     if name.endswith((".neon", ".neon.dist")):
         return _neon
     if suffix in (".yaml", ".yml") or name in _YAML or (rc_file and ":" in text):
-        return yaml.safe_load
+        return _yaml
     if suffix == ".xml":
-        return _Xml.read
-    return tomllib.loads if suffix == ".toml" else None
+        return _xml
+    return _toml if suffix == ".toml" else None
 
 
 def _json(text: str) -> Value:
@@ -54,57 +52,41 @@ def _json(text: str) -> Value:
 
 def _neon(text: str) -> Value:
     """NEON as far as it is YAML; tabs indent there as well (doc.nette.org/neon)."""
-    return yaml.safe_load(text.replace("\t", "    "))
+    return _yaml(text.replace("\t", "    "))
+
+
+def _yaml(text: str) -> Value:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(text) from error
+
+
+def _toml(text: str) -> Value:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _xml(text: str) -> Value:
+    from atlas_retry.guard.xml_names import nested_names
+
+    return nested_names(text)
 
 
 def _ini(text: str) -> Value:
+    import configparser
+
     reader = configparser.RawConfigParser(strict=False, allow_no_value=True, delimiters=("=", ":"))
     reader.optionxform = str  # type: ignore[assignment,method-assign]
     try:
         reader.read_string(text if text.lstrip().startswith("[") else f"[top]\n{text}")
-    except AttributeError as error:
-        # configparser appends a continuation to the None of a key that has no value.
+    except (AttributeError, configparser.Error) as error:
+        # AttributeError: it appends a continuation to the None of a key that has no value
         raise ValueError(text) from error
     return {section: dict(reader.items(section)) for section in reader.sections()}
-
-
-class _Xml(HTMLParser):
-    """Elements as a tree of their names; tolerant, and resolves no entities."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stack: list[str] = []
-        self.found: dict[str, list[str]] = {}
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.stack.append(tag)
-        for key, value in attrs:
-            self.found.setdefault("/".join((*self.stack, f"@{key}")), []).append(value or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self.stack:
-            while self.stack and self.stack.pop() != tag:
-                pass
-
-    def handle_data(self, data: str) -> None:
-        if data.strip() and self.stack:
-            self.found.setdefault("/".join(self.stack), []).append(data.strip())
-
-    @classmethod
-    def read(cls, text: str) -> Value:
-        reader = cls()
-        reader.feed(text)
-        nested: dict[str, Value] = {}
-        for path, values in reader.found.items():
-            _put(nested, path.split("/"), values)
-        return nested
-
-
-def _put(nested: dict[str, Value], parts: list[str], values: list[str]) -> None:
-    for part in parts[:-1]:
-        inner = nested.setdefault(part, {})
-        nested = inner if isinstance(inner, dict) else {}
-    nested.setdefault(parts[-1], values)
 
 
 _WHOLE: Key = ("",)

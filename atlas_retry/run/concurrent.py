@@ -1,8 +1,10 @@
 """Do one thing to many, some at a time, each started only while that is still wanted."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -19,6 +21,8 @@ def side_by_side(
     if jobs == 1:
         yield from map(work, _while(may_start, items))
         return
+    from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
     wanted = _while(may_start, items)
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         running: set[Future[R]] = set()

@@ -10,7 +10,6 @@ from atlas_retry import process, state_dir, workspace
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.history import Order
 from atlas_retry.model import Level, Outcome, Verdict
 from atlas_retry.run import on_failure
 from atlas_retry.run.budget import SharedBudget
@@ -26,19 +25,16 @@ MAX_SHOWN = 4
 
 
 def layers(
-    opened: OpenWorkspace, order: Order, run_id: str, record: Path | None, emit: Emit
+    opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit
 ) -> workspace.RunLayers | None:
-    """The layers that a run works in; None: in the user's tree itself.
+    """The layers that a run with an agent works in; None: in the user's tree itself.
 
     Raises WorkspaceError where they are demanded and cannot be.
     """
-    wanted = opened.settings.agent.isolation
-    if wanted is Isolation.NONE or not order.ai_fix:
-        return None
     found = prepared(opened, run_id, [record] if record else ())
     if isinstance(found, workspace.RunLayers):
         return found
-    if wanted is Isolation.OVERLAY:
+    if opened.settings.agent.isolation is Isolation.OVERLAY:
         raise WorkspaceError(
             f"this run cannot be isolated: {found}",
             remedy="agent.isolation: none, or --no-isolate, lets attempts change the workspace "

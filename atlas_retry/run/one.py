@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,21 +20,23 @@ from atlas_retry.history import archive
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
-from atlas_retry.reports.handoff import handoff
 from atlas_retry.reports.subject import Recorded, Subject, of_run
-from atlas_retry.run import aftermath, isolation, ledger, on_failure
+from atlas_retry.run import aftermath, ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress, limits
-from atlas_retry.run.door import DistantBudget, Door
 from atlas_retry.run.effects import Effects, Run
 from atlas_retry.run.folder import RunFolder, run_folder
 from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
+from atlas_retry.settings import Isolation
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some, usd
 from atlas_retry.workspace import identity
+
+if TYPE_CHECKING:
+    from atlas_retry.run.door import Door
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -155,8 +158,12 @@ def run_locked(
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
     run_id = asked.run_id or state_dir.new_run_id()
-    layers = isolation.layers(opened, asked.order, run_id, asked.record, emit)
     budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
+    layers = None
+    if asked.order.ai_fix and opened.settings.agent.isolation is not Isolation.NONE:
+        from atlas_retry.run import isolation
+
+        layers = isolation.layers(opened, run_id, asked.record, emit)
     if layers is None:
         return run_here(opened, asked, emit, Segment(run_id=run_id), budget)
     errand = _Begun(opened=opened.anew, asked=asked, run_id=run_id)
@@ -170,7 +177,7 @@ class _Begun(Struct, frozen=True, kw_only=True):
     asked: Asked
     run_id: str
 
-    def run(self, door: Door) -> Outcome:
+    def run(self, door: "Door") -> Outcome:
         return run_here(self.opened, self.asked, door.emit, Segment(run_id=self.run_id), door)
 
 
@@ -179,7 +186,7 @@ def run_here(
     asked: Asked,
     emit: Emit,
     segment: Segment,
-    around: SharedBudget | Door,
+    around: "SharedBudget | Door",
 ) -> Outcome:
     """The run itself, in the tree that is at the workspace's path here; behind a door, in layers.
 
@@ -203,10 +210,13 @@ def run_here(
         told = following(fan_out((journal, told)), EventScope(run=run_id))
         ledger.warn(before, told)
         do = _effects(opened, asked, journal, told, segment)
-        if isinstance(around, Door):
-            do.budget, do.apart = DistantBudget(around), isolation.apart(around)
-        else:
+        if isinstance(around, SharedBudget):
             do.budget = around
+        else:
+            from atlas_retry.run.door import DistantBudget
+            from atlas_retry.run.isolation import apart
+
+            do.budget, do.apart = DistantBudget(around), apart(around)
         try:
             outcome = retry(do)
         except Interrupted:
@@ -239,6 +249,8 @@ def _handed_off(outcome: Outcome, folder: RunFolder) -> Outcome:
     """Where a person has to go on, the run's folder says how."""
     if not outcome.escalation_required:
         return outcome
+    from atlas_retry.reports.handoff import handoff
+
     path = folder.path / "handoff.md"
     path.write_text(handoff(outcome), encoding="utf-8", errors="replace")
     return replace(outcome, handoff_path=str(path))

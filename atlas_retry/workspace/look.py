@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.git import git, split, user_environment
-from atlas_retry.workspace.index import ids_when
 from atlas_retry.workspace.scan import CACHES, SURELY_SETTLED_NS, Stat, is_settled, stat_of
 from atlas_retry.workspace.store import Known, git_mode
 
@@ -147,6 +146,8 @@ class Lookout:
         asked = {path: before.files[path] for path in unread}
         if not asked:
             return moved(before, after, {})
+        from atlas_retry.workspace.index import ids_when
+
         known: dict[str, str] = {}
         with suppress(AtlasError):
             known |= _held(asked, self._remembered())
