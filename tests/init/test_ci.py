@@ -120,6 +120,38 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         {"pom.xml": "", GITHUB: STEPS + "    - run: mvn --batch-mode verify\n"},
         ["test: mvn --batch-mode verify"],
     ),
+    "all lines of one tool; reporting differently is no other gate": (
+        {
+            "setup.py": "",
+            GITHUB: STEPS + "    - run: pytest -v\n    - run: python -m pytest\n"
+            "    - run: pytest --autocommit\n    - run: pytest --slow\n    - run: pytest --gui\n"
+            "    - run: cog --check README.md\n",
+        },
+        [
+            "lint: cog --check README.md",
+            "test: pytest -v | recheck pytest -v --lf",
+            "test: pytest --autocommit | recheck pytest --autocommit --lf",
+            "test: pytest --slow | recheck pytest --slow --lf",
+            "test: pytest --gui | recheck pytest --gui --lf",
+        ],
+    ),
+    "another system, where no job is on Linux": (
+        {
+            "package.json": package({"test": "ava"}),
+            GITHUB: "on: push\njobs: {a: {runs-on: macos-latest, steps: [{run: npm test}]}}\n",
+        },
+        ["test: npm test"],
+    ),
+    "a folder that the repository is checked out into": (
+        {
+            "Makefile": "test:\n\tgo test ./...\n",
+            GITHUB: "on: push\njobs:\n  a:\n"
+            "    defaults: {run: {working-directory: '${{ env.GOPATH }}/src/x'}}\n    steps:\n"
+            "    - {uses: actions/checkout@v4, with: {path: '${{ env.GOPATH }}/src/x'}}\n"
+            "    - run: make test || status=$?\n",
+        },
+        ["test: make test"],
+    ),
     "targets and sessions": (
         {
             "setup.py": "",
@@ -181,6 +213,7 @@ FIXED = {
     "prettier -c src": "prettier --write src",
     "mix format --check-formatted": "mix format",
     "ruff check src": "ruff check src --fix",
+    "codespell docs --ignore-words x.txt": "codespell docs --ignore-words x.txt -w",
     "pytest": None,
 }
 

@@ -164,3 +164,16 @@ def test_no_configuration_is_better_than_one_without_a_gate(
     with pytest.raises(UsageError, match=why):
         initialise(root, machine(root), WRITES)
     assert not (root / ".atlas").exists()
+
+
+def test_where_a_runner_is_missing_what_its_target_starts_is_proposed(tmp_path: Path) -> None:
+    files = {
+        "tox.ini": "[testenv]\ncommands =\n  {envpython} -m pytest \\\n    -x {posargs:tests}\n",
+        ".github/workflows/ci.yml": "on: push\njobs: {a: {steps: [{run: uvx tox -e py}]}}\n",
+        ".venv/bin/python": "",
+    }
+    root = laid_out(tmp_path / "project", files)
+    (root / ".venv/bin/python").chmod(0o755)
+    (gate,) = propose(root, machine(root)).gates
+    assert gate.run == ".venv/bin/python -m pytest -x tests"
+    assert gate.reason == "ci.yml runs this line; uvx is not on PATH, what it starts is"

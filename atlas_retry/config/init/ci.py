@@ -47,7 +47,9 @@ EVENTS = {"push", "pull_request", "merge_group", "workflow_call"}
 LINES = ("run", "script", "bash", "command", "test_script", "tests_script")
 FOLDERS = ("working-directory", "working_directory", "workingDirectory")
 VARIABLES = ("env", "environment", "variables")
-ASIDE = {"with", "on", True, "strategy", "services", "defaults", "before_script", "outputs"}
+ASIDE = {"with", "on", "True", "strategy", "services", "defaults", "before_script", "outputs"}
+OTHER_SYSTEMS = re.compile(r"windows|macos")
+NO_SYSTEM = re.compile(r"(?!)")
 OTHER_JOBS = re.compile(
     r"deploy|publish|release|bench|fuzz|nightly|msrv|windows|macos|miri|wasm", re.IGNORECASE
 )
@@ -60,6 +62,8 @@ NOISE = re.compile(
     re.IGNORECASE,
 )
 PIECE = re.compile(r"(?:\"[^\"]*\"|'[^']*'|\$\([^)]*\)|\\.|[^;&\n'\"\\]|(?<!&)&(?!&)|['\"\\])+")
+ASIDE_OF_IT = re.compile(r"\s+(?:\|\s*tee\s.*|\|\|\s*\w+=\$\?)$")
+"""What keeps a line's output, or its exit code for later."""
 CONTROL = re.compile(
     r"(?:if|for|while|case|until|else|elif|fi|do|done|esac|then|function|set|exit|echo)\b"
 )
@@ -76,30 +80,46 @@ class CiLine(Struct, frozen=True, kw_only=True):
     env: tuple[tuple[str, str], ...] = ()
 
     @property
-    def opaque(self) -> bool:
+    def is_opaque(self) -> bool:
         """Whether only CI knows what stands there: a variable or an expression of its own."""
-        return bool(EXPRESSION.search(self.line) or VARIABLE.search(self.line))
+        return any(EXPRESSION.search(t) or VARIABLE.search(t) for t in (self.line, self.cwd))
 
 
 class _Around(Struct, frozen=True, kw_only=True):
     """What the steps in a node inherit."""
 
     where: str
+    systems: re.Pattern[str]
+    """The runners whose jobs are not read."""
     cwd: str = "."
+    checkout: str = ""
+    """Where the repository is put, if not at the top."""
     env: Mapping[str, str] = {}
     matrix: Mapping[str, str] = {}
 
 
-def lines_of(project: ProjectFiles) -> Iterator[CiLine]:
-    """Every command of the files that run on a push or a pull request, in their order."""
-    yield from [*_of_files(project, FILES)] or _of_files(project, LEFT_BEHIND)
+def lines_of(project: ProjectFiles) -> list[CiLine]:
+    """Every command of the files that run on a push or a pull request, in their order.
+
+    Of jobs on Linux, else of any; what a project has left behind only where nothing else is.
+    """
+    return (
+        _of_files(project, FILES, OTHER_SYSTEMS)
+        or _of_files(project, FILES, NO_SYSTEM)
+        or _of_files(project, LEFT_BEHIND, OTHER_SYSTEMS)
+    )
 
 
-def _of_files(project: ProjectFiles, patterns: tuple[str, ...]) -> Iterator[CiLine]:
-    for path in project.below(*patterns):
-        document = project.yaml(path)
-        if _on_push(document):
-            yield from _walk(document, _Around(where=path))
+def _of_files(
+    project: ProjectFiles, patterns: tuple[str, ...], systems: re.Pattern[str]
+) -> list[CiLine]:
+    documents = {path: project.yaml(path) for path in project.below(*patterns)}
+    return [
+        line
+        for path, document in documents.items()
+        for line in (_walk(document, _Around(where=path, systems=systems)))
+        if _on_push(document)
+    ]
 
 
 def _on_push(document: Table) -> bool:
@@ -116,38 +136,55 @@ def _walk(node: object, around: _Around) -> Iterator[CiLine]:
     if isinstance(node, list):
         for item in node:
             yield from _walk(item, around)
-    if not isinstance(node, dict) or _is_elsewhere(node):
-        return
-    inside = _inside(node, around)
-    for key, value in node.items():
-        listed = list(strings(value)) if key in LINES else []
-        if listed:
-            yield from _shell("\n".join(listed), inside)
-        elif key == "uses" and isinstance(value, str):
-            yield from _action(value, table(node, "with"), inside)
-        elif key not in ASIDE and key not in VARIABLES and not OTHER_JOBS.search(str(key)):
-            yield from _walk(value, inside)
+    if isinstance(node, dict) and not _is_elsewhere(node, around):
+        inside = _inside(node, around)
+        for key, value in node.items():
+            yield from _under(str(key), value, node, inside)
 
 
-def _is_elsewhere(node: Table) -> bool:
+def _under(key: str, value: object, node: Table, inside: _Around) -> Iterator[CiLine]:
+    listed = list(strings(value)) if key in LINES else []
+    if listed:
+        yield from _shell("\n".join(listed), inside)
+    elif key == "uses" and isinstance(value, str):
+        yield from _action(value, table(node, "with"), inside)
+    elif key not in ASIDE and key not in VARIABLES and not OTHER_JOBS.search(key):
+        yield from _walk(value, inside)
+
+
+def _is_elsewhere(node: Table, around: _Around) -> bool:
     runner = str(node.get("runs-on", ""))
-    other = re.match(r"windows|macos", runner) and "ubuntu" not in runner
+    other = around.systems.match(runner) and "ubuntu" not in runner
     return bool(other or ELSEWHERE.search(str(node.get("if", ""))))
 
 
 def _inside(node: Table, around: _Around) -> _Around:
     own = next((node[key] for key in FOLDERS if key in node), None)
     own = own or dig(node, "defaults", "run", "working-directory")
+    checkout = _checkout(node) or around.checkout
+    if own and checkout:
+        own = str(own).removeprefix(checkout).lstrip("/") or "."
     env = dict(around.env)
     for key in VARIABLES:
         env |= {str(k): str(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
     matrix = {**around.matrix, **_matrix(table(node, "strategy", "matrix"))}
     return _Around(
         where=around.where,
+        systems=around.systems,
         cwd=_below(around.cwd, str(own)) if own else around.cwd,
+        checkout=checkout,
         env=env,
         matrix=matrix,
     )
+
+
+def _checkout(job: Table) -> str:
+    """The folder that a job's first step checks the repository out into."""
+    steps = job.get("steps")
+    for step in steps if isinstance(steps, list) else []:
+        if str(dig(step, "uses")).startswith("actions/checkout"):
+            return str(dig(step, "with", "path") or "")
+    return ""
 
 
 def _is_plain(name: str, value: object) -> bool:
@@ -189,7 +226,7 @@ def _shell(script: str, around: _Around) -> Iterator[CiLine]:
     filled = EXPRESSION.sub(lambda found: _filled(found, around), script)
     joined = re.sub(r"\\\n\s*", " ", filled)
     for piece in PIECE.findall(re.sub(r"(?m)^\s*#.*$", "", joined)):
-        line = re.sub(r"\s+\|\s*tee\s.*$", "", piece.strip())
+        line = ASIDE_OF_IT.sub("", piece.strip())
         moved = re.fullmatch(r"(?:cd|pushd)\s+([\w./-]+)", line)
         if moved:
             cwd = _below(cwd, moved[1])

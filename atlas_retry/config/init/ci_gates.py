@@ -3,6 +3,9 @@
 import re
 from collections.abc import Iterator
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from atlas_retry.config.init import javascript, tasks
 from atlas_retry.config.init.ci import CiLine, lines_of
 from atlas_retry.config.init.commands import (
@@ -10,6 +13,7 @@ from atlas_retry.config.init.commands import (
     UnderstoodCommand,
     bare,
     fixer_of,
+    only_asked_to_check,
     slot_of_name,
     tool_name,
     understand,
@@ -35,8 +39,8 @@ NEVER = re.compile(
     r"make (?:install|deps|setup|clean)|(?:pdm|composer|poetry|uv) (?:install|sync|update|require)"
 )
 TIMEOUTS = {Slot.FORMAT: None, Slot.LINT: None, Slot.TYPES: None}
-SAME_TOOL = 3
-"""How many lines of one tool and slot: a matrix of features, not a whole history."""
+REPORTED = re.compile(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
+"""What changes only how a line reports: two lines that differ in it are one gate."""
 CHECKING = re.compile(r".*(?:check|verify|validate)(?![a-z])")
 """The name of a target that checks something, whatever that is."""
 OPTIONAL = re.compile(r"\|\| *(?:true|:)\s*$")
@@ -44,35 +48,23 @@ OPTIONAL = re.compile(r"\|\| *(?:true|:)\s*$")
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """The gates that CI runs, each once."""
-    seen: dict[tuple[object, ...], int] = {}
     known: set[tuple[str, str]] = set()
-    for line in lines_of(project):
-        gate = _gate(project, _settled(line))
-        if not gate or gate.run == "" or _is_opaque(gate.run):
-            continue
-        same = (gate.cwd, re.sub(r"^(p?npm|yarn|bun) run ", r"\1 ", gate.run))
-        if same in known:
-            continue
-        key = (gate.cwd, gate.slot, gate.tool)
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= SAME_TOOL:
+    for line in map(_settled, lines_of(project)):
+        gate = _gate(project, line)
+        same = (line.cwd, REPORTED.sub("", re.sub(r"^(p?npm|yarn|bun) run ", r"\1 ", line.line)))
+        if gate and not line.is_opaque and same not in known:
             known.add(same)
             yield gate
 
 
 def not_understood(project: ProjectFiles) -> Iterator[str]:
     """Checks of CI's that only CI can run: a variable of its own stands in them."""
-    found = (line for line in map(_settled, lines_of(project)) if _is_opaque(line.line))
-    shown = {f"`{line.line}` of {_file(line)}": None for line in found if _gate(project, line)}
-    yield from shown
+    opaque = (line for line in map(_settled, lines_of(project)) if line.is_opaque)
+    yield from {f"`{one.line}` of {_file(one)}": None for one in opaque if _gate(project, one)}
 
 
 def _file(line: CiLine) -> str:
     return line.where.rpartition("/")[2]
-
-
-def _is_opaque(line: str) -> bool:
-    return CiLine(line=line, where="").opaque
 
 
 def _settled(line: CiLine) -> CiLine:
@@ -81,7 +73,7 @@ def _settled(line: CiLine) -> CiLine:
         r"(\btox\b.* -e ?)[\"']?(?:py\d[\w.-]*|\$\{?\w+\}?|py)[\"']?", r"\1py", line.line
     )
     plain = re.sub(r"(\bnox\b.* (?:-s|--session)[ =])[\"']?([\w-]+)-\d[\d.]*[\"']?", r"\1\2", plain)
-    return CiLine(line=plain, where=line.where, cwd=line.cwd, env=line.env)
+    return replace(line, line=plain)
 
 
 def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
@@ -92,6 +84,7 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
     found, body = understand(line.line), ""
     if not found:
         found, body = _target(here, line.line)
+    found = found or only_asked_to_check(line.line)
     if not found:
         return None
     js = found.language == "js" or _unset(line.line).split()[0] in NODE
@@ -115,34 +108,48 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
 
 
 def _is_plain_pytest(line: str, found: UnderstoodCommand) -> bool:
-    return found.tool == "pytest" and not re.search(r"[|<>&;]|--(?:collect|co\b|lf)", line)
+    is_pytest = found.tool == "pytest" and found.language == "python"
+    return is_pytest and not re.search(r"[|<>&;]|--(?:collect|co\b|lf)", line)
 
 
 def _writes(line: str, body: str) -> bool:
     return bool(re.search(r"(?:--write|--fix|:fix|--apply)\b", f"{line} {body}"))
 
 
+class _Call(Struct, frozen=True):
+    """How a line calls what the project itself names."""
+
+    start: str
+    name: str
+    line: str
+
+
+def _calls(line: str) -> Iterator[_Call]:
+    for rest in (_unset(line), bare(line)):
+        for pattern in TARGETS:
+            if match := re.match(pattern, rest):
+                yield _Call(match["start"].partition(" ")[0], match["name"] or "test", rest)
+
+
 def _target(project: ProjectFiles, line: str) -> tuple[UnderstoodCommand | None, str]:
     """What a target, script or session does: by its body's hooks, its name, its body."""
-    calls = (
-        (re.match(pattern, rest), rest)
-        for rest in (_unset(line), bare(line))
-        for pattern in TARGETS
-    )
-    for found, rest in calls:
-        if not found:
-            continue
-        name, start = found["name"] or "test", found["start"].partition(" ")[0]
-        body = _body(project, start, name, rest)
-        if body is None:
-            continue
-        inner = [u for u in map(understand, re.split(r"&&|;|\n|@", body)) if u]
-        hooks = next((u for u in inner if u.slot is Slot.HOOKS), None)
-        slot = (hooks and hooks.slot) or slot_of_name(name) or _slot_of_body(start, name, inner)
-        own = next((u for u in inner if u.slot is slot), None)
-        tool = own.tool if own else tool_name(f"{start} {name}")
-        return UnderstoodCommand(slot=slot, tool=tool, language="") if slot else None, body
+    for call in _calls(line):
+        body = _body(project, call)
+        if body is not None:
+            return _work_of(call, body), body
     return None, ""
+
+
+def _work_of(call: _Call, body: str) -> UnderstoodCommand | None:
+    inner = [u for u in map(understand, re.split(r"&&|;|\n|@", body)) if u]
+    slots = {u.slot for u in inner}
+    slot = Slot.HOOKS if Slot.HOOKS in slots else slot_of_name(call.name)
+    slot = slot or _slot_of_body(call.start, call.name, inner)
+    if slot is None:
+        return None
+    named = tool_name(f"{call.start} {call.name}")
+    tool = next((u.tool for u in inner if u.slot is slot), named)
+    return UnderstoodCommand(slot=slot, tool=tool, language="")
 
 
 def _slot_of_body(start: str, name: str, inner: list[UnderstoodCommand]) -> Slot | None:
@@ -157,17 +164,20 @@ def _unset(line: str) -> str:
     return re.sub(rf"^{ASSIGNED}", "", line)
 
 
-def _body(project: ProjectFiles, start: str, name: str, line: str) -> str | None:
+def _body(project: ProjectFiles, call: _Call) -> str | None:
     """What stands behind the name; None where nothing of the project has it."""
-    if start in NODE:
-        body = table(project.package, "scripts").get({"t": "test"}.get(name, name))
-        return str(body) if body else None
-    if start.endswith("/") or start in ("", "sh", "bash"):
-        path = line.split()[1 if start in ("sh", "bash") else 0].removeprefix("./")
-        return (
-            project.text(path)
-            if "/" in line.split(maxsplit=1)[0] + path and project.has(path)
-            else None
-        )
-    run = "composer run-script" if start == "composer" else start
-    return tasks.body_of(project, f"{run} {name}")
+    if call.start in NODE:
+        name = {"t": "test"}.get(call.name, call.name)
+        return str(table(project.package, "scripts").get(name) or "") or None
+    if call.start.endswith("/") or call.start in ("", "sh", "bash"):
+        return _script(project, call)
+    return tasks.body_of(project, call.start, call.name)
+
+
+def _script(project: ProjectFiles, call: _Call) -> str | None:
+    """The text of a script that is called by its path."""
+    words = call.line.split()
+    path = words[1] if call.start in ("sh", "bash") else words[0]
+    has_folder = "/" in path or call.start in ("sh", "bash")
+    path = path.removeprefix("./")
+    return project.text(path) if has_folder and project.has(path) else None

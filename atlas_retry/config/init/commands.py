@@ -152,20 +152,36 @@ def bare(line: str) -> str:
 def understand(line: str) -> UnderstoodCommand | None:
     """The tool that a line starts; None for one that is in no table: `echo`, `npm ci` ..."""
     rest = bare(line)
-    jvm = JVM.match(rest)
-    if jvm:
-        found = (slot for slot, words in GOALS if re.search(words, jvm[2]))
-        slot = next(found, None)
-        return (
-            UnderstoodCommand(slot=slot, tool=jvm[1].rstrip("w"), language="jvm") if slot else None
-        )
+    if re.search(r"--(?:version|help)\b", rest):
+        return None
+    if jvm := JVM.match(rest):
+        return _of_jvm(jvm[1].rstrip("w"), jvm[2])
     for slot, language, start in _KNOWN:
-        match = start.match(rest)
-        if match and not re.search(r"--(?:version|help)\b", rest):
+        if match := start.match(rest):
             word = match[1].split()[0]
             named = "deno" if word == "deno" else language or LANGUAGES.get(word, word)
             return UnderstoodCommand(slot=slot, tool=tool_name(match[1]), language=named)
     return None
+
+
+def _of_jvm(tool: str, goals: str) -> UnderstoodCommand | None:
+    slot = next((slot for slot, words in GOALS if re.search(words, goals)), None)
+    return UnderstoodCommand(slot=slot, tool=tool, language="jvm") if slot else None
+
+
+def only_asked_to_check(line: str) -> UnderstoodCommand | None:
+    """A program in no table whose own option says that it only checks."""
+    match = re.match(r"([\w.-]+) (?:[^|;&]* )?--check(?= |$)", bare(line))
+    return UnderstoodCommand(slot=Slot.LINT, tool=match[1], language=match[1]) if match else None
+
+
+def startable(body: str) -> str | None:
+    """The checks that a target starts as one shell line; None where a part is the runner's own."""
+    joined = re.sub(r"\\\n\s*", " ", body)
+    lines = [" ".join(line.strip().lstrip("@-").split()) for line in joined.split("\n")]
+    checks = [line for line in lines if understand(line)]
+    opaque = any(re.search(r"[{}$]", line) for line in checks)
+    return None if opaque else " && ".join(checks) or None
 
 
 def tool_name(words: str) -> str:
@@ -229,4 +245,5 @@ def _checking(word: str) -> str:
 
 
 def _fixing(word: str) -> str:
-    return f"(?:{FIX_WORDS.get(word, re.escape(word))})"
+    apart = r"(?<!\S)" if word.startswith("-") else ""
+    return f"{apart}(?:{FIX_WORDS.get(word, re.escape(word))})"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
+from posixpath import normpath
 
 from msgspec.structs import replace
 
@@ -11,6 +12,8 @@ from atlas_retry.config.init.values import Choice, Proposed, Slot
 
 Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
+Place = tuple[str, Slot]
+"""A folder, and what a gate there is for."""
 
 MARKS = (
     "pyproject.toml", "setup.py", "package.json", "go.mod", "Cargo.toml", "pom.xml",
@@ -35,21 +38,33 @@ MAX_PARTS = 6
 def detect(files: Files) -> tuple[Proposed, ...]:
     """Everything the project seems to use: of a part below the root what the root leaves open."""
     project = ProjectFiles(files)
-    found = tuple(_at(project))
-    apart = "go" if project.has("go.work") else None
-    covered = {(p.slot, p.language) for p in found if p.language != apart}
-    whole = {p.slot for p in found if p.in_ci and p.cwd == "." and not p.language}
-    in_ci = {(p.cwd, p.slot) for p in found}
-    tested = any(p.slot is Slot.TEST for p in found)
-    nested = (
-        replace(p, cwd=f"{base}{'' if p.cwd == '.' else p.cwd}".rstrip("/"))
-        for base in parts_of(files)[:MAX_PARTS]
-        for p in _at(ProjectFiles(files, base))
-        if (p.slot, p.language) not in covered and p.slot not in {*whole, Slot.HOOKS}
-    )
-    left_open = (p for p in nested if (p.cwd, p.slot) not in in_ci and not (p.task and tested))
+    found = [*_at(project)]
+    root = _Covered(found, has_go_work=project.has("go.work"))
+    for base in parts_of(files)[:MAX_PARTS]:
+        below = (replace(p, cwd=normpath(f"{base}{p.cwd}")) for p in _at(ProjectFiles(files, base)))
+        found += [p for p in below if root.leaves_open(p)]
     asked = {p.slot for p in found if p.in_ci}
-    return tuple(p for p in (*found, *left_open) if p.slot in asked or not (asked and p.weak))
+    return tuple(p for p in found if p.slot in asked or not (asked and p.weak))
+
+
+class _Covered:
+    """What the proposals for the root check already."""
+
+    def __init__(self, found: list[Proposed], *, has_go_work: bool) -> None:
+        self._languages = {
+            (p.slot, p.language) for p in found if not (has_go_work and p.language == "go")
+        }
+        targets = [p for p in found if p.in_ci and p.cwd == "." and not p.language]
+        self._slots = {Slot.HOOKS, *(p.slot for p in targets)}
+        self._places = {(p.cwd, p.slot) for p in found}
+        self._is_tested = any(p.slot is Slot.TEST for p in found)
+
+    def leaves_open(self, proposed: Proposed) -> bool:
+        if proposed.slot in self._slots or (proposed.slot, proposed.language) in self._languages:
+            return False
+        if (proposed.cwd, proposed.slot) in self._places:
+            return False
+        return not (proposed.task and self._is_tested)
 
 
 def parts_of(files: Files) -> list[str]:
@@ -67,98 +82,129 @@ def not_understood(files: Files, found: Iterable[Proposed]) -> tuple[str, ...]:
     """What says how the project is checked, and no gate came of."""
     project, proposed = ProjectFiles(files), tuple(found)
     languages = {p.language for p in proposed} - {""}
-    known = {row.language: row.marks.split() for row in rows.ROWS}
-    marks = {mark for language in languages for mark in known.get(language, [])}
+    known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
     top = [path for path in project.paths if "/" not in path]
-    unknown = [
-        path
-        for pattern in UNKNOWN
-        for path in top
-        if fnmatch(path, pattern) and not any(fnmatch(path, mark) for mark in marks)
-    ]
+    unknown = [path for path in top if _any(path, UNKNOWN) and not _any(path, known)]
     used = {p.cwd for p in proposed}
     rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
-    more = rest[:0] if languages & {"rust", "jvm", "dotnet"} else rest[MAX_PARTS:]
-    counted = [f"{len(more)} more folders with a manifest ({more[0]} ...)"] if more else []
-    return (*dict.fromkeys(unknown), *ci_gates.not_understood(project), *counted)
+    named = (*unknown, *ci_gates.not_understood(project))
+    if languages & {"rust", "jvm", "dotnet"} or len(rest) <= MAX_PARTS:
+        return named
+    more = rest[MAX_PARTS:]
+    return (*named, f"{len(more)} more folders with a manifest ({more[0]} ...)")
+
+
+def _any(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(path, pattern) for pattern in patterns)
 
 
 def _at(project: ProjectFiles) -> Iterator[Proposed]:
     in_hooks = hooks.tools_in_hooks(project)
     own = [*python.propose(project), *javascript.propose(project), *rows.propose(project)]
-    lines = tuple(_with_fixers(ci_gates.propose(project), own))
-    others = (p for p in own if not _is_within(p, lines))
-    for proposed in (*lines, *others):
+    for proposed in (*_with_fixers(ci_gates.propose(project), own), *own):
         yield replace(proposed, in_hooks=proposed.tool in in_hooks)
     yield from hooks.propose(project, python.prefix_for(project, "pre-commit"))
     yield from tasks.propose(project)
 
 
-def _is_within(proposed: Proposed, lines: Iterable[Proposed]) -> bool:
-    """Whether a target that CI runs starts the tool already."""
-    layout = LAYOUTS.get(proposed.tool)
-    mates = {tool for tool, language in LAYOUTS.items() if layout and language == layout}
-    names = {proposed.tool, *mates} - {""}
-    words = {*names, *(name.replace("-", " ") for name in names)}
-    return any(word in line.body for line in lines for word in words)
-
-
 def _with_fixers(lines: Iterable[Proposed], own: list[Proposed]) -> Iterator[Proposed]:
-    """CI's lines with what we know of the same tool: its fixer, and its language for a target."""
+    """CI's lines with what we know of the same tool: its fixer."""
+    by_tool = {(p.cwd, p.tool, p.slot): p for p in reversed(own)}
     for line in lines:
-        same = next(
-            (p for p in own if (p.cwd, p.tool, p.slot) == (line.cwd, line.tool, line.slot)), None
-        )
-        fix = (
-            same.fix or (same.run if same.slot is Slot.FORMAT and same.run != line.run else None)
-            if same
-            else None
-        )
+        same = by_tool.get((line.cwd, line.tool, line.slot))
+        formats = same and same.slot is Slot.FORMAT and same.run != line.run
+        fix = (same.fix or (same.run if formats else None)) if same else None
         yield replace(line, fix=line.fix or fix)
 
 
 def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Choice, ...]:
     """What to write, by slot: what CI runs, else the project's own tools, a target, a default.
 
-    A tool that the hooks run is left to them if they can start. Where nothing of one source can
-    start, the next stands in. Never two formatters for a language.
+    A tool that the hooks run, or a target that CI runs, is left to them if they can start. Where
+    nothing of one source can start, the next stands in. Never two formatters for a language.
     """
     choices = [Choice(proposed=p, obstacle=obstacle(p)) for p in dict.fromkeys(found)]
-    hooked = any(c.proposed.slot is Slot.HOOKS and c.obstacle is None for c in choices)
-    left = [c for c in choices if c.proposed.in_hooks and hooked and not c.proposed.in_ci]
-    kept = [c for c in choices if c not in left]
-    covered = {(c.proposed.cwd, c.proposed.slot) for c in left}
+    left = _left_to_hooks(choices)
+    covered = set(map(_place, left))
+    lines = [proposed for proposed in _started(choices) if proposed.in_ci]
+    kept = [c for c in choices if c not in left and not _is_within(c.proposed, lines)]
     chosen: list[Choice] = []
-    for cwd in dict.fromkeys(c.proposed.cwd for c in kept):
-        for slot in Slot:
-            here = [c for c in kept if (c.proposed.cwd, c.proposed.slot) == (cwd, slot)]
-            chosen += _in_slot(here, covered=(cwd, slot) in covered)
-    return tuple(sorted(chosen, key=lambda c: list(Slot).index(c.proposed.slot)))
+    for place in _in_order(map(_place, kept)):
+        here = [choice for choice in kept if _place(choice) == place]
+        chosen += _in_slot(here, covered=place in covered)
+    return tuple(chosen)
+
+
+def _left_to_hooks(choices: Iterable[Choice]) -> list[Choice]:
+    """Tools that hooks run which can start, but for lines of CI's."""
+    every = list(choices)
+    if not any(proposed.slot is Slot.HOOKS for proposed in _started(every)):
+        return []
+    return [c for c in every if c.proposed.in_hooks and not c.proposed.in_ci]
+
+
+def _in_order(places: Iterable[Place]) -> list[Place]:
+    """By slot, and of one slot as the folders were found."""
+    every = [*dict.fromkeys(places)]
+    folders = [*dict.fromkeys(cwd for cwd, _ in every)]
+    return sorted(every, key=lambda place: ([*Slot].index(place[1]), folders.index(place[0])))
+
+
+def _place(choice: Choice) -> Place:
+    return choice.proposed.cwd, choice.proposed.slot
+
+
+def _started(choices: Iterable[Choice]) -> list[Proposed]:
+    return [choice.proposed for choice in choices if choice.obstacle is None]
+
+
+def _is_within(proposed: Proposed, lines: Iterable[Proposed]) -> bool:
+    """Whether a target that CI runs starts the tool already."""
+    if proposed.in_ci or proposed.task or not proposed.tool:
+        return False
+    layout = LAYOUTS.get(proposed.tool)
+    mates = [tool for tool, language in LAYOUTS.items() if layout and language == layout]
+    names = [proposed.tool, *mates]
+    words = {*names, *(name.replace("-", " ") for name in names)}
+    bodies = [line.body for line in lines if line.cwd == proposed.cwd]
+    return any(word in body for body in bodies for word in words)
 
 
 def _in_slot(here: list[Choice], *, covered: bool) -> list[Choice]:
     lines = _once([c for c in here if c.proposed.in_ci])
-    others = [c for c in here if not c.proposed.in_ci and not _is_said(c, lines)]
-    others = [c for c in others if c.obstacle is None] if lines else others
-    direct = [c for c in others if not c.proposed.task]
-    own = [c for c in direct if not c.proposed.weak]
-    if lines and not others:
-        return lines
-    if covered or any(c.obstacle is None for c in (*own, *lines)):
-        return _one_layout([*lines, *(own if covered or own else [] if lines else direct)])
-    missing = [c.proposed.tool for c in (*own, *lines) if c.proposed.tool]
-    task = next((c for c in others if c.proposed.task and _starts(c, missing)), None)
-    if task:
-        return [*lines, *own, task]
-    return [*lines, *(own or direct or [c for c in others if c.proposed.task][: 0 if lines else 1])]
+    others = [c for c in here if _stands_in(c, lines)]
+    targets, direct = _apart(others, lambda proposed: proposed.task)
+    _, own = _apart(direct, lambda proposed: proposed.weak)
+    if covered or _started([*own, *lines]):
+        return _one_layout([*lines, *own])
+    if target := _first_that_starts(targets, [*own, *lines]):
+        return [*lines, *own, target]
+    last = [] if lines else targets[:1]
+    return [*lines, *(own or direct or last)]
+
+
+def _stands_in(choice: Choice, lines: list[Choice]) -> bool:
+    """Whether a proposal of our own adds to CI's lines: no line does its work, and it can start."""
+    if choice.proposed.in_ci:
+        return False
+    return not lines or (choice.obstacle is None and not _is_said(choice, lines))
+
+
+def _apart(
+    choices: Iterable[Choice], is_first: Callable[[Proposed], bool]
+) -> tuple[list[Choice], list[Choice]]:
+    sides: tuple[list[Choice], list[Choice]] = ([], [])
+    for choice in choices:
+        sides[not is_first(choice.proposed)].append(choice)
+    return sides
 
 
 def _is_said(choice: Choice, lines: list[Choice]) -> bool:
     """Whether a line of CI's that starts does the work of a proposal of our own."""
-    started = [line.proposed for line in lines if line.obstacle is None]
-    return any(
-        choice.proposed.task or line.language in ("", choice.proposed.language) for line in started
-    )
+    languages = {line.language for line in _started(lines)}
+    if choice.proposed.task:
+        return bool(languages)
+    return bool(languages & {"", choice.proposed.language})
 
 
 def _once(lines: list[Choice]) -> list[Choice]:
@@ -190,6 +236,11 @@ def _one_layout(choices: list[Choice]) -> list[Choice]:
     return kept
 
 
-def _starts(task: Choice, missing: Iterable[str]) -> bool:
-    """Whether a target can start: not if all it does is to call a tool that is not there."""
-    return task.obstacle is None and not any(tool in task.proposed.body for tool in missing)
+def _first_that_starts(targets: Iterable[Choice], idle: Iterable[Choice]) -> Choice | None:
+    """The first target that can start and does not only call one of the tools that cannot."""
+    missing = {choice.proposed.tool for choice in idle} - {""}
+    for target in targets:
+        calls_missing = any(tool in target.proposed.body for tool in missing)
+        if target.obstacle is None and not calls_missing:
+            return target
+    return None

@@ -34,51 +34,59 @@ TIMEOUTS = {Slot.TEST: "10m", Slot.BUILD: "10m"}
 NO_TEST = "no test specified"
 
 
-class Manager(Struct, frozen=True, kw_only=True):
+class Manager(Struct, frozen=True):
     """How one package manager runs scripts and installed programs."""
 
     name: str
     script: str
     program: str
     """Starts a program of node_modules."""
-    dash: str = ""
-    """Between a script and options for it."""
-    install: str
     members: str
     """Runs a script in all members of a workspace."""
+    dash: str = ""
+    """Between a script and options for it."""
+
+    @property
+    def install(self) -> str:
+        return f"{self.name} install"
 
 
-MANAGERS = {
-    "npm": Manager(
-        name="npm",
-        script="npm run ",
-        program="npx ",
-        dash="-- ",
-        install="npm install",
-        members="npm run {} --workspaces --if-present",
-    ),
-    "pnpm": Manager(
-        name="pnpm",
-        script="pnpm run ",
-        program="pnpm exec ",
-        install="pnpm install",
-        members="pnpm -r --if-present run {}",
-    ),
-    "yarn": Manager(
-        name="yarn",
-        script="yarn run ",
-        program="yarn run ",
-        install="yarn install",
-        members="yarn workspaces foreach -A run {}",
-    ),
-    "bun": Manager(
-        name="bun",
-        script="bun run ",
-        program="bunx ",
-        install="bun install",
-        members="bun run --filter '*' {}",
-    ),
-}
+_MANAGERS = (
+    Manager("npm", "npm run ", "npx ", "npm run {} --workspaces --if-present", "-- "),
+    Manager("pnpm", "pnpm run ", "pnpm exec ", "pnpm -r --if-present run {}"),
+    Manager("yarn", "yarn run ", "yarn run ", "yarn workspaces foreach -A run {}"),
+    Manager("bun", "bun run ", "bunx ", "bun run --filter '*' {}"),
+)
+MANAGERS = {manager.name: manager for manager in _MANAGERS}
+
+
+class NodeTool(Struct, frozen=True):
+    """An installed tool: its package, its program's line, and where it is configured."""
+
+    slot: Slot
+    package: str
+    run: str
+    fix: str | None = None
+    recheck: str | None = None
+    config: str = ""
+    """Patterns of files at the top, one of which has to be there."""
+    scripts: tuple[str, ...] = ()
+    """Names of scripts, any of which will do as well."""
+
+
+TOOLS = (
+    NodeTool(Slot.FORMAT, "prettier", "prettier --write .",
+        config=".prettierrc* prettier.config.*", scripts=FORMAT_CHECKS),
+    NodeTool(Slot.LINT, "@biomejs/biome", "biome check .", "biome check --write ."),
+    NodeTool(Slot.LINT, "xo", "xo", "xo --fix"),
+    NodeTool(Slot.LINT, "standard", "standard", "standard --fix"),
+    NodeTool(Slot.LINT, "eslint", "eslint .", "eslint . --fix",
+        config="eslint.config.* .eslintrc*"),
+    NodeTool(Slot.TYPES, "typescript", "tsc --noEmit", config="tsconfig.json"),
+    NodeTool(Slot.TEST, "vitest", "vitest run"),
+    NodeTool(Slot.TEST, "jest", "jest", recheck="jest --onlyFailures"),
+)  # fmt: skip
+"""Of one slot the first that is there."""
 LOCKS = (
     ("pnpm-lock.yaml", "pnpm"),
     ("yarn.lock", "yarn"),
@@ -231,41 +239,31 @@ class Node(Struct, frozen=True, kw_only=True):
         return None
 
     def tools(self) -> Iterator[Proposed]:
-        """Installed tools that no script calls."""
-        packages, project = self.packages, self.project
-        check = next((name for name in FORMAT_CHECKS if name in self.scripts), None)
-        if "prettier" in packages and (project.first(".prettierrc*", "prettier.config.*") or check):
-            yield self._tool(Slot.FORMAT, "prettier", "prettier --write .")
-        if "@biomejs/biome" in packages:
-            fix = "biome check --write ."
-            yield self._tool(Slot.LINT, "biome", "biome check .", fix=fix)
-        elif "xo" in packages:
-            yield self._tool(Slot.LINT, "xo", "xo", fix="xo --fix")
-        elif "standard" in packages:
-            yield self._tool(Slot.LINT, "standard", "standard", fix="standard --fix")
-        elif "eslint" in packages and project.first("eslint.config.*", ".eslintrc*"):
-            yield self._tool(Slot.LINT, "eslint", "eslint .", fix="eslint . --fix")
-        if "typescript" in packages and project.has("tsconfig.json"):
-            yield self._tool(Slot.TYPES, "tsc", "tsc --noEmit")
-        if "vitest" in packages:
-            yield self._tool(Slot.TEST, "vitest", "vitest run")
-        elif "jest" in packages:
-            yield self._tool(Slot.TEST, "jest", "jest", recheck="jest --onlyFailures")
+        """Installed tools that no script calls, the first of each slot."""
+        slots: set[Slot] = set()
+        for tool in TOOLS:
+            if tool.slot not in slots and self._uses(tool):
+                slots.add(tool.slot)
+                yield self._tool(tool)
 
-    def _tool(
-        self, slot: Slot, name: str, run: str, *, fix: str | None = None, recheck: str | None = None
-    ) -> Proposed:
-        start = self.manager.program
+    def _uses(self, tool: NodeTool) -> bool:
+        if tool.package not in self.packages:
+            return False
+        is_configured = not tool.config or self.project.first(*tool.config.split())
+        return bool(is_configured or self.scripts.keys() & {*tool.scripts})
+
+    def _tool(self, tool: NodeTool) -> Proposed:
+        start, name = self.manager.program, tool.run.partition(" ")[0]
         return Proposed(
-            slot=slot,
-            run=start + run,
+            slot=tool.slot,
+            run=start + tool.run,
             reason=f"package.json asks for {name}",
             needs=self.needs(name),
             tool=name,
             language="js",
-            fix=start + fix if fix else None,
-            recheck=start + recheck if recheck else None,
-            timeout=TIMEOUTS.get(slot),
+            fix=start + tool.fix if tool.fix else None,
+            recheck=start + tool.recheck if tool.recheck else None,
+            timeout=TIMEOUTS.get(tool.slot),
         )
 
     def build(self, *, typed: bool) -> Iterator[Proposed]:

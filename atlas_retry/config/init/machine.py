@@ -10,7 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init.commands import LAUNCHER
+from atlas_retry.config.init.commands import LAUNCHER, startable
+from atlas_retry.config.init.rows import needs_of
 from atlas_retry.config.init.values import Need, Proposed
 
 MAX_DEPTH, MAX_FILES, MAX_BYTES = 4, 20_000, 1 << 20
@@ -84,33 +85,62 @@ class Machine(Struct, frozen=True, dict=True):
 
         Without a runner that is missing, where what it starts is there.
         """
+        settled = self._in_environment(proposed) or self._without_runner(proposed)
+        return self._without_target(settled) or settled
+
+    def _in_environment(self, proposed: Proposed) -> Proposed | None:
+        """The proposal by a program of the project's own virtual environment."""
         for need in proposed.needs:
             for environment in ENVIRONMENTS:
                 path = f"{environment}/bin/{need.program}"
                 if need.program and (self.root / proposed.cwd / path).exists():
                     return _instead(proposed, f"{need.program} ", f"{path} ", Need(path=path))
-        return self._without_runner(proposed)
+        return None
+
+    def _without_target(self, proposed: Proposed) -> Proposed | None:
+        """What a target starts, where that can start and the target's own runner is missing."""
+        lacking = [n.program for n in proposed.needs if n.program and not self._which(n.program)]
+        line = startable(proposed.body) if lacking else None
+        if line is None or {*lacking} & {"npm", *NODE_RUNNERS}:
+            return None
+        first = replace(proposed, run=line.partition(" && ")[0], needs=needs_of(line), body="")
+        first = self._in_environment(first) or self._without_runner(first)
+        others = [needs_of(part) for part in line.split(" && ")[1:]]
+        rest = replace(first, needs=tuple(need for needs in others for need in needs))
+        if self.obstacle(first) or self.obstacle(rest):
+            return None
+        tail = "".join(f" && {part}" for part in line.split(" && ")[1:])
+        why = f"{proposed.reason}{_missing_runner(lacking[0])}"
+        return replace(
+            first, run=f"{first.run}{tail}", body=proposed.body, reason=why, recheck=None
+        )
 
     def _without_runner(self, proposed: Proposed) -> Proposed:
-        line = proposed.run
-        started = LAUNCHER.match(line)
-        runner = line.partition(" ")[0]
-        if started and runner in PYTHON_RUNNERS and not self._which(runner):
-            program = line[started.end() :].partition(" ")[0]
-            path = self._installed(program, self.root / proposed.cwd)
-            if path and self._which("python3"):
-                need = Need(program=path) if "/" not in path else Need(path=path)
-                return _instead(
-                    proposed, started[0], path[: -len(program)], need, _missing_runner(runner)
-                )
+        runner = proposed.run.partition(" ")[0]
+        if self._which(runner):
+            return proposed
+        if runner in PYTHON_RUNNERS and self._which("python3"):
+            return self._by_installed(proposed, runner)
         modules = self.root / proposed.cwd / "node_modules"
-        lacking = runner in NODE_RUNNERS and not self._which(runner)
-        if lacking and self._which("npm") and modules.exists():
+        if runner in NODE_RUNNERS and self._which("npm") and modules.exists():
             return _by_npm(proposed, runner)
-        if runner == "python" and not self._which("python") and self._which("python3"):
+        if runner == "python" and self._which("python3"):
             need = Need(program="python3")
             return _instead(proposed, "python ", "python3 ", need, _missing_runner(runner))
         return proposed
+
+    def _by_installed(self, proposed: Proposed, runner: str) -> Proposed:
+        """What a missing runner would start, where the environment has it."""
+        started = LAUNCHER.match(proposed.run)
+        if not started:
+            return proposed
+        program = proposed.run[started.end() :].partition(" ")[0]
+        path = self._installed(program, self.root / proposed.cwd)
+        if not path:
+            return proposed
+        need = Need(path=path) if "/" in path else Need(program=path)
+        start = path.removesuffix(program)
+        return _instead(proposed, started[0], start, need, _missing_runner(runner))
 
     def _installed(self, program: str, folder: Path) -> str | None:
         """How to start a program of the active environment, or of the project's own."""
