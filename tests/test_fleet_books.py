@@ -136,7 +136,7 @@ class World(Struct, kw_only=True):
         yield from (self.beat(*key) for key in self.journals if key not in busy)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.randoms(), st.floats(0, 30))
 def test_no_schedule_spends_more_than_the_limit_and_in_the_end_all_is_known(
     chance: Random, limit_usd: float

@@ -99,8 +99,8 @@ class _CommandOutput(msgspec.Struct, rename={"session": "sessionID"}):
     def words(self) -> str | None:
         spoken = (part for part in (self.part, self.item) if part)
         text = next((p.text for p in spoken if p.type in ("text", "agent_message")), None)
-        ended = self.info.submission or self.info.exit_status if self.info else None
-        return self.response or self.result or text or ended
+        ended = (self.info.submission or self.info.exit_status) if self.info else None
+        return next(filter(None, (self.response, self.result, text, ended)), None)
 
     @property
     def cost_usd(self) -> float | None:

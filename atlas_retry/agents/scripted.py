@@ -133,7 +133,7 @@ def _reply_in(file: Path) -> AgentReply | None:
 def _copy_files(files: Path, root: Path) -> tuple[str, ...]:
     # An installer compiles the sources of a script that is installed with a package.
     every = (f for f in files.rglob("*") if "__pycache__" not in f.relative_to(files).parts)
-    sources = sorted(f for f in every if f.is_symlink() or not f.is_dir())
+    sources = sorted(f for f in every if not _is_folder(f))
     paths = tuple(source.relative_to(files).as_posix() for source in sources)
     for source, path in zip(sources, paths, strict=True):
         target = _inside(root, path)
@@ -141,6 +141,10 @@ def _copy_files(files: Path, root: Path) -> tuple[str, ...]:
         target.unlink(missing_ok=True)
         shutil.copy(source, target, follow_symlinks=False)  # old times would hide it from `make`
     return paths
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _delete(listing: Path, root: Path) -> tuple[str, ...]:

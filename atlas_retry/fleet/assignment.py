@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -263,7 +264,7 @@ def _last_words(done: Completed) -> str:
 
 
 def _summed_up(result: ItemResult, document: RunDocument) -> ItemResult:
-    final = [one for name in LISTS for one in getattr(document.final, name)]
+    final = chain.from_iterable(getattr(document.final, name) for name in LISTS)
     failing = tuple(_slim(one) for one in final if one.blocks)
     return replace(
         result,

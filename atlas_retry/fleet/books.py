@@ -4,7 +4,7 @@ What a machine has spent on a run is known by the total in that machine's journa
 So an account is a total that is replaced, never added to: what is reported twice counts once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import TypeVar
 
@@ -73,8 +73,9 @@ class Books(Struct, frozen=True, kw_only=True):
         taken = self.known_usd + self.held_usd + sum(self.promised.values())
         return max(self.limit_usd - taken, 0.0)
 
-    def _every(self) -> list[Account]:
-        return [account for by_machine in self.accounts.values() for account in by_machine.values()]
+    def _every(self) -> Iterator[Account]:
+        for by_machine in self.accounts.values():
+            yield from by_machine.values()
 
 
 def promise(books: Books, run: str, wanted_usd: float | None) -> tuple[Books, float | None] | None:

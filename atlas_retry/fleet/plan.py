@@ -4,7 +4,8 @@ An item is looked at without a model. What fails goes on: one item of each group
 problem asks the agent, the others try its accepted patch before they ask.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -106,7 +107,7 @@ def resumed(state: State) -> State:
 
 
 def _waiting(state: State) -> Iterator[Item]:
-    return (item for item in state.items.values() if not item.running and not item.ending)
+    return (item for item in state.items.values() if not (item.running or item.ending))
 
 
 def _urgency(item: Item) -> tuple[bool, int]:
@@ -248,9 +249,8 @@ def _outcome(result: ItemResult) -> Outcome:
 
 def first_problem(result: ItemResult) -> str:
     """What items that fail alike have in common: the fingerprint of the first problem."""
-    fingerprints: Iterable[str] = (
-        diagnostic.fingerprint for gate in result.failing for diagnostic in gate.diagnostics
-    )
+    problems = chain.from_iterable(gate.diagnostics for gate in result.failing)
+    fingerprints = (problem.fingerprint for problem in problems)
     silent = next((f"{gate.name}:{gate.status}" for gate in result.failing), result.error)
     return next(filter(None, fingerprints), silent)
 

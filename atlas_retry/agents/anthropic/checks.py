@@ -174,9 +174,10 @@ _CHECKS: Final[tuple[Callable[[FixedFile, str, Text], None], ...]] = (
 def _parses(path: str, content: bytes, source: bytes | None) -> None:
     """It must parse, unless what was there did not either for a reason that is not the file's."""
     reader = _READERS.get(PurePosixPath(path).suffix.lower())
-    fault = reader(content) if reader else None
-    if fault and (source is None or not reader or reader(source) is None):
-        raise CheckError(fault)
+    if reader and (fault := reader(content)):
+        was_fine = source is None or reader(source) is None
+        if was_fine:
+            raise CheckError(fault)
     language = language_of(path, content)
     if language == "python":
         _parses_as_python(content, source)

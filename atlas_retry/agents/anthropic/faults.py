@@ -95,9 +95,11 @@ def of_status(refusal: "anthropic.APIStatusError", now: datetime) -> ApiFault:
 def _remedy(status: int, message: str) -> str:
     if _REDIRECT <= status < _CLIENT:
         return "say where the API really is: ANTHROPIC_BASE_URL"
-    by_text = (remedy for part, remedy in _BY_TEXT if status == _CLIENT and part in message)
     usual = remedies.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
-    return next(by_text, _REMEDIES.get(status, usual))
+    by_status = _REMEDIES.get(status, usual)
+    if status != _CLIENT:
+        return by_status
+    return next((remedy for part, remedy in _BY_TEXT if part in message), by_status)
 
 
 def retry_after_s(asked: str, now: datetime) -> float | None:

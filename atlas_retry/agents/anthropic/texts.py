@@ -94,8 +94,7 @@ def written(text: str, old: Text) -> bytes:
         endings = [usual[0][0] if usual else "\n"] * len(lines)
     else:
         endings = _aligned(lines, old, usual[0][0])
-    keeps_open = bool(own) and own[-1] == "" and bool(old.endings) and old.endings[-1] == ""
-    if keeps_open:
+    if own[-1:] == ("",) == old.endings[-1:]:  # the last line had no ending, and has none
         endings[-1] = ""
     whole = "".join(line + ending for line, ending in zip(lines, endings, strict=True))
     return old.mark + whole.encode(old.encoding)

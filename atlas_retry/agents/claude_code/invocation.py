@@ -99,7 +99,8 @@ def argv(
 
 def _fallback(models: tuple[str, ...], model: str | None) -> str | None:
     """For when the model is overloaded: another one that the user has named."""
-    return next((other for other in models if model and other != model), None)
+    others = (other for other in models if other != model)
+    return next(others, None) if model else None
 
 
 def _budget(cost_usd: float | None) -> str | None:

@@ -6,6 +6,7 @@ between them, more than one `result` may come and the last counts.
 
 import posixpath
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Final, TypeVar
 
 import msgspec
@@ -124,7 +125,7 @@ class Transcript(Struct):
 
     def feed(self, chunk: bytes) -> tuple[Event, ...]:
         """Read more output; what a person should see of it at once."""
-        return tuple(event for line in self._lines.feed(chunk) for event in self._read(line))
+        return tuple(chain.from_iterable(map(self._read, self._lines.feed(chunk))))
 
     def finish(self) -> tuple[Event, ...]:
         """Read what was left without a line end."""
