@@ -187,7 +187,7 @@ def _room(number: int, seed: int) -> tuple[str, int]:
     """What is full in a trial, and the KiB that it has: the same for a trial tried again alone."""
     where = ("state", ".")[number % 2]
     dice = random.Random(f"{seed} {number}")  # noqa: S311 - a seed that can be repeated
-    return where, round(dice.uniform(8, 900) if where == "state" else dice.uniform(0, 1200))
+    return where, round(dice.uniform(8, 450) if where == "state" else dice.uniform(0, 700))
 
 
 def _on_a_full_disk(made: Path, there: Path, where: str, room_kib: int) -> None:

@@ -150,13 +150,13 @@ class Effects(Struct, kw_only=True):
         Raises WorkspaceError where git's folder is gone.
         """
         git = self.opened.git
-        self.opened.tracker.moved()
         with process.uninterruptible(f"{self.opened.root} is being restored"):
             if paths is None and self.sealed:
                 seals.clean(self.sealed, checks=True)
             if paths is None and (moved := self._moved_in_git()):
                 workspace.put_back_git(git, target, moved)
-            done = workspace.restore(git, target, paths, since=expected)
+            look = self.opened.tracker.take
+            done = workspace.restore(git, target, paths, since=expected, look=look)
             self.opened.tracker.moved()
         if not git.git_dir.is_dir():
             text = "is gone, with the commits that no snapshot holds; the files are restored"

@@ -103,8 +103,7 @@ def _accepted(
     changed = workspace.changes(opened.git, start, end)
     if not changed:
         return outcome
-    accepted = workspace.accept(opened.git, start, end)
-    opened.tracker.moved()
+    accepted = workspace.accept(opened.git, start, end, opened.tracker)
     if accepted.conflicts:
         names = some(sorted(accepted.conflicts), MAX_SHOWN)
         text = f"edited meanwhile by somebody else, and left as it is: {names}"

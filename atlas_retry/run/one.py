@@ -178,7 +178,8 @@ class _Begun(Struct, frozen=True, kw_only=True):
     run_id: str
 
     def run(self, door: "Door") -> Outcome:
-        return run_here(self.opened, self.asked, door.emit, Segment(run_id=self.run_id), door)
+        opened = replace(self.opened, upper=door.layers.tree)
+        return run_here(opened, self.asked, door.emit, Segment(run_id=self.run_id), door)
 
 
 def run_here(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError, near
@@ -33,6 +34,8 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     settings: Settings
     state: Path
     environ: Mapping[str, str]
+    upper: Path | None = None
+    """As `Workspace.upper`, for the process of a run in layers."""
 
     @property
     def anew(self) -> "OpenWorkspace":
@@ -51,7 +54,8 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         """Opened when it is first wanted: to run readers alone, nobody asks git anything."""
         from atlas_retry.workspace import open_workspace
 
-        return open_workspace(self.root, self.state, environ=self.environ)
+        opened = open_workspace(self.root, self.state, environ=self.environ)
+        return replace(opened, upper=self.upper)
 
     @cached_property
     def tracker(self) -> "Tracker":
@@ -224,16 +228,14 @@ def answers(home: Path, root: Path) -> Path:
 
 def _watched(opened: OpenWorkspace) -> Watched:
     def hold() -> str:
-        from atlas_retry.workspace import snapshot
-
-        return snapshot(opened.git).id
+        return opened.tracker.take()[0].id
 
     def put_back(held: str) -> None:
         from atlas_retry.workspace import changes, restore
 
         moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
         if moved:
-            restore(opened.git, held, moved)
+            restore(opened.git, held, moved, look=opened.tracker.take)
             opened.tracker.moved()
 
     return Watched(

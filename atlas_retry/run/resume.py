@@ -129,6 +129,7 @@ def _gone_on(
     turn = _put_in_order(scene)
     # only now: the configuration may have been among the unfinished edits
     opened = opened_with(git.root, asked, environ)
+    opened = replace(opened, upper=door.layers.tree) if door else opened
     _same_gates(scene, opened)
     segment = _continued_run(scene, turn, alive_s, opened)
     around = door or budget_of(opened.state, asked.order.batch, but=run.id)

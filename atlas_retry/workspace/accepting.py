@@ -15,7 +15,7 @@ from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.tracker import Tracker
 
 NOTE = "accept.note"
 
@@ -36,7 +36,7 @@ class Accepted(Struct, frozen=True, kw_only=True):
     """Paths that were left alone, because somebody had edited them since."""
 
 
-def accept(ws: Workspace, start: str, end: str) -> Accepted:
+def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> Accepted:
     """Bring what differs between two snapshots, but for what git ignores.
 
     What differs from `start` is somebody's edit and stays. So does the index: the objects that a
@@ -48,9 +48,9 @@ def accept(ws: Workspace, start: str, end: str) -> Accepted:
         replace_file(note, msgspec.json.encode(_Acceptance(start=start, end=end)))
     except OSError as error:
         raise StateError(f"{note} cannot be written: {error}") from error
-    conflicts = _bring(ws, start, end)
+    conflicts = _bring(ws, start, end, tracker)
     note.unlink()
-    return Accepted(work=snapshot(ws).work, conflicts=conflicts)
+    return Accepted(work=tracker.take()[0].work, conflicts=conflicts)
 
 
 def finish_accepting(ws: Workspace) -> None:
@@ -58,12 +58,14 @@ def finish_accepting(ws: Workspace) -> None:
     note = ws.home / NOTE
     with suppress(FileNotFoundError):
         left = msgspec.json.decode(note.read_bytes(), type=_Acceptance)
-        _bring(ws, left.start, left.end)
+        _bring(ws, left.start, left.end, Tracker(ws))
         note.unlink()
 
 
-def _bring(ws: Workspace, start: str, end: str) -> tuple[str, ...]:
+def _bring(ws: Workspace, start: str, end: str, tracker: Tracker) -> tuple[str, ...]:
     """The paths that were left alone."""
     with process.uninterruptible(f"the workspace {ws.root} is being changed"):
         paths = {change.path for change in changes(ws, start, end)}
-        return restore(ws, end, paths, since=start).conflicts if paths else ()
+        if not paths:
+            return ()
+        return restore(ws, end, paths, since=start, look=tracker.take).conflicts

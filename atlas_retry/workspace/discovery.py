@@ -45,6 +45,8 @@ class Workspace(Struct, frozen=True, kw_only=True):
     """The folder in the state directory that is this work tree's."""
     environ: Mapping[str, str]
     """For git in the user's repository."""
+    upper: Path | None = None
+    """Where all that is written to the work tree comes to lie, seen from within an overlay."""
     in_progress: tuple[str, ...] = ()
     """`a merge`, `a rebase` ... that the user has not finished."""
 

@@ -4,8 +4,9 @@ Killed at any moment, it can be run again: nothing goes before it is held, and e
 rename or one removal.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -15,7 +16,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.index import is_staged, put_back_index
 from atlas_retry.workspace.scan import Scan, Unheld, is_ignored
 from atlas_retry.workspace.shadow import contents
-from atlas_retry.workspace.snapshots import take
+from atlas_retry.workspace.snapshots import WholeLook, take
 from atlas_retry.workspace.state import TreeState, read_state
 from atlas_retry.workspace.store import LINK, StoredFile
 
@@ -70,15 +71,18 @@ def restore(
     paths: Collection[str] | None = None,
     *,
     since: str | None = None,
+    look: Callable[[], WholeLook] | None = None,
 ) -> Restored:
     """Make the work tree what the snapshot holds: content, modes, links; what was added goes.
 
     `paths` (files, or folders with all that is in them) limits it; the index is restored only
     without. What the snapshot could not hold stays as it is. With `since`, the snapshot of what
     should be there now, all that differs from it is somebody's edit and stays; it is a conflict
-    where the two snapshots differ as well. Raises WorkspaceError.
+    where the two snapshots differ as well. `look` takes the snapshots of what is there, as
+    `Tracker.take` does from the last one. Raises WorkspaceError.
     """
-    before, now, found = take(ws)
+    look = look or partial(take, ws)
+    before, now, found = look()
     goal = _goal(ws, snapshot_id, paths, since, now)
     progress = _Progress()
     conflicts = set(_conflicts(ws, goal, now))
@@ -86,9 +90,9 @@ def restore(
         done = put_back_index(ws, goal.target, goal.expected)
         if done.changed:
             progress.changed.add(INDEX)
-            _, now, found = take(ws)  # what is tracked is not ignored
+            _, now, found = look()  # what is tracked is not ignored
         conflicts.update([INDEX] if done.conflict else [])
-    _work(ws, goal, (now, found), progress)
+    _work(ws, goal, look, (now, found), progress)
     if progress.problems:
         raise _cannot(progress.problems)
     return Restored(
@@ -184,28 +188,43 @@ def _conflicts(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[str]:
             yield path
 
 
-def _work(ws: Workspace, goal: _Goal, seen: tuple[TreeState, Scan], progress: _Progress) -> None:
+def _work(
+    ws: Workspace,
+    goal: _Goal,
+    look: Callable[[], WholeLook],
+    seen: tuple[TreeState, Scan],
+    progress: _Progress,
+) -> None:
     """Round after round until nothing differs: ignore rules that come back change what counts."""
     for _ in range(_ROUNDS):
-        now, found = seen
-        stuck, done = progress.problems, len(progress.changed)
-        wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
-        extra = [path for path in _extra(goal, now) if path not in stuck]
-        rules = [path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES]
-        _remove(ws, [path for path in extra if not rules or path in rules], progress)
-        _put(ws, wrong, found, now, progress)
-        _folders(ws, goal, found, progress)
-        for path in found.leftovers:
-            place.remove(ws.root, path)
-        if not wrong and not extra:
+        differing = _round(ws, goal, seen, progress)
+        if not differing:
             return
-        if len(progress.changed) > done:
-            stuck.clear()  # what there was no room for may have found some
-        seen = take(ws)[1:]
+        seen = look()[1:]
     raise WorkspaceError(
-        f"{ws.root} could not be restored: something keeps changing {sorted({*wrong, *extra})[:3]}",
+        f"{ws.root} could not be restored: something keeps changing {sorted(differing)[:3]}",
         remedy="end what is writing there and try again",
     )
+
+
+def _round(
+    ws: Workspace, goal: _Goal, seen: tuple[TreeState, Scan], progress: _Progress
+) -> set[str]:
+    """Restore what differs, but for what could not be restored before; the paths."""
+    now, found = seen
+    stuck, done = progress.problems, len(progress.changed)
+    wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
+    extra = [path for path in _extra(goal, now) if path not in stuck]
+    rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
+    _remove(ws, [path for path in extra if not rules or path in rules], progress)
+    _put(ws, wrong, found, now, progress)
+    _folders(ws, goal, found, progress)
+    for path in found.leftovers:
+        place.remove(ws.root, path)
+    differing = {*wrong, *extra}
+    if differing and len(progress.changed) > done:
+        stuck.clear()  # what there was no room for may have found some
+    return differing
 
 
 def _wrong(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[tuple[str, StoredFile]]:

@@ -79,6 +79,8 @@ class Scan(Struct, kw_only=True):
     """When it began."""
     leftovers: list[str] = field(default_factory=list)
     """Of a restore that was killed."""
+    upper: Mapping[str, Stat] | None = None
+    """What the upper layer held when it began, see `Workspace.upper`; None where there is none."""
 
     def visible(self) -> Mapping[str, Stat]:
         """The files that git does not ignore."""
@@ -96,10 +98,17 @@ class _Folder(Struct, frozen=True, kw_only=True):
     """The dependency or cache folder that it is or lies in."""
 
 
-def scan(root: Path, listing: Listing | None, *, avoid: Path | None = None) -> Scan:
+def scan(
+    root: Path,
+    listing: Listing | None,
+    *,
+    avoid: Path | None = None,
+    enter: Callable[[str], bool] = lambda _: True,
+) -> Scan:
     """Walk the work tree, following no link and entering no git directory.
 
-    Without a listing nothing counts as ignored. `avoid` is an absolute folder to pass over.
+    Without a listing nothing counts as ignored. `avoid` is an absolute folder to pass over; `enter`
+    says of a folder's path whether to look into it.
     Folders come before what is in them, so that what is near the root is held first when
     ignored files are too many.
     """
@@ -107,9 +116,13 @@ def scan(root: Path, listing: Listing | None, *, avoid: Path | None = None) -> S
     seen = _Seen(set(listing("")), listing) if listing else None
     inside = avoid is not None and avoid.is_relative_to(root)
     apart = avoid.relative_to(root).as_posix() if avoid and inside else None
+
+    def is_wanted(folder: str) -> bool:
+        return folder != apart and enter(folder)
+
     waiting = deque([_Folder(prefix="")])
     while waiting:
-        waiting.extend(_look_into(f"{root}/", waiting.popleft(), seen, apart, found))
+        waiting.extend(_look_into(f"{root}/", waiting.popleft(), seen, is_wanted, found))
     return found
 
 
@@ -138,39 +151,52 @@ class _Seen:
 
 
 def _look_into(
-    base: str, folder: _Folder, seen: _Seen | None, apart: str | None, found: Scan
+    base: str,
+    folder: _Folder,
+    seen: _Seen | None,
+    is_wanted: Callable[[str], bool],
+    found: Scan,
 ) -> Iterator[_Folder]:
-    try:
-        status = stat_of(os.stat(base + folder.prefix))  # noqa: PTH116 - once for each folder
-        with os.scandir(base + folder.prefix) as entries:
-            inside = sorted(entries, key=lambda entry: entry.name)
-    except OSError as error:
-        found.left_out[folder.prefix] = why(error)
+    inside = _listed(base, folder, found)
+    if inside is None:
         return
-    if folder.ignored and (reason := _why_not_enter(inside, found)):
-        found.left_out[folder.prefix] = reason
-        return
-    if folder.prefix:
-        found.folders[folder.prefix[:-1]] = status
-    else:
-        found.top = status
-    if not is_settled(status, found.taken_ns):
-        found.fresh[folder.prefix] = frozenset(entry.name for entry in inside)
-    noted, is_above = _noted(found), False
+    noted, folders = _noted(found), list[str]()
     for entry in inside:
         path = folder.prefix + entry.name
         if entry.name == ".git":
             _note_nested(path, found)
         elif entry.name == TEMPORARY:
             found.leftovers.append(path)
-        elif not entry.is_dir(follow_symlinks=False):
-            if seen is None or path not in seen.paths or not _note_plain(entry, path, found):
-                _note_file(entry, path, folder, seen, found)
-        elif path != apart:
-            is_above = True
-            yield from _enter(path, entry.name, folder, seen, found)
-    if folder.prefix and not is_above and _noted(found) == noted:
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(entry.name)
+        elif seen is None or path not in seen.paths or not _note_plain(entry, path, found):
+            _note_file(entry, path, folder, seen, found)
+    if folder.prefix and not folders and _noted(found) == noted:
         found.empty.append(folder.prefix[:-1])
+    for name in folders:
+        if is_wanted(folder.prefix + name):
+            yield from _enter(folder.prefix + name, name, folder, seen, found)
+
+
+def _listed(base: str, folder: _Folder, found: Scan) -> "list[os.DirEntry[str]] | None":
+    """What is in a folder, which is noted; None where it is left out."""
+    try:
+        status = stat_of(os.stat(base + folder.prefix))  # noqa: PTH116 - once for each folder
+        with os.scandir(base + folder.prefix) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        found.left_out[folder.prefix] = why(error)
+        return None
+    if folder.ignored and (reason := _why_not_enter(inside, found)):
+        found.left_out[folder.prefix] = reason
+        return None
+    if folder.prefix:
+        found.folders[folder.prefix[:-1]] = status
+    else:
+        found.top = status
+    if not is_settled(status, found.taken_ns):
+        found.fresh[folder.prefix] = frozenset(entry.name for entry in inside)
+    return inside
 
 
 def again(root: Path, last: Scan) -> Scan | None:
@@ -222,6 +248,11 @@ def _moved_files(base: str, last: Scan) -> dict[str, Stat] | None:
                 return None
             moved[path] = status
     return {**last.files, **moved} if moved else last.files
+
+
+def is_full(found: Scan) -> bool:
+    """Whether there are more ignored files than a snapshot holds."""
+    return found.ignored_bytes > MAX_IGNORED_BYTES or _TOO_MANY in found.left_out.values()
 
 
 def _noted(found: Scan) -> int:

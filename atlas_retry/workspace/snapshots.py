@@ -40,6 +40,7 @@ from atlas_retry.workspace.store import (
     entry_of,
     hold,
 )
+from atlas_retry.workspace.upper import entries, look_at_written
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -61,8 +62,12 @@ def snapshot(ws: Workspace) -> Snapshot:
     return take(ws)[0]
 
 
-def take(ws: Workspace) -> tuple[Snapshot, TreeState, Scan]:
-    """A snapshot, what it holds, and the walk it came from."""
+WholeLook = tuple[Snapshot, TreeState, Scan]
+"""A snapshot, what it holds, and the walk it came from."""
+
+
+def take(ws: Workspace) -> WholeLook:
+    """A snapshot by a walk over all of the work tree."""
     found = look_over(ws)
     held = take_from(ws, found, None)
     return held.snapshot, held.state, found
@@ -70,16 +75,20 @@ def take(ws: Workspace) -> tuple[Snapshot, TreeState, Scan]:
 
 def look_over(ws: Workspace) -> Scan:
     """One walk over the work tree."""
-    rules = _rules(ws)
+    rules, upper = _rules(ws), entries(ws.upper) if ws.upper else None
     found = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
-    found.rules = rules
+    found.rules, found.upper = rules, upper
     return found
 
 
 def look_again(ws: Workspace, last: Scan) -> Scan:
-    """The same by a walk before: where no folder and no ignore rule changed, git is not asked."""
-    found = again(ws.root, last) if last.rules == _rules(ws) else None
-    return found or look_over(ws)
+    """The same by a walk before: where no folder and no ignore rule changed, git is not asked.
+
+    Under an overlay only what was written is looked at.
+    """
+    if last.rules != _rules(ws):
+        return look_over(ws)
+    return (look_at_written(ws, last) if ws.upper else again(ws.root, last)) or look_over(ws)
 
 
 def _rules(ws: Workspace) -> tuple[Stat | None, ...]:

@@ -13,7 +13,14 @@ from atlas_retry import process
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.look import differing
 from atlas_retry.workspace.scan import Scan, Stat
-from atlas_retry.workspace.snapshots import HeldTree, Snapshot, look_again, look_over, take_from
+from atlas_retry.workspace.snapshots import (
+    HeldTree,
+    Snapshot,
+    WholeLook,
+    look_again,
+    look_over,
+    take_from,
+)
 
 MAX_AGE_S, MAX_WALKS = 2.0, 10
 """What a person changes is seen after this time, or as long as so many walks take."""
@@ -58,11 +65,20 @@ class Tracker:
 
     def snapshot(self) -> Snapshot:
         """As `snapshots.snapshot`, made from the last one."""
-        found = self.scan()
+        return self._hold(self.scan()).snapshot
+
+    def _hold(self, found: Scan) -> HeldTree:
         if self._held is None or found is not self._held_from:
             self._held = take_from(self._ws, found, self._held)
             self._held_from = found
-        return self._held.snapshot
+        return self._held
+
+    def take(self) -> WholeLook:
+        """As `snapshots.take`, made from the last one."""
+        self.moved()
+        found = self.scan()
+        held = self._hold(found)
+        return held.snapshot, held.state, found
 
     def uncommitted(self) -> Uncommitted:
         """What may not be as in the last commit; git is asked once for each index."""
