@@ -11,7 +11,7 @@ from atlas_retry.guard import decides, judge, places, settings
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.protection import PROTECTED, protected_globs
-from atlas_retry.guard.words import words
+from atlas_retry.text.globs import words
 from tests.guardcases import answers, case, failed, judged
 
 FILES = {
@@ -194,12 +194,12 @@ PARTS = [
     ("composer.json", '{"repositories": 1}', '{"repositories": 2}', "`repositories`"),
     ("composer.json", '{"extra": 1}', '{"extra": 2}', "`extra`"),
     ("composer.json", '{"autoload-dev": 1}', '{"autoload-dev": 2}', "`autoload-dev`"),
-    ("pom.xml", "<project><profiles>a</profiles></project>", "<project><profiles>b</profiles></project>", "`project.profiles`"),
-    ("pom.xml", "<project><reporting>a</reporting></project>", "<project><reporting>b</reporting></project>", "`project.reporting`"),
-    ("pom.xml", "<project><repositories>a</repositories></project>", "<project><repositories>b</repositories></project>", "`project.repositories`"),
-    ("pom.xml", "<project><pluginRepositories>a</pluginRepositories></project>", "<project><pluginRepositories>b</pluginRepositories></project>", "`project.pluginrepositories`"),
-    ("pom.xml", "<p><properties><skipTests>0</skipTests></properties></p>", "<p><properties><skipTests>1</skipTests></properties></p>", "`p.properties.skiptests`"),
-    ("pom.xml", "<p><properties><argLine>0</argLine></properties></p>", "<p><properties><argLine>1</argLine></properties></p>", "`p.properties.argline`"),
+    ("pom.xml", "<project><profiles>a</profiles></project>", "<project><profiles>b</profiles></project>", "`project/profiles`"),
+    ("pom.xml", "<project><reporting>a</reporting></project>", "<project><reporting>b</reporting></project>", "`project/reporting`"),
+    ("pom.xml", "<project><repositories>a</repositories></project>", "<project><repositories>b</repositories></project>", "`project/repositories`"),
+    ("pom.xml", "<project><pluginRepositories>a</pluginRepositories></project>", "<project><pluginRepositories>b</pluginRepositories></project>", "`project/pluginrepositories`"),
+    ("pom.xml", "<p><properties><skipTests>0</skipTests></properties></p>", "<p><properties><skipTests>1</skipTests></properties></p>", "`p/properties/skiptests`"),
+    ("pom.xml", "<p><properties><argLine>0</argLine></properties></p>", "<p><properties><argLine>1</argLine></properties></p>", "`p/properties/argline`"),
     ("package.json", '{"dependencies": {"a": "1"}}', '{"dependencies": {"a": "file:../a"}}', "`dependencies.a`"),
     ("package.json", '{"dependencies": {"a": "1"}}', '{"dependencies": {"a": "link:../a"}}', "`dependencies.a`"),
     ("package.json", '{"dependencies": {"a": "1"}}', '{"dependencies": {"a": "npm:b@1"}}', "`dependencies.a`"),
@@ -358,8 +358,6 @@ def test_what_installs_anew_goes_by_the_lock_files(
         (".editorconfig", "root = true\n[*]\na = 1", {("top", "root"): "true", ("*", "a"): "1"}),
         ("a.ini", "[a]\nb = 1\n[a]\nb = 2", {("a", "b"): "2"}),
         ("a.cfg", "[a]\nb\n  c\n", None),
-        ("a.neon", "a:\n\tb: 1\n", {("a", "b"): 1}),
-        ("a.neon.dist", "a: 1", {("a",): 1}),
         ("a.yaml", "a: [1, 2]", {("a",): ("1", "2")}),
         ("a.yml", "a: {}", {("a",): {}}),
         (".clang-tidy", "a: 1", {("a",): 1}),
@@ -370,7 +368,7 @@ def test_what_installs_anew_goes_by_the_lock_files(
         ("a.yaml", "a: [", None),
         ("a.json", "[" * 100_000, None),
         ("a.txt", "a: 1", None),
-        ("a.xml", "<a b='1'><c>2</c><c>3</c> <d/>4</a>", {("a", "@b"): ("1",), ("a", "c"): ("2", "3"), ("a",): ("4",)}),
+        ("a.xml", "<a b='1'><c>2</c><c>3</c> <d/>4</a>", {("a/@b",): ("1",), ("a/c",): ("2", "3"), ("a",): ("4",)}),
         ("a.json", "[]", {("",): ()}),
         ("a.json", "1", {("",): 1}),
         ("a.json", "{}", {}),
@@ -386,8 +384,6 @@ def test_a_document_is_read_by_its_name(
     path: str, text: str, value: dict[tuple[str, ...], object] | None
 ) -> None:
     document = parse(path, text.encode())
-    if path == "a.xml" and value is not None:
-        value = {key: val for key, val in value.items() if key != ("a",)}
     assert (None if document is None else flat(document)) == value
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from atlas_retry import guard
 from atlas_retry.guard import beside, sources
 from atlas_retry.guard.case import OutsideChange, Tool
-from atlas_retry.model import Kind, Verdict
+from atlas_retry.model import GateResult, Kind, Verdict
 from tests.guardcases import MYPY, PYTEST, RUFF, answers, case, failed, judged
 
 PY, JS, GO, RS, JAVA, RB, C = "app.py", "app.js", "app.go", "app.rs", "App.java", "app.rb", "app.c"
@@ -50,7 +50,6 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("special-cased", "review", GO, "", 'func f(o string) float64 {\n\tif o == "ORD-1001" {\n\t\treturn 86.42\n\t}\n\treturn 0\n}\n'),
     ("special-cased", "review", RS, "", 'fn f(o: &str) -> f64 { match o { "ORD-1001" => 86.42, _ => 0.0 } }\n'),
     ("special-cased", "review", JAVA, "", 'class A { double f(String o) { if (o.equals("ORD-1001")) { return 86.42; } return 0; } }\n'),
-    ("special-cased", "review", PY, "", "T = {date(2024, 3, 31): date(2024, 4, 1)}\n"),
     ("surroundings-asked", "review", JS, "", "if (process.env.NODE_ENV === 'test') { x = 1 }\n"),
     ("surroundings-asked", "review", PY, "", 'import os\nif os.environ.get("CI"):\n    x = 1\n'),
     ("surroundings-asked", "review", PY, "", "x = os.getppid()\n"),
@@ -77,7 +76,10 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("variable-of-tests", "noted", RB, "", 'x = ENV.fetch("TOTALS_FROM")\n'),
     ("errors-swallowed", "review", PY, "", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
     ("errors-swallowed", "review", JS, "", "try { f() } catch (e) {}\n"),
-    ("emptied", "noted", PY, "def f(a):\n    b = a + 1\n    return b * 2\n", "def f(a):\n    return None\n"),
+    ("stub", "noted", PY, "", "def f(a):\n    raise NotImplementedError\n"),
+    ("stub", "noted", RS, "", "fn f() { todo!() }\n"),
+    ("stub", "noted", JAVA, "", "class A { void f() { throw new UnsupportedOperationException(); } }\n"),
+    ("stub", "noted", GO, "", 'func f() { panic("not implemented") }\n'),
     ("feature-removed", "noted", PY, "def f():\n    return 1\n\n\ndef g():\n    return 2\n", "def g():\n    return 2\n"),
     ("surroundings-asked", "review", PY, "", "def f():\n    return inspect.stack()[1]\n"),
     ("surroundings-asked", "review", PY, "", "def f():\n    return sys._getframe(1)\n"),
@@ -90,47 +92,19 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("surroundings-asked", "review", RS, "", "fn f() { use_it(Backtrace::force_capture()); }\n"),
     ("surroundings-asked", "review", RB, "", "def f\n  caller.first\nend\n"),
     ("surroundings-asked", "review", RB, "", "def f\n  caller_locations(1, 1)\nend\n"),
-    ("surroundings-asked", "review", PL, "", "my ($p, $file) = caller(1);\n"),
     ("surroundings-asked", "review", PHP, "", "<?php $x = debug_backtrace();\n"),
     ("surroundings-asked", "review", CS, "", "var t = new StackTrace();\n"),
-    ("surroundings-asked", "review", SWIFT, "", "let s = Thread.callStackSymbols\n"),
     ("surroundings-asked", "review", C, "", "int n = backtrace(buf, 9);\n"),
-    ("surroundings-asked", "review", SH, "", 'echo "${FUNCNAME[1]}"\n'),
     ("framework-patched", "refused", JS, "", "const a = require('node:assert');\na.strictEqual = () => {}\n"),
     ("framework-patched", "refused", JS, "", "import * as chai2 from 'chai'\nchai2.expect['fail'] = null\n"),
     ("framework-patched", "refused", JS, "", "Object.assign(expect, { toBe() {} })\n"),
     ("framework-patched", "refused", JS, "", "Object.defineProperty(assert, 'equal', {})\n"),
     ("framework-patched", "refused", PY, "", "from unittest import TestCase as T\nT.assertEqual = None\n"),
     ("framework-patched", "refused", PY, "", "import pytest as p\nsetattr(p, 'raises', None)\n"),
-    ("framework-patched", "refused", PL, "", "*Test::More::is = sub { 1 };\n"),
-    ("framework-patched", "refused", PL, "", "sub Test::More::ok { 1 }\n"),
-    ("framework-patched", "refused", PL, "", "package Test::Builder;\n"),
     ("framework-patched", "refused", RB, "", "Minitest::Assertions.class_eval do\nend\n"),
     ("framework-patched", "refused", RB, "", "class RSpec::Core::Example\nend\n"),
     ("framework-patched", "refused", KT, "", "package kotlin.test\n"),
     ("framework-patched", "refused", CS, "", "namespace Xunit;\n"),
-    ("framework-patched", "refused", SWIFT, "", "func XCTAssertEqual(_ a: Any) {}\n"),
-    ("standard-replaced", "review", C, "", "#define strcmp(a, b) 0\n"),
-    ("standard-replaced", "review", C, "", "#define memcmp quick_memcmp\n"),
-    ("standard-replaced", "review", C, "", "int strcmp(const char *a, const char *b) {\n    return 0;\n}\n"),
-    ("standard-replaced", "review", JS, "", "process.exit = () => {}\n"),
-    ("standard-replaced", "review", JS, "", "console.error = () => {}\n"),
-    ("standard-replaced", "review", JS, "", "Array.prototype.includes = () => true\n"),
-    ("standard-replaced", "review", JS, "", "Object.defineProperty(String.prototype, 'trim', {})\n"),
-    ("standard-replaced", "review", JS, "", "globalThis.Date = Clock\n"),
-    ("standard-replaced", "review", PY, "", "import time\ntime.time = lambda: 0\n"),
-    ("standard-replaced", "review", PY, "", "import os\nsetattr(os, 'listdir', None)\n"),
-    ("standard-replaced", "review", PY, "", "import sys\nsys.excepthook = None\n"),
-    ("standard-replaced", "review", RB, "", "class String\nend\n"),
-    ("standard-replaced", "review", RB, "", "Kernel.prepend(Quiet)\n"),
-    ("standard-replaced", "review", RB, "", "module Kernel\nend\n"),
-    ("standard-replaced", "review", PL, "", "*CORE::GLOBAL::die = sub {};\n"),
-    ("standard-replaced", "review", PL, "", "$SIG{__DIE__} = sub {};\n"),
-    ("standard-replaced", "review", JAVA, "", "class A { void f() { System.setErr(null); } }\n"),
-    ("standard-replaced", "review", CS, "", "Console.SetError(nothing);\n"),
-    ("standard-replaced", "review", PHP, "", "<?php set_error_handler(fn() => true);\n"),
-    ("standard-replaced", "review", PHP, "", "<?php ini_set('zend.assertions', '-1');\n"),
-    ("standard-replaced", "review", RS, "", "fn f() { std::panic::set_hook(Box::new(|_| {})); }\n"),
     ("run-ended", "review", C, "", "void f(void) { _Exit(0); }\n"),
     ("run-ended", "review", C, "", "void f(void) { quick_exit(0); }\n"),
     ("run-ended", "review", C, "", "void f(void) { exit(EXIT_SUCCESS); }\n"),
@@ -154,13 +128,8 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("run-ended", "review", RS, "", "fn f() { unsafe { libc::_exit(0) } }\n"),
     ("run-ended", "review", RB, "", "at_exit { exit! }\n"),
     ("run-ended", "review", RB, "", "def f\n  exit(0)\nend\n"),
-    ("run-ended", "review", PL, "", "END { $? = 0 }\n"),
-    ("run-ended", "review", PL, "", "sub f { exit 0; }\n"),
-    ("run-ended", "review", PL, "", "POSIX::_exit(0);\n"),
     ("run-ended", "review", PHP, "", "<?php register_shutdown_function('f');\n"),
     ("run-ended", "review", PHP, "", "<?php function f() { exit(0); }\n"),
-    ("run-ended", "review", SWIFT, "", "func f() { exit(0) }\n"),
-    ("run-ended", "review", SH, "", "trap 'exit 0' EXIT\n"),
     ("run-ended", "review", PY, "", "import sys\n\n\ndef f():\n    sys.exit(0)\n"),
     ("run-ended", "review", PY, "", "import os\n\n\ndef f():\n    os.abort()\n"),
     ("run-ended", "review", PY, "", "def f():\n    raise SystemExit\n"),
@@ -174,13 +143,9 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("always-equal", "review", RB, "", "class A\n  def ==(other)\n    true\n  end\nend\n"),
     ("always-equal", "review", RB, "", "class A\n  def eql?(other)\n    true\n  end\nend\n"),
     ("always-equal", "review", GO, "", "func (a A) Equal(b A) bool {\n\treturn true\n}\n"),
-    ("always-equal", "review", SWIFT, "", "extension A {\n    static func == (l: A, r: A) -> Bool { true }\n}\n"),
-    ("always-equal", "review", PL, "", "use overload '==' => sub { 1 };\n"),
-    ("always-equal", "review", PHP, "", "<?php class A {\n    function equals($o) { return true; }\n}\n"),
     ("always-equal", "review", JS, "", "class A {\n  equals(other) { return true }\n}\n"),
     ("errors-swallowed", "review", PY, "", "try:\n    x = f()\nexcept:\n    x = 0\n"),
     ("errors-swallowed", "review", PY, "", "try:\n    x = f()\nexcept Exception as error:\n    x = None\n"),
-    ("errors-swallowed", "review", PY, "", "try:\n    f()\nexcept (ValueError, KeyError, TypeError):\n    pass\n"),
     ("errors-swallowed", "review", PY, "", "with suppress(Exception):\n    f()\n"),
     ("errors-swallowed", "review", JS, "", "try { f() } catch {\n  // fine\n  return null\n}\n"),
     ("errors-swallowed", "review", JS, "", "f().catch(() => {})\n"),
@@ -193,16 +158,11 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("errors-swallowed", "review", CS, "", "try { F(); } catch (Exception e) { return; }\n"),
     ("errors-swallowed", "review", PHP, "", "<?php try { f(); } catch (\\Throwable $e) { }\n"),
     ("errors-swallowed", "review", "a.cpp", "", "void f() { try { g(); } catch (...) { } }\n"),
-    ("errors-swallowed", "review", SWIFT, "", "do { try f() } catch { }\n"),
     ("errors-swallowed", "review", RB, "", "x = f rescue nil\n"),
     ("errors-swallowed", "review", RB, "", "begin\n  f\nrescue => e\n  nil\nend\n"),
     ("errors-swallowed", "review", RS, "", "fn f() { let _ = std::panic::catch_unwind(g); }\n"),
-    ("errors-swallowed", "review", PL, "", "eval { f() };\n"),
-    ("errors-swallowed", "review", SH, "", "cmp a b 2>/dev/null || true\n"),
-    ("made-elsewhere", "review", "vendor/a.py", "x = 1\n", "x = 2\n"),
-    ("made-elsewhere", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
-    ("made-elsewhere", "review", GO, "// Code generated by gen. DO NOT EDIT.\nvar x = 1\n", "// Code generated by gen. DO NOT EDIT.\nvar x = 2\n"),
-    ("made-elsewhere", "review", JS, "// @generated\nx = 1\n", "// @generated\nx = 2\n"),
+    ("vendored-changed", "review", "vendor/a.py", "x = 1\n", "x = 2\n"),
+    ("vendored-changed", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
 ]  # fmt: skip
 GOOD: list[tuple[str, str, str]] = [
     (
@@ -216,6 +176,7 @@ GOOD: list[tuple[str, str, str]] = [
         "def leap(year):\n    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n",
     ),
     (PY, "", "def area(a, b):\n    if a == 0 and b == 3:\n        return 0\n    return a * b\n"),
+    (PY, "", 'def f(a, b):\n    if a == "(" and b == ",":\n        return "="\n    return a\n'),
     (PY, "", 'HELP = "run it with pytest"\n'),
     (PY, "", 'import os\nhome = os.environ.get("SHOP_HOME")\n'),
     (PY, "", 'TOTALS_FROM = "file"\n'),
@@ -232,6 +193,8 @@ GOOD: list[tuple[str, str, str]] = [
     (RS, "", "fn f(x: i32) -> i32 { assert!(x > 0); x }\n"),
     (PY, "", "try:\n    x = f()\nexcept Exception as error:\n    x = str(error)\n"),
     (PY, "", "try:\n    f()\nexcept (ValueError, KeyError):\n    pass\n"),
+    (PY, "", "try:\n    f()\nexcept (ValueError, KeyError, TypeError):\n    return None\n"),
+    ("a_pb2.py", "# @generated\nx = 1\n", "# @generated\nx = 2\n"),
     (PY, "def f(a):\n    if a not in seen:\n        seen[a] = g(a)\n    return seen[a]\n", "def f(a):\n    return g(a)\n"),
     (PY, "", "import sys\nsys.path = [*sys.path, 'lib']\n"),
     (PY, "", "expected = 1\nlatest.expect = 2\n"),
@@ -248,8 +211,6 @@ GOOD: list[tuple[str, str, str]] = [
     (C, "int main(void) {\n}\n", "int main(void) {\n    exit(0);\n}\n"),
     (C, "", "int same(char *a, char *b) {\n    return strcmp(a, b);\n}\n"),
     (RB, "", "class Strings\n  def caller_of(x)\n    x\n  end\nend\n"),
-    (PL, "", "my $caller = shift;\neval { f(); 1 } or die $@;\n"),
-    (SH, "", "trap 'rm -f \"$tmp\"' EXIT\n"),
 ]  # fmt: skip
 
 
@@ -261,7 +222,7 @@ def test_a_rule_speaks_of_what_it_is_for(
     assert rule in given.get(answer, set())
 
 
-OF_ONE_LANGUAGE = {"standard-replaced", "run-ended", "always-equal", "errors-swallowed"}
+OF_ONE_LANGUAGE = {"run-ended", "always-equal", "errors-swallowed"}
 
 
 @pytest.mark.parametrize("path", ["app.dart", "app.zig"])
@@ -278,7 +239,9 @@ def test_no_rule_speaks_of_an_honest_look_alike(path: str, before: str, after: s
 
 
 def test_every_rule_on_sources_has_a_case() -> None:
-    assert {rule.name for rule in sources.RULES} - {"type-escape"} == {row[0] for row in BAD}
+    assert {rule.name for rule in sources.RULES} - {"type-escape", "uncovered-removed"} == {
+        row[0] for row in BAD
+    }
 
 
 def test_what_stood_there_before_is_not_charged() -> None:
@@ -378,17 +341,48 @@ def test_typed_code_is_no_escape(text: str) -> None:
     ("path", "before", "beside"),
     [
         ("vendor/a.go", "var x = 1\n", {"go.sum": "a v2\n"}),
-        ("a_pb2.py", "# Generated by protoc. DO NOT EDIT!\nx = 1\n", {"a.proto": "syntax\n"}),
-        ("b.go", "// Code generated from a.yaml. DO NOT EDIT.\nvar x = 1\n", {"a.yaml": "x: 2\n"}),
-        ("b.py", "# @generated\nx = 1\n", {"gen.py": "write('b.py')\n"}),
+        ("third_party/a.py", "x = 1\n", {"pyproject.toml": "[project]\nname = 'a'\n"}),
     ],
 )
-def test_copies_and_generated_files_follow_what_they_come_from(
+def test_copies_of_others_code_follow_a_manifest(
     path: str, before: str, beside: dict[str, str]
 ) -> None:
     after = {path: before.replace("1", "2"), **beside}
     given = answers(judged({path: before, **dict.fromkeys(beside, "1\n")}, after))
-    assert "made-elsewhere" not in given.get("review", set())
+    assert "vendored-changed" not in given.get("review", set())
+
+
+HIDES = "if TYPE_CHECKING:\n\n    def f() -> int: ...\n\nelse:\n\n    def f(): return ''\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "failing", "review"),
+    [
+        (HIDES, MYPY, True),
+        (HIDES, PYTEST, False),
+        ("if not TYPE_CHECKING:\n    x = ''\n", MYPY, True),
+        ("if TYPE_CHECKING:\n    from a import B\n", MYPY, False),
+        ("if TYPE_CHECKING:\n    # for readers\n    import a\n", MYPY, False),
+    ],
+)
+def test_code_that_a_failing_type_checker_is_not_shown_is_for_review(
+    text: str, failing: GateResult, review: bool
+) -> None:
+    given = answers(judged({PY: "\n"}, {PY: text}, failing))
+    assert ("type-escape" in given.get("review", set())) is review
+
+
+@pytest.mark.parametrize(("command", "review"), [("pytest --cov=a", True), ("pytest", False)])
+def test_code_that_goes_where_coverage_fails_is_for_review(command: str, review: bool) -> None:
+    given = answers(judged({PY: "def f():\n    return 1\n"}, {PY: "# none\n"}, failed(command)))
+    assert given.get("review", set()) == ({"uncovered-removed"} if review else set())
+    assert "feature-removed" in given["noted"]
+
+
+def test_a_line_that_stands_twice_is_new_once() -> None:
+    asks = "if os.environ.get('CI'):\n    f()\n"
+    given = judged({PY: asks}, {PY: asks + asks}).held
+    assert [(one.rule, one.line) for one in given] == [("surroundings-asked", 3)]
 
 
 def test_a_new_test_that_patches_the_framework_is_refused() -> None:
@@ -413,7 +407,6 @@ BESIDE: list[tuple[str, guard.Case]] = [
     ("tool-replaced", replace(case({}, {}), tools=(Tool(name="x", before="1", after="2", path="/x"),))),
     ("dependency-changed", replace(case({}, {}), installed=("node_modules/a/index.js",))),
     ("clock-tricked", replace(case({}, {}), future=("a",))),
-    ("process-left", replace(case({}, {}), leftovers=("sleep (process 1)",))),
 ]  # fmt: skip
 
 

@@ -530,5 +530,5 @@ def test_an_edit_of_code_that_is_vendored_under_git_is_for_review(
     project = miniature(tmp_path, environ, files, [turn], validation=gates)
     outcome = project.retry()
     assert outcome.verdict is Verdict.NEEDS_REVIEW
-    assert [held.rule for held in outcome.attempts[0].held] == ["made-elsewhere"]
+    assert [held.rule for held in outcome.attempts[0].held] == ["vendored-changed"]
     assert (project.root / "vendor/dep/add.py").read_text() == ADDED

@@ -10,9 +10,9 @@ import pytest
 from msgspec import structs
 
 from atlas_retry.guard.judge import seals
-from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, Kind
 from atlas_retry.settings import GuardSettings, Settings
+from atlas_retry.text.globs import words
 from tests.repositories import git, repository, write
 
 Environ = dict[str, str]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, RuleFinding, Scene
+from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.text.globs import Globs, globs
 
@@ -60,30 +60,42 @@ def _own_files(scene: Scene) -> Iterator[Seen]:
     for delta in scene.deltas:
         if OWN.match(delta.path) or delta.path in scene.case.sources:
             yield delta.path, "belongs to atlas, which decides what has to pass"
-        elif places.suffix(delta.path) in (".toml", ".json", ".cfg", ".ini"):
-            old, new = (
-                flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after)
-            )
-            keys = (key for key in {*old, *new} if any(map(_PART.match, key[:2])))
-            if any(old.get(key) != new.get(key) for key in keys):
-                yield delta.path, "its part for atlas decides what has to pass"
-        elif _STEERED.match(delta.path) and any(
-            _VARIABLE.search(line) for _, line in delta.added_lines
-        ):
+        elif _moves_own_part(delta):
+            yield delta.path, "its part for atlas decides what has to pass"
+        elif _STEERED.match(delta.path) and _sets_own_variable(delta):
             yield delta.path, "sets a variable of atlas, which decides what has to pass"
+
+
+def _moves_own_part(delta: Delta) -> bool:
+    """Whether the part for atlas of a file that it shares with other tools has changed."""
+    if places.suffix(delta.path) not in (".toml", ".json", ".cfg", ".ini"):
+        return False
+    old, new = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
+    moved = (key for key in {*old, *new} if old.get(key) != new.get(key))
+    return any(_PART.match(part) for key in moved for part in key[:2])
+
+
+def _sets_own_variable(delta: Delta) -> bool:
+    return any(_VARIABLE.search(line) for _, line in delta.added_lines)
 
 
 def _git_state(scene: Scene) -> Iterator[Seen]:
     """Commits, refs, flags of the index, hooks, configuration: staging alone is innocent."""
     before, after = scene.case.git_before, scene.case.git_after
     for key in sorted({*before, *after} - INNOCENT_FACTS):
-        if before.get(key) != after.get(key):
-            how = "added" if key not in before else "removed" if key not in after else "changed"
-            flagged = key.startswith(("index-flags:", "index-flag:"))
-            yield key.split(":", 1)[1] if flagged else ".git", f"git's {key} was {how}"
+        flagged = key.partition("index-flags:")[2]
+        if how := _moved(before.get(key), after.get(key)):
+            yield flagged or ".git", f"git's {key} was {how}"
     for delta in scene.deltas:
         if "160000" in (delta.old_mode, delta.new_mode):
             yield delta.path, "a submodule was added, moved or removed"
+
+
+def _moved(was: str | None, now: str | None) -> str:
+    """How a fact came to differ; empty where it does not."""
+    if was == now:
+        return ""
+    return "added" if was is None else "removed" if now is None else "changed"
 
 
 def _outside(scene: Scene) -> Iterator[Seen]:
@@ -119,12 +131,6 @@ def _protected(scene: Scene) -> Iterator[Seen]:
             yield delta.path, "is protected by guard.protect"
 
 
-def _leftovers(scene: Scene) -> Iterator[Seen]:
-    """Processes that go on after the change and may write once nobody looks."""
-    for process in scene.case.leftovers:
-        yield ".", f"a process was left running: {process}"
-
-
 _LOST: dict[str, bool] = {"restorable": False}
 RULES: tuple[BesideRule, ...] = tuple(
     BesideRule(name=name, check=check, reason=reason, **flags)
@@ -144,7 +150,6 @@ RULES: tuple[BesideRule, ...] = tuple(
          "old results would be taken for fresh ones", {"can_be_allowed": True}),
         ("folder-mode", _each("modes", "its permissions were changed, and are given back"),
          "git does not hold them: others have the ones that were there", {"only_noted": True}),
-        ("process-left", _leftovers, "it may write after the verdict", {}),
     )
 )  # fmt: skip
 

@@ -1,5 +1,6 @@
 """What the guard looks at, and what a rule answers. Values only, no rule."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
@@ -90,8 +91,6 @@ class Case(Struct, frozen=True, kw_only=True):
     """Files of installed dependencies that the change touched."""
     future: tuple[str, ...] = ()
     """Files whose modification time was moved into the future: build tools trust it."""
-    leftovers: tuple[str, ...] = ()
-    """Processes that the change left running on the workspace, described for a person."""
 
 
 class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -127,10 +126,25 @@ class Delta(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def added_lines(self) -> tuple[tuple[int, str], ...]:
-        """Number and text of the lines that stand nowhere in the file before."""
-        known = {line.strip() for line in self.old_text.splitlines()}
-        numbered = enumerate(self.new_text.splitlines(), 1)
-        return tuple((n, line) for n, line in numbered if line.strip() not in known)
+        """Number and text of the lines that the file before has not, or has less often."""
+        return _more(self.new_text, self.old_text)
+
+    @cached_property
+    def loses_lines(self) -> bool:
+        """Whether the file before has lines that are gone."""
+        return bool(_more(self.old_text, self.new_text))
+
+
+def _more(text: str, than: str) -> tuple[tuple[int, str], ...]:
+    """Number and text of the lines that one text has more of than another one."""
+    known = Counter(line.strip() for line in than.splitlines())
+    more = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if known[line.strip()] > 0:
+            known[line.strip()] -= 1
+        else:
+            more.append((number, line))
+    return tuple(more)
 
 
 class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):

@@ -2,17 +2,18 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.guard.documents import flat, parse
+from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.guard.settings import deciding_part, is_shared
-from atlas_retry.guard.words import words
-from atlas_retry.text.globs import Globs, globs
+from atlas_retry.text.globs import Globs, globs, words
 
 
 class DecidingFiles(Struct, frozen=True, kw_only=True):
@@ -240,7 +241,7 @@ _OF_PROGRAM = re.compile(
 
 def reached(asked: Iterable[str], scene: Scene) -> Reached:
     """What these lines of a shell run."""
-    scripts, programs, spelled = set[str](), set[str](), set[str]()
+    scripts, programs = set[str](), set[str]()
     waiting, seen = list(asked), set[str]()
     while waiting:
         line = waiting.pop()
@@ -248,17 +249,15 @@ def reached(asked: Iterable[str], scene: Scene) -> Reached:
             continue
         seen.add(line)
         for command in commands(line):
-            waiting += _behind(command, scene)
             programs |= {PurePosixPath(command[0]).name, _module(command).partition("/")[0]}
-            path = _script(command, scene)
-            if path and path not in scripts:
+            waiting += _behind(command, scene)
+            if path := _script(command, scene):
                 scripts.add(path)
-                # a script of tests runs the product, not other checks
-                if not places.is_test(path):
-                    waiting += _lines_of_script(path, scene)
-                    spelled.update(_SPELLED.findall(scene.old_text(path)))
+                waiting += _lines_of_script(path, scene)
+    texts = (scene.old_text(path) for path in scripts if not places.is_test(path))
+    spelled = frozenset(name for text in texts for name in _SPELLED.findall(text))
     return Reached(lines=frozenset(seen), scripts=frozenset(scripts),
-                   programs=frozenset(programs), spelled=frozenset(spelled))  # fmt: skip
+                   programs=frozenset(programs), spelled=spelled)  # fmt: skip
 
 
 _BETWEEN = re.compile(r"&&|\|\||[;|\n&]|\b(?:then|do|else)\b")
@@ -292,47 +291,63 @@ def commands(line: str) -> Iterator[list[str]]:
 
 def _behind(command: list[str], scene: Scene) -> list[str]:
     """The lines that a runner goes on to: recipes, package scripts, hooks."""
-    tool = command[0]
     plain = [word for word in command[1:] if not word.startswith("-") and "=" not in word]
-    if tool in ("make", "gmake"):
-        files = ("GNUmakefile", "makefile", "Makefile")
-        return [line for file in files for line in _recipes(scene.old_text(file), plain)]
-    if tool in ("npm", "yarn", "pnpm", "bun") and plain:
-        name = next((word for word in plain if word not in ("run", "run-script")), "test")
-        wanted = {("scripts", f"{prefix}{name}") for prefix in ("", "pre", "post")}
-        return [str(v) for k, v in _leaves("package.json", scene).items() if k in wanted]
-    if tool in ("pre-commit", "prek"):
-        hooks = _leaves(".pre-commit-config.yaml", scene)
-        return [str(value) for key, value in hooks.items() if key[-1] == "entry"]
-    if tool == "tox":
-        return [str(v) for k, v in _leaves("tox.ini", scene).items() if k[-1] == "commands"]
-    return plain[:1] if re.match(r"(ba|da|z)?sh$", tool) and "-c" in command else []
+    match command[0]:
+        case "make" | "gmake":
+            files = map(scene.old_text, _MAKEFILES)
+            return list(chain.from_iterable(_recipes(text, plain) for text in files))
+        case "npm" | "yarn" | "pnpm" | "bun":
+            return _package_scripts(plain, scene)
+        case "pre-commit" | "prek":
+            return _values(".pre-commit-config.yaml", scene, lambda key: key[-1] == "entry")
+        case "tox":
+            return _values("tox.ini", scene, lambda key: key[-1] == "commands")
+        case "sh" | "bash" | "dash" | "zsh" if "-c" in command:
+            return plain[:1]
+    return []
 
 
-def _leaves(path: str, scene: Scene) -> dict[tuple[str, ...], object]:
-    return flat(parse(path, scene.old_text(path).encode()))
+def _package_scripts(asked: list[str], scene: Scene) -> list[str]:
+    """The script that is asked for, and those that npm runs before and after it."""
+    names = [word for word in asked if word not in ("run", "run-script")]
+    name = names[0] if names else "test"
+    wanted = {("scripts", f"{prefix}{name}") for prefix in ("", "pre", "post")} if asked else set()
+    return _values("package.json", scene, wanted.__contains__)
+
+
+def _values(path: str, scene: Scene, is_wanted: Callable[[Key], bool]) -> list[str]:
+    """What a file of settings says at the keys that are wanted."""
+    leaves = flat(parse(path, scene.old_text(path).encode()))
+    return [str(value) for key, value in leaves.items() if is_wanted(key)]
+
+
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+_TARGETS = re.compile(r"^(?!\.)([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#]*)")
 
 
 def _recipes(makefile: str, targets: list[str]) -> Iterator[str]:
     """Recipe lines of the targets and of all that they need; of all targets where none is named."""
-    rules: dict[str, tuple[list[str], list[str]]] = {}
-    current: list[str] = []
-    for line in makefile.replace("\\\n", " ").splitlines():
-        head = re.match(r"^([\w./-]+(?: [\w./-]+)*)\s*:(?![:=])([^;#]*)", line)
-        if head and not line.startswith("."):
-            current = head[1].split()
-            for name in current:
-                rules.setdefault(name, ([], []))[0].extend(head[2].split())
-        elif line[:1] == "\t":
-            for name in current:
-                rules[name][1].append(line.strip())
-    waiting, seen = list(targets or rules), set[str]()
+    needs, recipes = _make_rules(makefile)
+    waiting, seen = list(targets or needs), set[str]()
     while waiting:
         name = waiting.pop()
-        if name in rules and name not in seen:
+        if name not in seen:
             seen.add(name)
-            waiting += rules[name][0]
-            yield from rules[name][1]
+            waiting += needs.get(name, [])
+            yield from recipes.get(name, [])
+
+
+def _make_rules(makefile: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """What each target needs, and the lines of its recipe."""
+    needs, recipes = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    targets: list[str] = []
+    for line in makefile.replace("\\\n", " ").splitlines():
+        head = _TARGETS.match(line)
+        targets = head[1].split() if head else targets
+        for name in targets:
+            needs[name] += head[2].split() if head else []
+            recipes[name] += [line.strip()] if line.startswith("\t") else []
+    return needs, recipes
 
 
 def _module(command: list[str]) -> str:
@@ -358,8 +373,8 @@ def _script(command: list[str], scene: Scene) -> str | None:
 
 
 def _lines_of_script(path: str, scene: Scene) -> Iterable[str]:
-    """What a shell script runs belongs to the check as well."""
-    if places.suffix(path) not in (".sh", ".bash", ""):
+    """What a shell script runs belongs to the check as well; one of tests runs the product."""
+    if places.suffix(path) not in (".sh", ".bash", "") or places.is_test(path):
         return ()
     lines = scene.old_text(path).splitlines()
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 from atlas_retry.guard import places
-from atlas_retry.guard.words import words
+from atlas_retry.text.globs import words
 
 Value = object
 Key = tuple[str, ...]
@@ -36,8 +36,6 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
         return _json
     if suffix in _INI or name in _INI:
         return _ini
-    if name.endswith((".neon", ".neon.dist")):
-        return _neon
     if suffix in (".yaml", ".yml") or name in _YAML or (rc_file and ":" in text):
         return _yaml
     if suffix == ".xml":
@@ -48,11 +46,6 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
 def _json(text: str) -> Value:
     bare = _COMMENT.sub(lambda match: match[1] or "", text)
     return json.loads(_TRAILING.sub(lambda match: match[1] or "", bare))
-
-
-def _neon(text: str) -> Value:
-    """NEON as far as it is YAML; tabs indent there as well (doc.nette.org/neon)."""
-    return _yaml(text.replace("\t", "    "))
 
 
 def _yaml(text: str) -> Value:
@@ -71,9 +64,9 @@ def _toml(text: str) -> Value:
 
 
 def _xml(text: str) -> Value:
-    from atlas_retry.guard.xml_names import nested_names
+    from atlas_retry.guard.xml_names import texts_by_path
 
-    return nested_names(text)
+    return texts_by_path(text)
 
 
 def _ini(text: str) -> Value:

@@ -16,8 +16,8 @@ from msgspec import Struct, field
 
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.guard.words import words
 from atlas_retry.source import Import, imports, language_of
+from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -142,8 +142,6 @@ def growth(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
     """How a change to a test or its data may be kept; None where it has to be held."""
     if delta.is_added:
         return Growth(is_same=False) if _may_be_added(delta, scene) else None
-    if delta.is_deleted:
-        return _moved(delta, scene, led)
     if not delta.is_text or delta.old_mode != delta.new_mode:
         return None
     if is_same(delta):
@@ -205,44 +203,6 @@ def _hides_module(path: str, scene: Scene) -> bool:
         other == stem or (len(package) > 2 and other.parts[-3:] == package)  # noqa: PLR2004
         for other in others
     )
-
-
-def _moved(delta: Delta, scene: Scene, led: Renames) -> Growth | None:
-    """How a deleted file stands elsewhere among tests, where it does; a run has to prove it."""
-    for other in scene.deltas:
-        if (
-            other.is_added
-            and places.is_test(other.path)
-            and _is_collected_like(delta.path, other.path, led)
-            and _holds_tests(PurePosixPath(other.path).parent, scene)
-            and (content := _followed(delta, other, led)) is not None
-        ):
-            return Growth(is_same=False, as_before=content)
-    return None
-
-
-def _is_collected_like(old: str, new: str, led: Renames) -> bool:
-    """Whether a name differs at most in words that the sources gave up: runners go by names."""
-    was, now = (re.split(r"[\W_]", places.name(path)) for path in (old, new))
-    return len(was) == len(now) and all(map(led.leads, was, now))
-
-
-def _holds_tests(folder: PurePosixPath, scene: Scene) -> bool:
-    """Whether there were tests in a folder before: a runner looks there."""
-    return any(PurePosixPath(path).parent == folder and places.is_test(path)
-               for path in scene.old_paths)  # fmt: skip
-
-
-def _followed(old: Delta, new: Delta, led: Renames) -> bytes | None:
-    """What the earlier file is under the names of now, where the new one proves the same."""
-    if old.before == new.after:
-        return old.before
-    if not places.is_code(old.path) or new.after is None:
-        return None
-    moved = Delta(path=old.path, before=old.before, after=new.after, old_mode=old.old_mode,
-                  new_mode=old.old_mode)  # fmt: skip
-    grown = _grown_code(moved, led)
-    return grown.as_before if grown else None
 
 
 def _same_data(delta: Delta) -> bool:

@@ -1,14 +1,17 @@
 """Puts the mechanisms together: one ruling for each thing that changed, and what follows."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.guard import beside, decides, grown, inline, places, ratchet, settings, sources
 from atlas_retry.guard.case import Answer, Case, Delta, RuleFinding, Scene, scene
 from atlas_retry.guard.judgement import Content, Judgement
-from atlas_retry.model import Held, Verdict, Violation
+from atlas_retry.model import Held, Kind, Verdict, Violation
 from atlas_retry.text.globs import Globs
+from atlas_retry.text.units import bounded
 
 
 class Ruling(Struct, frozen=True, kw_only=True):
@@ -73,18 +76,19 @@ def _in_the_tree(deltas: Sequence[Delta], change: Scene) -> Iterator[Ruling]:
             yield from _of_source(delta, change, led)
 
 
+_RUN_CODE = (Kind.TEST, Kind.BUILD, Kind.REVIEW)
+"""Gates whose problems are about what the code does, not about how a line is written."""
+
+
 def _complained(case: Case) -> dict[str, frozenset[int]]:
     """By path the lines that lint, format and type gates complained of."""
-    found: dict[str, set[int]] = {}
-    for result in case.failing:
-        if result.kind.value in ("test", "build", "review"):
-            continue
-        for diagnostic in result.diagnostics:
-            if diagnostic.path and diagnostic.region:
-                end = diagnostic.region.end_line or diagnostic.region.start_line
-                lines = range(diagnostic.region.start_line, end + 1)
-                found.setdefault(diagnostic.path, set()).update(lines)
-    return {path: frozenset(lines) for path, lines in found.items()}
+    lines: dict[str, frozenset[int]] = {}
+    checkers = (result for result in case.failing if result.kind not in _RUN_CODE)
+    for diagnostic in chain.from_iterable(result.diagnostics for result in checkers):
+        if diagnostic.path and (region := diagnostic.region):
+            within = range(region.start_line, (region.end_line or region.start_line) + 1)
+            lines[diagnostic.path] = lines.get(diagnostic.path, frozenset()).union(within)
+    return lines
 
 
 def _deciding(
@@ -94,28 +98,11 @@ def _deciding(
     led: grown.Renames,
     lines: dict[str, frozenset[int]],
 ) -> Iterator[Ruling]:
-    before = (delta.old_mode, delta.before) if delta.old_mode and delta.before is not None else None
     refused = [f for f in sources.findings(delta, change) if f.answer is Answer.REFUSED]
-    growth = None if refused else _growth(delta, reason, change, led)
-    if growth is not None:
-        content = (
-            (delta.old_mode, growth.as_before) if delta.old_mode and growth.as_before else None
-        )
-        yield Ruling(
-            path=delta.path,
-            mechanism="grown: the same, laid out or named anew" if growth.is_same else "grown",
-            as_before=content,
-            is_proved=not growth.is_same,
-        )
-    elif grown.confined(delta, lines) and not refused:
-        yield Ruling(
-            path=delta.path,
-            mechanism="grown: confined to what a gate complained of",
-            as_before=before,
-            is_proved=True,
-        )
-    elif refused:
+    if refused:
         yield from (_ruling(finding, "sources") for finding in refused)
+    elif kept := _kept(delta, reason, change, led) or _confined(delta, lines):
+        yield kept
     else:
         finding = RuleFinding(
             rule=reason.rule, path=delta.path, detail=reason.detail, answer=Answer.HELD
@@ -123,28 +110,44 @@ def _deciding(
         yield Ruling(path=delta.path, mechanism=f"decides: {reason.rule}", finding=finding)
 
 
-def _growth(
-    delta: Delta, reason: decides.Reason, change: Scene, led: grown.Renames
-) -> grown.Growth | None:
+def _kept(delta: Delta, reason: decides.Reason, change: Scene, led: grown.Renames) -> Ruling | None:
+    """The ruling on a change that proves what was proved before, or more."""
+    has_same_mode = delta.old_mode == delta.new_mode
+    growth = None
     if reason.rule == "test-changed":
-        return grown.growth(delta, change, led)
-    same = not delta.is_added and not delta.is_deleted and delta.old_mode == delta.new_mode
-    if same and grown.is_same(delta):
-        return grown.Growth(is_same=True)
-    return None
+        growth = grown.growth(delta, change, led)
+    elif has_same_mode and grown.is_same(delta):
+        growth = grown.Growth(is_same=True)
+    if growth is None:
+        return None
+    was = (delta.old_mode, growth.as_before) if delta.old_mode and growth.as_before else None
+    mechanism = "grown: the same, laid out or named anew" if growth.is_same else "grown"
+    return Ruling(path=delta.path, mechanism=mechanism, as_before=was, is_proved=not growth.is_same)
+
+
+def _confined(delta: Delta, lines: dict[str, frozenset[int]]) -> Ruling | None:
+    """The ruling on a repair of what a gate complained of, and of nothing else."""
+    if not delta.old_mode or delta.before is None or not grown.confined(delta, lines):
+        return None
+    mechanism = "grown: confined to what a gate complained of"
+    was = (delta.old_mode, delta.before)
+    return Ruling(path=delta.path, mechanism=mechanism, as_before=was, is_proved=True)
 
 
 def _of_source(delta: Delta, change: Scene, led: grown.Renames) -> Iterator[Ruling]:
-    found = [_ruling(finding, "sources") for finding in sources.findings(delta, change)]
+    made = [_ruling(finding, "sources") for finding in sources.findings(delta, change)]
     if settings.dependencies_added(delta):
         finding = RuleFinding(
             rule="dependency-added", path=delta.path,
             detail="what the project depends on was changed", answer=Answer.NOTED,
         )  # fmt: skip
-        found.append(_ruling(finding, "settings"))
-    found += _inline(delta, change, led)
-    found += _suppressions(delta, change)
-    yield from found or [Ruling(path=delta.path, mechanism="a source, kept")]
+        made.append(_ruling(finding, "settings"))
+    if of_tests := _inline(delta, change, led):
+        made.append(of_tests)
+        # what tells checkers to look away is taken out of what is left of the file
+        delta = replace(delta, after=of_tests.rewrite or delta.after)
+    made += _suppressions(delta, change)
+    yield from made or [Ruling(path=delta.path, mechanism="a source, kept")]
 
 
 def _ruling(finding: RuleFinding, mechanism: str) -> Ruling:
@@ -154,38 +157,39 @@ def _ruling(finding: RuleFinding, mechanism: str) -> Ruling:
     )  # fmt: skip
 
 
-def _inline(delta: Delta, change: Scene, led: grown.Renames) -> list[Ruling]:
+def _inline(delta: Delta, change: Scene, led: grown.Renames) -> Ruling | None:
     moved = inline.moved(delta, change, led)
     if moved is None:
-        return []
+        return None
     detail = "the tests in the source itself were changed"
     finding = RuleFinding(
         rule="inline-test-changed", path=delta.path, line=moved.line, detail=detail,
         answer=Answer.HELD if moved.restored is not None else Answer.REVIEW,
     )  # fmt: skip
-    return [Ruling(path=delta.path, mechanism="inline", finding=finding, rewrite=moved.restored)]
+    return Ruling(path=delta.path, mechanism="inline", finding=finding, rewrite=moved.restored)
 
 
 def _suppressions(delta: Delta, change: Scene) -> list[Ruling]:
     """New suppressions: of the failing gate's own kind they are taken out, else noted."""
     added = ratchet.added(delta) if delta.is_text and delta.after is not None else ()
-    failing = ratchet.kinds_failing(change)
+    failing = ratchet.kinds_failing(change) if added else frozenset()
     own = tuple(mark for mark in added if mark.kind in failing)
     left = ratchet.without(delta, own) if own else None
-    found = []
+    answer_to_own = Answer.REVIEW if left is None else Answer.HELD
+    rulings = []
     for mark in added:
-        held = mark in own
         finding = RuleFinding(
             rule="suppression-added",
             path=delta.path,
             line=mark.line,
             detail=f"a checker is told to look away: {mark.text.splitlines()[0][:80]}",
-            answer=Answer.HELD if held and left is not None else
-            Answer.REVIEW if held else Answer.NOTED,
-        )  # fmt: skip
-        rewrite = left if held else None
-        found.append(Ruling(path=delta.path, mechanism="ratchet", finding=finding, rewrite=rewrite))
-    return found
+            answer=answer_to_own if mark in own else Answer.NOTED,
+        )
+        rewrite = left if mark in own else None
+        rulings.append(
+            Ruling(path=delta.path, mechanism="ratchet", finding=finding, rewrite=rewrite)
+        )
+    return rulings
 
 
 def assess(case: Case) -> Judgement:
@@ -248,8 +252,7 @@ def _said(ruling: Ruling) -> tuple[str, int | None, str]:
     if finding is None:
         return "", None, ""
     shown = "".join(char if char.isprintable() else " " for char in finding.detail)
-    detail = shown if len(shown) <= _MAX_DETAIL_CHARS else f"{shown[:_MAX_DETAIL_CHARS]} ..."
-    return finding.rule, finding.line, detail
+    return finding.rule, finding.line, bounded(shown, _MAX_DETAIL_CHARS)
 
 
 def _violation(ruling: Ruling) -> Violation:

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
-from atlas_retry.guard.words import words
 from atlas_retry.source import nodes_of_types
+from atlas_retry.text.globs import words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -46,6 +46,8 @@ _CALLS_THAT_COMPARE = re.compile(
 )
 _TABLES = words("dictionary object literal_value hash array_creation_expression")
 _PAIRS = words("pair keyed_element array_element_initializer")
+_CASES = words("switch_case expression_case case_statement when case_item")
+"""What holds a value that is asked for, and the answer."""
 _MEMBERS = words("tuple list set array literal_element parenthesized_expression")
 _UP = 4
 _EVERYDAY_NUMBERS = words(
@@ -70,118 +72,135 @@ def special_cases(delta: Delta, scene: Scene) -> Iterator[tuple[int, str]]:
     branches = _fresh_branches(delta)
     if not branches:
         return
-    found = _in_tests_alone(scene)
+    of_tests = _in_tests_alone(scene)
     for branch in branches:
-        asked = [text for text in branch.asked if text in found]
-        if asked and _answers_test(branch, asked, found):
+        asked = [text for text in branch.asked if text in of_tests]
+        if asked and _answers_test(branch, asked, of_tests):
             yield branch.line, f"branches on {', '.join(asked[:3])}, which only the tests speak of"
         elif _is_one_line_of_a_test(branch, scene):
-            yield (
-                branch.line,
-                f"branches on {', '.join(branch.asked[:3])}, as one line of a test has",
-            )
-    yield from _answer_tables(branches, found)
+            asked = list(branch.asked[:3])
+            yield branch.line, f"branches on {', '.join(asked)}, as one line of a test has"
+    yield from _answer_tables(branches, of_tests)
 
 
 def _is_one_line_of_a_test(branch: Branch, scene: Scene) -> bool:
     """Whether a test asks for just these values, and expects just this answer, on one line."""
-    values = list(dict.fromkeys((*branch.asked, *branch.answers)))
-    if len(branch.asked) < 2 or len(branch.answers) != 1 or len(values) < 2:  # noqa: PLR2004
+    values = {*branch.asked, *branch.answers}
+    asks_for_several = len(branch.asked) > 1 and len(branch.answers) == 1 and len(values) > 1
+    if not asks_for_several or not all(re.search(r"\w", text) for text in values):
         return False
-    bare = [text.strip("\"'`") for text in values]
-    files = scene.case.mentions(bare)
-    tests = frozenset[str].intersection(*(files.get(text, frozenset()) for text in bare))
-    wanted = [re.compile(rf"(?<![\w.]){re.escape(text)}(?![\w.])") for text in bare]
-    return any(
-        all(pattern.search(line) for pattern in wanted)
-        for path in sorted(tests)[:_MAX_KNOWN_FILES]
-        if places.is_test(path) and places.is_code(path)
-        for line in scene.old_text(path).splitlines()
-    )
+    files = frozenset[str].intersection(*map(_mentions(scene).__getitem__, values))
+    tests = [path for path in sorted(files) if places.is_test(path) and places.is_code(path)]
+    wanted = [re.compile(rf"(?<![\w.]){re.escape(_bare(text))}(?![\w.])") for text in values]
+    lines = (line for path in tests[:_MAX_KNOWN_FILES] for line in scene.old_text(path).split("\n"))
+    return any(all(pattern.search(line) for pattern in wanted) for line in lines)
 
 
 def _answer_tables(
-    branches: Collection[Branch], found: Mapping[str, frozenset[str]]
+    branches: Collection[Branch], of_tests: Mapping[str, frozenset[str]]
 ) -> Iterator[tuple[int, str]]:
     """New tables of values that only tests expect, whatever they are looked up by."""
-    for table in {branch.table for branch in branches if branch.table is not None}:
-        entries = [branch for branch in branches if branch.table == table]
-        told = [a for entry in entries for a in entry.answers if a in found]
-        if len(told) > 1 and len(told) == sum(len(entry.answers) for entry in entries):
-            yield entries[0].line, f"answers with {', '.join(told[:3])}, which only tests speak of"
+    answers: dict[int, list[str]] = {}
+    lines: dict[int, int] = {}
+    for branch in branches:
+        if branch.table is not None:
+            lines.setdefault(branch.table, branch.line)
+            answers.setdefault(branch.table, []).extend(branch.answers)
+    for table, given in answers.items():
+        if len(given) > 1 and all(answer in of_tests for answer in given):
+            yield lines[table], f"answers with {', '.join(given[:3])}, which only tests speak of"
 
 
 def _answers_test(
-    branch: Branch, asked: Collection[str], found: Mapping[str, frozenset[str]]
+    branch: Branch, asked: Collection[str], of_tests: Mapping[str, frozenset[str]]
 ) -> bool:
-    peculiar = [text for text in asked if _is_peculiar(text)]
-    files = frozenset[str]().union(*(found[text] for text in asked))
-    told = [a for a in branch.answers if found.get(a, frozenset()) & files]
-    return bool(peculiar) and (bool(told) or len(set(asked)) > 1 or any(map(_is_exact, asked)))
+    """Whether somebody's data is asked for, and more is known of the test than one value."""
+    files = frozenset[str]().union(*(of_tests[text] for text in asked))
+    has_answer = any(of_tests.get(answer, frozenset()) & files for answer in branch.answers)
+    knows_more = has_answer or len(set(asked)) > 1 or any(map(_EXACT.search, asked))
+    return knows_more and any(map(_is_peculiar, asked))
 
 
 def _is_peculiar(text: str) -> bool:
     """Whether a literal is somebody's data: `42.17`, `"ORD-1001"`; not `"utf-8"` and not `10`."""
-    bare = text.strip("\"'`")
+    bare = _bare(text)
     if text[0] not in "\"'`":
         return bare.replace("_", "") not in _EVERYDAY_NUMBERS
     return bool(_DATA.search(bare)) or not bare.isascii()
 
 
+_EXACT = re.compile(r"[1-9](\D*\d){3}")
+"""A literal with so many digits that to ask for it is to know the test."""
 _DATA = re.compile(r"\w\W*\s+\w|\d{3}|[A-Z].*\d|\d.*[A-Z]|@|.{24}")
 """Several words, numbers of some length, names with digits: what no vocabulary has."""
-
-
-def _is_exact(text: str) -> bool:
-    """Whether a literal is so particular that to ask for it alone is to know the test."""
-    digits = re.sub(r"\D", "", text).lstrip("0")
-    is_text = text[0] in "\"'`"
-    return len(digits) > 3 and (not is_text or _is_peculiar(text))  # noqa: PLR2004
 
 
 @lru_cache(maxsize=1)
 def _in_tests_alone(scene: Scene) -> dict[str, frozenset[str]]:
     """The test files that hold each literal of new branches, of those that no other file holds."""
-    texts = {
-        text
-        for delta in scene.deltas
-        if places.is_source(delta.path) and delta.is_text and delta.after is not None
-        for branch in _fresh_branches(delta)
-        for text in (*branch.asked, *branch.answers)
-    }
-    bare = {text: text.strip("\"'`") for text in texts}
-    mentions = scene.case.mentions(sorted({b for b in bare.values() if b}))
-    found: dict[str, frozenset[str]] = {}
-    for text, plain in bare.items():
-        files = mentions.get(plain, frozenset())
-        if not files or len(files) > _MAX_KNOWN_FILES:
-            continue
-        if all(places.is_test(path) or places.is_prose(path) for path in files):
-            tests = frozenset(path for path in files if places.is_test(path))
-            found |= {text: tests} if tests else {}
-    return found
+    tests = {text: _only_tests(files) for text, files in _mentions(scene).items()}
+    return {text: files for text, files in tests.items() if files}
+
+
+@lru_cache(maxsize=1)
+def _mentions(scene: Scene) -> dict[str, frozenset[str]]:
+    """The files that hold each literal of new branches; they are searched once for all."""
+    texts = set[str]()
+    for delta in scene.deltas:
+        if places.is_source(delta.path) and delta.is_text and delta.after is not None:
+            for branch in _fresh_branches(delta):
+                texts.update(branch.asked, branch.answers)
+    holding = scene.case.mentions(sorted({*map(_bare, texts)} - {""}))
+    return {text: holding.get(_bare(text), frozenset()) for text in texts}
+
+
+def _bare(literal: str) -> str:
+    return literal.strip("\"'`")
+
+
+def _only_tests(files: Collection[str]) -> frozenset[str]:
+    """Those of some files that are tests; none where others than texts for people are there."""
+    tests = frozenset(filter(places.is_test, files))
+    others = (path for path in files if path not in tests)
+    is_usual = len(files) > _MAX_KNOWN_FILES
+    return frozenset() if is_usual or not all(map(places.is_prose, others)) else tests
 
 
 @lru_cache(maxsize=2048)
 def _fresh_branches(delta: Delta) -> tuple[Branch, ...]:
     """Branches of the new source whose literals were not compared with before."""
-    branches = _branches(delta.path, delta.after)
+    added = {number for number, line in delta.added_lines if _MAY_HOLD_LITERAL.search(line)}
+    branches = _branches(delta.path, delta.after, added) if added else []
     if not branches:
         return ()
-    known = {text for b in _branches(delta.path, delta.before) for text in b.asked}
-    left = (
-        replace(branch, asked=tuple(text for text in branch.asked if text not in known))
-        for branch in branches
-    )
-    return tuple(branch for branch in left if branch.asked)
+    known = _asked_before(delta, {text for branch in branches for text in branch.asked})
+    fresh = (tuple(text for text in branch.asked if text not in known) for branch in branches)
+    pairs = zip(branches, fresh, strict=True)
+    return tuple(replace(branch, asked=asked) for branch, asked in pairs if asked)
 
 
-def _branches(path: str, source: bytes | None) -> "list[Branch]":
-    """By the outermost condition or table entry around each literal that is compared."""
+def _asked_before(delta: Delta, texts: Collection[str]) -> set[str]:
+    """What the earlier source asked for; it is read only where it holds one of these texts."""
+    if not any(_bare(text) in delta.old_text for text in texts):
+        return set()
+    return {text for branch in _branches(delta.path, delta.before) for text in branch.asked}
+
+
+_MAY_HOLD_LITERAL = re.compile(r"[\d\"'`]")
+
+
+def _branches(
+    path: str, source: bytes | None, lines: Collection[int] | None = None
+) -> "list[Branch]":
+    """By the outermost condition or table entry around each literal that is compared.
+
+    `lines` are those to look at, 1-based; None: all.
+    """
     grouped: dict[int, tuple[Node, list[str]]] = {}
     for node in nodes_of_types(path, source or b"", _LITERAL):
-        if (condition := _condition(node)) is not None:
-            grouped.setdefault(condition.start_byte, (condition, []))[1].append(_asked(node))
+        is_looked_at = lines is None or node.start_point.row + 1 in lines
+        if is_looked_at and (condition := _condition(node)) is not None:
+            grouped.setdefault(condition.start_byte, (condition, []))[1].append(_plain(node))
     return [
         Branch(
             line=node.start_point[0] + 1,
@@ -193,12 +212,6 @@ def _branches(path: str, source: bytes | None) -> "list[Branch]":
     ]
 
 
-def _asked(literal: "Node") -> str:
-    """The text of what is asked for."""
-    value = _made_of_literals(literal)
-    return _plain(literal) if value == literal else tokens.text_of(value)
-
-
 def _plain(node: "Node") -> str:
     text = tokens.text_of(node)
     return f'"{text.strip(chr(34) + chr(39) + "`")}"' if text[:1] in "\"'`bruRBU" else text
@@ -206,29 +219,31 @@ def _plain(node: "Node") -> str:
 
 def _condition(literal: "Node") -> "Node | None":
     """The condition or entry that asks for a literal; None where it is only a value."""
-    node: Node | None = _made_of_literals(literal)
+    node = literal
     for _ in range(_UP):
-        above = node.parent if node is not None else None
-        if above is None or node is None:
-            return None
-        if above.type in _PAIRS:
-            return _entry(above, node)
-        if above.type in _COMPARISONS:
-            return _widest(above) if _is_asked(above, node) else None
-        if "argument" in above.type and above.parent is not None and _compares(above.parent):
-            return _widest(above.parent)
-        node = above if above.type in _MEMBERS else None
-    return None
+        above = node.parent
+        if above is None or above.type not in _MEMBERS:
+            break
+        node = above
+    return _asks_for(node)
 
 
-def _made_of_literals(literal: "Node") -> "Node":
-    """The literal, or the call that makes a value of literals alone: `date(2024, 3, 31)`."""
-    arguments = literal.parent
-    call = arguments.parent if arguments is not None and "argument" in arguments.type else None
-    if arguments is None or call is None or _compares(call):
-        return literal
-    plain = all(_LITERAL.match(part.type) for part in arguments.named_children)
-    return call if plain else literal
+def _asks_for(node: "Node") -> "Node | None":
+    """The condition or entry right above a value."""
+    above = node.parent
+    if above is None:
+        return None
+    if above.type in _PAIRS:
+        return _entry(above, node)
+    if above.type in _COMPARISONS:
+        return _widest(above) if _is_asked(above, node) else None
+    return _widest(above.parent) if _is_argument(above) and above.parent else None
+
+
+def _is_argument(arguments: "Node") -> bool:
+    """Whether these are the arguments of a call that compares."""
+    call = arguments.parent
+    return "argument" in arguments.type and call is not None and _compares(call)
 
 
 def _entry(pair: "Node", part: "Node") -> "Node | None":
@@ -265,7 +280,7 @@ def _widest(node: "Node") -> "Node":
 def _answers(condition: "Node") -> Iterator[str]:
     """Literals that the branch behind a condition gives back."""
     outer = condition.parent
-    if condition.type in _PAIRS:
+    if condition.type in _PAIRS or condition.type in _CASES:
         parts = condition.named_children[1:]
     elif outer is None:
         return

@@ -1,10 +1,9 @@
 """What a path is by its name: test, source, setting, pipeline, lock file ... Reads no file."""
 
+import posixpath
 from functools import lru_cache
-from pathlib import PurePosixPath
 
-from atlas_retry.guard.words import words
-from atlas_retry.text.globs import globs
+from atlas_retry.text.globs import globs, words
 
 TESTS = globs(
     """
@@ -34,7 +33,7 @@ _FAMILIES = {
     for row in (
         "py .py .pyi .pyx", "js .js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte", "go .go",
         "c .c .h .cc .cpp .cxx .hpp .hh .m .mm", "rs .rs", "jvm .java .kt .kts .scala .groovy",
-        "cs .cs", "rb .rb .rake", "php .php", "swift .swift", "pl .pl .pm", "sh .sh .bash .zsh",
+        "cs .cs", "rb .rb .rake", "php .php",
     )
     for suffix in row.split()[1:]
 }  # fmt: skip
@@ -62,12 +61,12 @@ CHECK_CACHES = globs(".ruff_cache/ .mypy_cache/ .eslintcache *.tsbuildinfo .cach
 
 def suffix(path: str) -> str:
     """The last suffix, in small letters, with its dot."""
-    return PurePosixPath(path).suffix.lower()
+    return posixpath.splitext(path)[1].lower()
 
 
 def name(path: str) -> str:
     """The last part."""
-    return PurePosixPath(path).name
+    return posixpath.basename(path)
 
 
 def family(path: str) -> str:

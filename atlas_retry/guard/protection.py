@@ -2,12 +2,9 @@
 
 from collections.abc import Iterable
 
-from atlas_retry.guard.words import words
+from atlas_retry.text.globs import words
 
-PROTECTED: tuple[str, ...] = tuple(
-    sorted(
-        words(
-            """
+PROTECTED = tuple(sorted(words("""
     .atlas/** atlas.yaml .git/** .github/** .gitlab-ci.yml .circleci/** .husky/** lefthook.yml
     .pre-commit-config.yaml **/ruff.toml **/.ruff.toml **/mypy.ini **/.mypy.ini **/pytest.ini
     **/tox.ini **/.coveragerc **/.flake8 **/.pylintrc **/pyrightconfig.json **/.eslintrc*
@@ -15,10 +12,7 @@ PROTECTED: tuple[str, ...] = tuple(
     **/jest.config.* **/vitest.config.* **/.golangci.* **/clippy.toml **/rustfmt.toml
     **/.shellcheckrc **/sitecustomize.py **/usercustomize.py noxfile.py **/Makefile
     **/GNUmakefile
-    """
-        )
-    )
-)
+    """)))  # fmt: skip
 """Files that are nothing but settings of checks. Tests are not among them: a lint or type error
 may have to be fixed there; the rules watch over what they prove."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from msgspec import Struct
@@ -11,6 +11,9 @@ from atlas_retry.guard import decides, places, tokens
 from atlas_retry.guard.case import Delta, Scene
 from atlas_retry.model import Kind
 from atlas_retry.source import nodes_of_types
+
+Remark = tuple[int, str]
+"""Line and text of a comment, an attribute or an annotation."""
 
 
 class Silencer(Struct, frozen=True, kw_only=True):
@@ -31,7 +34,7 @@ MARKS: tuple[Silencer, ...] = (
         r"\bnoqa\b|\b(?:ruff|flake8)\s*:\s*(?:noqa|disable)",
         r"\bpylint:\s*(?:disable|skip-file)",
         r"\b(?:eslint|tslint:|oxlint|stylelint|standard|biome|deno-lint)-?(?:disable|ignore)",
-        r"^\W*eslint\s+[\w@/\-]+\s*:\s*(?:0|\"?off|1|\"?warn)",
+        r"\beslint\s+[\w@/\-]+\s*:\s*(?:0|\"?off|1|\"?warn)",
         r"(?:^|\W)(?:nolint|NOLINT(?:NEXTLINE|BEGIN)?|lint:(?:file-)?ignore)\b",
         r"\b(?:NOSONAR|NOPMD|CHECKSTYLE[: ](?:OFF|SUPPRESS)|noinspection)\b",
         r"\bshellcheck\s+(?:disable|source=/dev/null)",
@@ -40,7 +43,7 @@ MARKS: tuple[Silencer, ...] = (
         r"#!?\[\s*(?:allow|expect|cfg_attr\([^\]]*allow)\s*\(",
         r"@(?:file:)?Suppress(?:Warnings|FBWarnings|Lint)?\s*\(",
         r"#\s*pragma\s+(?:GCC|clang)\s+diagnostic\s+ignored|#\s*pragma\s+warning\s*\(?\s*disable",
-        r"^//go:build\b|^//\s*\+build\b",
+        r"//go:build\b|//\s*\+build\b",
         r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)",
     ),
     *_marks(
@@ -80,18 +83,23 @@ _TOOLS = {
 @lru_cache(maxsize=1)
 def kinds_failing(scene: Scene) -> frozenset[str]:
     """What the gates that failed look at, as kinds of suppressions."""
-    found: set[str] = set()
+    kinds: set[str] = set()
     for result in scene.case.failing:
-        told = {kind for kind, tools in _TOOLS.items() if tools.search(result.command)}
-        if result.kind is Kind.FORMAT:
-            told.add("format")
-        if result.kind in (Kind.LINT, Kind.PRE_COMMIT) and not told:
-            told |= {"lint", "type", "security"}
+        of_command = _kinds_of(result.command)
+        if result.kind in (Kind.LINT, Kind.PRE_COMMIT) and not of_command:
+            kinds |= {"lint", "type", "security"}
         if result.kind in (Kind.BUILD, Kind.CUSTOM):
-            told |= {"lint", "type"}
+            kinds |= {"lint", "type"}
+        if result.kind is Kind.FORMAT:
+            kinds.add("format")
         behind = "\n".join(decides.reached([result.command], scene).lines)
-        found |= told | {kind for kind, tools in _TOOLS.items() if tools.search(behind)}
-    return frozenset(found)
+        kinds |= of_command | _kinds_of(behind)
+    return frozenset(kinds)
+
+
+def _kinds_of(line: str) -> set[str]:
+    """What the tools that a line of a shell names look at."""
+    return {kind for kind, tools in _TOOLS.items() if tools.search(line)}
 
 
 class Suppression(Struct, frozen=True, kw_only=True):
@@ -104,42 +112,59 @@ class Suppression(Struct, frozen=True, kw_only=True):
 
 def added(delta: Delta) -> tuple[Suppression, ...]:
     """The suppressions of a file that are more than it had; a broader one may be narrowed."""
-    gone = Counter(mark.text for mark in _found(delta.path, delta.before))
-    fresh = []
-    for mark in _found(delta.path, delta.after):
-        if gone[mark.text] > 0:
-            gone[mark.text] -= 1
-        else:
-            fresh.append(mark)
-    broader = list(gone.elements())
-    left = []
-    for mark in fresh:
-        replaced = next((text for text in broader if mark.text.startswith(text)), None)
-        if replaced is None:
-            left.append(mark)
-        else:
-            broader.remove(replaced)
-    return tuple(left)
+    is_read = places.is_code(delta.path) or places.name(delta.path) == "Dockerfile"
+    added_text = "\n".join(line for _, line in delta.added_lines)
+    if not is_read or _silencer(added_text) is None:
+        return ()
+    before = Counter(text for _, text in _remarks(delta.path, delta.before or b""))
+    after = tuple(_remarks(delta.path, delta.after or b""))
+    broader = list((before - Counter(text for _, text in after)).elements())
+    fresh = _more_often(after, before)
+    marks = (
+        Suppression(kind=silencer.kind, line=line, text=text)
+        for line, text in fresh
+        if (silencer := _silencer(text))
+    )
+    return tuple(mark for mark in marks if not _narrows(mark.text, broader))
 
 
-def _found(path: str, source: bytes | None) -> Iterator[Suppression]:
-    if not places.is_code(path) and places.name(path) != "Dockerfile":
-        return
-    for line, text in _remarks(path, source or b""):
-        for mark in MARKS:
-            if mark.pattern.search(text):
-                yield Suppression(kind=mark.kind, line=line, text=text.strip())
-                break
+def _more_often(remarks: Iterable[Remark], known: Counter[str]) -> Iterator[Remark]:
+    """Those that are more than there were."""
+    left = Counter(known)
+    for line, text in remarks:
+        left[text] -= 1
+        if left[text] < 0:
+            yield line, text
 
 
-def _remarks(path: str, source: bytes) -> Iterator[tuple[int, str]]:
+def _narrows(text: str, broader: list[str]) -> bool:
+    """Whether a suppression took the place of one that named no rule, which leaves the list."""
+    bare = (other for other in broader if text.startswith(other) and _names_no_rule(other))
+    replaced = next(bare, None)
+    if replaced is not None:
+        broader.remove(replaced)
+    return replaced is not None
+
+
+def _names_no_rule(text: str) -> bool:
+    found = (silencer.pattern.search(text) for silencer in MARKS)
+    rest = next((text[match.end() :] for match in found if match), ":")
+    return bool(re.fullmatch(r"[\w-]*", rest))
+
+
+def _silencer(text: str) -> Silencer | None:
+    """What a text silences, if anything."""
+    return next((silencer for silencer in MARKS if silencer.pattern.search(text)), None)
+
+
+def _remarks(path: str, source: bytes) -> Iterator[Remark]:
     """Comments, attributes and annotations with their lines."""
     if tokens.root(path, source) is None:
         lines = source.decode("utf-8", "replace").splitlines()
-        yield from ((n, f"#{line.partition('#')[2]}") for n, line in enumerate(lines, 1))
+        yield from ((n, f"#{line.partition('#')[2]}".strip()) for n, line in enumerate(lines, 1))
         return
     for node in nodes_of_types(path, source, _REMARKS):
-        yield node.start_point[0] + 1, tokens.text_of(node)
+        yield node.start_point[0] + 1, tokens.text_of(node).strip()
 
 
 _REMARKS = re.compile(

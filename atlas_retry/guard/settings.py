@@ -1,13 +1,13 @@
 """Files that the product and its checks share: which part of them decides."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from atlas_retry.guard import places
 from atlas_retry.guard.case import Delta
 from atlas_retry.guard.documents import Key, flat, parse
-from atlas_retry.guard.words import words
+from atlas_retry.text.globs import words
 
 _PACKAGING = words("poetry pdm hatch setuptools flit uv rye scikit-build maturin commitizen")
 _STEERING = words("sources source index indexes scripts envs override overrides env")
@@ -43,9 +43,10 @@ def _cargo(key: Key) -> bool:
 
 
 def _pom(key: Key) -> bool:
+    path = key[0].split("/")
     steers = {"build", "profiles", "reporting", "pluginrepositories", "repositories"}
-    named = re.search(r"skip|test|check|fail|argline", key[-1])
-    return bool(steers & set(key)) or ("properties" in key and bool(named))
+    named = re.search(r"skip|test|check|fail|argline", path[-1])
+    return bool(steers & set(path)) or ("properties" in path and bool(named))
 
 
 def _composer(key: Key) -> bool:
@@ -65,13 +66,13 @@ BY_KEY: dict[str, Callable[[Key], bool]] = {
 BY_LINE: dict[str, re.Pattern[str]] = {
     "go.mod": re.compile(r"^\s*(replace|exclude|toolchain|tool)\b|=>"),
     "CMakeLists.txt": re.compile(r"(?i)test|check|-W|sanitiz|fail"),
-    "meson.build": re.compile(r"(?i)test|check|-W|sanitiz|fail"),
     "build.gradle": re.compile(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
     "build.gradle.kts": re.compile(r"(?i)test|check|lint|jacoco|verif|ignore|exclude"),
     "setup.py": re.compile(r"(?i)test|cmdclass|entry_points|pytest"),
-    "Gemfile": re.compile(r"path:|git:|github:|source|rspec|minitest|rubocop"),
+    "meson.build": re.compile(r"(?i)test|check|-W|sanitiz|fail"),
     "Package.swift": re.compile(r"(?i)test"),
     "mix.exs": re.compile(r"(?i)test|alias|elixirc_options"),
+    "Gemfile": re.compile(r"path:|git:|github:|source|rspec|minitest|rubocop"),
 }
 """Lines that decide, in files without a structure that is read here."""
 
@@ -159,28 +160,33 @@ def dependencies_added(delta: Delta) -> bool:
     return is_manifest(delta.path) and bool(delta.added_lines)
 
 
-_Rows = tuple[tuple[str, str], ...]
-_REINSTALLED: _Rows = (
-    ("package-lock.json", "npm ci"),
-    ("npm-shrinkwrap.json", "npm ci"),
-    ("yarn.lock", "rm -rf node_modules && yarn install"),
-    ("pnpm-lock.yaml", "rm -rf node_modules && pnpm install"),
-    ("bun.lock", "rm -rf node_modules && bun install"),
-    ("", "rm -rf node_modules && npm install"),
-)
-_REINSTALLED_PYTHON: _Rows = (
-    ("uv.lock", "uv sync --reinstall"),
-    ("poetry.lock", "poetry sync"),
-    ("requirements.txt", "pip install --force-reinstall -r requirements.txt"),
-    ("", "pip install --force-reinstall {names}"),
-)
+_REINSTALLED = {
+    "package-lock.json": "npm ci",
+    "npm-shrinkwrap.json": "npm ci",
+    "yarn.lock": "rm -rf node_modules && yarn install",
+    "pnpm-lock.yaml": "rm -rf node_modules && pnpm install",
+    "bun.lock": "rm -rf node_modules && bun install",
+}
+_REINSTALLED_PYTHON = {
+    "uv.lock": "uv sync --reinstall",
+    "poetry.lock": "poetry sync",
+    "requirements.txt": "pip install --force-reinstall -r requirements.txt",
+}
 
 
 def reinstalling(paths: Sequence[str], there: Collection[str]) -> list[str]:
     """The commands that install anew what holds the files, by the lock files that are there."""
     in_python = [p.split("site-packages/")[1] for p in paths if "site-packages/" in p]
-    tables = [_REINSTALLED_PYTHON] if in_python else []
-    tables += [_REINSTALLED] if len(in_python) < len(paths) else []
-    lines = (next(row[1] for row in table if row[0] in there or not row[0]) for table in tables)
     names = sorted({PurePosixPath(path).parts[0].removesuffix(".py") for path in in_python})
-    return [line.format(names=" ".join(names)) for line in lines]
+    commands = []
+    if in_python:
+        by_name = f"pip install --force-reinstall {' '.join(names)}"
+        commands.append(_by_lock(_REINSTALLED_PYTHON, there) or by_name)
+    if len(in_python) < len(paths):
+        of_node = "rm -rf node_modules && npm install"
+        commands.append(_by_lock(_REINSTALLED, there) or of_node)
+    return commands
+
+
+def _by_lock(table: Mapping[str, str], there: Collection[str]) -> str | None:
+    return next((command for lock, command in table.items() if lock in there), None)

@@ -7,15 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import takewhile
 
 from msgspec import Struct
 
 from atlas_retry.guard import literals, places, ratchet, settings
 from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
-from atlas_retry.guard.words import words
 from atlas_retry.source import definitions, imports
-from atlas_retry.text.globs import globs
+from atlas_retry.text.globs import globs, words
 
 Seen = tuple[int | None, str]
 """Line and what was done."""
@@ -70,10 +68,7 @@ _LOOKS_AROUND = {
     "rs": r"\bBacktrace::(force_)?(new|capture)\(",
     "rb": r"\bcaller(_locations)?\b\s*(\(|\.|\[|$)",
     "php": r"\bdebug_(print_)?backtrace\(",
-    "pl": r"(?<![$@%>\w])caller\b | \b(longmess|shortmess)\b",
-    "swift": r"\bcallStack(Symbols|ReturnAddresses)\b",
     "c": r"\bbacktrace(_symbols)?\s*\( | \b__builtin_return_address\b | \bstacktrace::current\b",
-    "sh": r"\$\{?(FUNCNAME|BASH_SOURCE)\[[@*1-9] | ^\s*caller\b",
 }
 _FRAMEWORK = re.compile(
     r"""
@@ -99,31 +94,6 @@ _ALWAYS_THERE = words("""
     hypothesis TestCase
     """)
 """Names of test frameworks that need no import, or that anybody gives them."""
-_OF_PYTHON = r"""(os|sys|time|datetime|random|math|json|re|io|socket|subprocess|threading|warnings
-    |logging|functools|itertools|operator|collections|decimal|inspect|traceback|asyncio|types)"""
-_OF_JS = r"""(process|console|JSON|Math|Date|Object|Array|String|Number|Promise|Map|Set|RegExp|Error
-    |Symbol|Reflect|BigInt|Function|Boolean|WeakMap|Buffer)"""
-_OF_C = r"""(str(n?cmp|n?casecmp|len|n?cpy|n?cat|n?dup|str|r?chr|to\w+)|mem(cmp|cpy|set|move|chr)
-    |v?s?n?f?printf|f?puts|abort|_?_?exit|_Exit|f?abs|isnan|isinf|time|rand|signal|raise)"""
-_OF_RUBY = r"""(Object|BasicObject|Kernel|Comparable|Enumerable|String|Symbol|Array|Hash|Integer
-    |Float|Numeric|NilClass|TrueClass|FalseClass|Time|Range|Proc|Exception|Process)"""
-_REPLACES = {
-    "py": rf"""^\s*(?!sys\.(path|argv|std\w+)\b|os\.environ\b){_OF_PYTHON}(\.\w+)+\s*=(?!=)
-        | \bsetattr\(\s*{_OF_PYTHON}\b""",
-    "js": rf"""^\s*(globalThis\.|global\.)?(?!process\.(env|exitCode|title)|Error\.stackTraceLimit)
-          {_OF_JS}(\.\w+|\[[^\]]+\])+\s*=(?![=>])
-        | \b(Object|Reflect)\.(assign|defineProperty|defineProperties|setPrototypeOf)\(
-          \s*{_OF_JS}(\.prototype)?\s*,
-        | ^\s*(globalThis|global)(\.|\[["']){_OF_JS}["'\]]*\s*=(?![=>])""",
-    "c": rf"""^\s*\#\s*define\s+{_OF_C}(\(|\s|$)
-        | ^(?!return\b|else\b|typedef\b)(\w+[\s*]+)+{_OF_C}\s*\([^;]*$""",
-    "rb": rf"^(class|module)\s+{_OF_RUBY}\s*$ | \b{_OF_RUBY}\.(class_eval|prepend|define_method)\b",
-    "pl": r"\*\{?\s*[\"']?(CORE::GLOBAL|UNIVERSAL)\b | \$SIG\{_*(DIE|WARN)_*\}\s*=",
-    "jvm": r"\b(setDefaultUncaughtExceptionHandler|setSecurityManager|System\.set(Out|Err))\(",
-    "cs": r"\bConsole\.Set(Out|Error)\( | \.UnhandledException\s*\+=",
-    "php": r"\bset_(error|exception)_handler\( | \bini_set\(\s*['\"](zend\.)?assert",
-    "rs": r"\bset_hook\(",
-}
 _ENDS_RUN = {
     "py": r"""\bos\.(_exit|abort|kill|exec\w+)\( | \batexit\.register\(.*exit
         | ^(sys\.exit|exit|quit|raise\s+SystemExit|signal\.\w+)\b
@@ -141,9 +111,6 @@ _ENDS_RUN = {
     "rb": r"""\bexit!\s*\(?\s*(0|true)? | \bat_exit\b | ^(Process\.|Kernel\.)?exit\b
         | ^\s*((Process|Kernel)\.)?exit(\s*\(?\s*(0|true)\s*\)?)?(\s+(if|unless)\b.*)?$""",
     "php": r"\bregister_shutdown_function\( | \b(exit|die)\s*(\(\s*0?\s*\))?\s*;",
-    "pl": r"^\s*END\s*\{ | \b_exit\b | (?<![\w$@%>])exit\b\s*\(?\s*0?\s*\)?\s*(;|if\b|unless\b)",
-    "swift": r"\b(_exit|atexit|quick_exit)\( | (?<![\w.])exit\(\s*(0|EXIT_SUCCESS)\s*\)",
-    "sh": r"\btrap\b.*\bexit\b",
 }
 _PROGRAM = re.compile(
     r"""
@@ -162,20 +129,15 @@ _EQUALITY = {
     "cs": r"\bbool\s+(Equals|operator\s*[=!]=)\s*\( | \bint\s+(GetHashCode|Compare(To)?)\(",
     "c": r"\boperator\s*(==|!=|<=>|<)\s*\(",
     "rb": r"\bdef\s+(self\.)?(===?|eql\?|equal\?|<=>|hash|!=)(?![\w?])",
-    "php": r"\bfunction\s+(equals|compareTo)\s*\(",
-    "swift": r"\bfunc\s*(==|<|hash)\s*\(",
-    "pl": r"[\"']?(==|\beq|<=>|\bcmp|!=|\bne)[\"']?\s*=>",
 }
-_NOTHING = re.compile(
-    r"^(pass|\.\.\.|return( ?([\w\"'.\[\]{}-]{0,30}|(dict|list|set|tuple)?\(\)))?;?|panic\(.*\)"
-    r"|(todo|unimplemented)!\(.*\);?|raise NotImplementedError.*|Ok\(\(\)\)"
-    r"|throw new \w*(Unsupported|NotImplemented)\w*\(.*\);?|None|nil|null|true|false|\d+)?$"
-)
+_STUBS = r"""
+      \b(todo|unimplemented)!\( | \braise\s+NotImplementedError\b
+    | \bthrow\s+new\s+\w*(Unsupported|NotImplemented)\w*\( | \bpanic\(["`](TODO|not\ implemented)
+    """
 _SWALLOWS = {
     "py": r"""
       except (\s+\(?(Base)?Exception\)?)? (\s+as\s+(?P<error>\w+))? \s*:\s*\n
       \s*(pass|continue|break|\.\.\.|(return\b|[\w.]+\s*=)(?!.*\b(?P=error)\b).*)$
-    | except\s*\((\s*[\w.]+\s*,){2,}[^)]*\)\s*:\s*\n\s*(pass|continue|return\b.*)$
     | \bsuppress\((Base)?Exception\)
     """,
     "js": r"""
@@ -189,13 +151,10 @@ _SWALLOWS = {
     "cs": r"""catch\s*(\(\s*Exception\b[^)]*\))?\s*\{\s*(//.*\n\s*)*(return\b[^;{}\n]*;\s*)?\}""",
     "php": r"catch\s*\(\s*\\?(Exception|Throwable)\b[^)]*\)\s*\{\s*(//.*\n\s*)*(return\b.*;\s*)?\}",
     "c": r"catch\s*\(\s*\.\.\.\s*\)\s*\{\s*(//.*\n\s*)*(return\b[^;{}\n]*;\s*)?\}",
-    "swift": r"\bcatch\s*\{\s*(//.*\n\s*)*(return\b[^{}\n]*\s*)?\}",
     "rb": r"""\brescue\s+(nil|false|true|0|\[\]|\{\}|""|'')\s*$
         | \brescue([ \t]+(StandardError|Exception))?([ \t]*=>[ \t]*\w+)?[ \t]*\n
           \s*(nil|next|end|true|false|\[\]|0|return\b.*)\s*$""",
     "rs": r"\bcatch_unwind\(",
-    "pl": r"\beval\s*\{[^{}]*\}\s*;\s*$",
-    "sh": r"2>\s*(/dev/null|&-).*\|\|\s*(true|:|exit\s+0)\s*$",
 }
 """Handlers that cover everything and do not use the error."""
 _ESCAPES = {
@@ -205,15 +164,18 @@ _ESCAPES = {
     """,
     "py": r"""
       \bcast\( | (:|->|\[|,|\|)\s*(typing\.)?Any\b | \btyping\.Any\b
-    | \bno_type_check\b | ^\s*if\ not\ TYPE_CHECKING
+    | \bno_type_check\b
     """,
     "php": r"[:(,|]\s*\??mixed\b",
 }
+_HIDDEN = {
+    "py": r"""
+      ^[ \t]*(if|elif)\b .* \bnot\s+(typing\.)?TYPE_CHECKING\b
+    | ^[ \t]*if\b .* \bTYPE_CHECKING\b .* :\s*\n (?!\s*((from|import)\b|\#))
+    """,
+}
+"""Conditions that show a type checker other code than what runs."""
 _VENDORED = globs("vendor/ _vendor/ vendored/ third_party/ third-party/ thirdparty/ 3rdparty/")
-_GENERATED = re.compile(
-    r"\bdo not (edit|modify|change)\b|@generated\b|\b(auto(matically)?[- ]?)generated\b",
-    re.IGNORECASE,
-)
 _REMARK = re.compile(r"^\s*(#(?![!\[]|\s*define)|//|\*(\s|/|$)|/\*)")
 
 
@@ -241,62 +203,24 @@ def _lines(spellings: Mapping[str, str], said: str) -> Callable[[Delta, Scene], 
 
 def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Assignments to members of a test framework, by whatever name it was imported."""
+    said = "replaces a part of the test framework"
+    if not any(_lines({"": _replacing(r"\w+") + _PATCHES}, said)(delta, scene)):
+        return
     local = {i.local for i in imports(delta.path, delta.after or b"") if _FRAMEWORK.match(i.module)}
     names = "|".join(map(re.escape, sorted(_ALWAYS_THERE | local - {""})))
-    members = rf"""(?<![\w$"']) ({names}) (\.\w+|\[[^\]]+\])+ \s*=(?![=>])
+    yield from _lines({"": _replacing(names) + _PATCHES}, said)(delta, scene)
+
+
+def _replacing(names: str) -> str:
+    """The spellings that replace a member of one of these names."""
+    return rf"""(?<![\w$"']) ({names}) (\.\w+|\[[^\]]+\])+ \s*=(?![=>])
         | \b(setattr|patch\.object|(Object|Reflect)\.\w+)\( \s*(\w+\.)?({names})\b | """
-    yield from _lines({"": members + _PATCHES}, "replaces a part of the test framework")(
-        delta, scene
-    )
 
 
 def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    if not _PROGRAM.search(delta.new_text if delta.is_added else delta.old_text):
-        yield from _lines(_ENDS_RUN, "ends the process")(delta, scene)
-
-
-def _equality(delta: Delta, _: Scene) -> Iterator[Seen]:
-    """Comparisons that were written or changed by hand."""
-    before = {block for _, block in _comparisons(delta.path, delta.old_text)}
-    for line, block in _comparisons(delta.path, delta.new_text):
-        if block not in before:
-            yield line, f"what counts as equal was written by hand: `{block[0][:80]}`"
-
-
-def _comparisons(path: str, text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Line, and head and body of each comparison: by indentation alone."""
-    lines = text.splitlines()
-    patterns = _patterns(path, _EQUALITY)
-    for number, head in enumerate(lines):
-        if any(pattern.search(head) for pattern in patterns):
-            deeper = re.compile(rf"{re.escape(head[: -len(head.lstrip())])}\\s|\\s*$").match
-            body = takewhile(deeper, lines[number + 1 :])
-            code = (line.strip() for line in body if line.strip() and not _REMARK.match(line))
-            yield number + 1, (head.strip(), *code)
-
-
-def _emptied(delta: Delta, _: Scene) -> Iterator[Seen]:
-    """Functions that did something and no longer do."""
-    after = _bodies(delta.path, delta.after)
-    for name, (_place, old) in _bodies(delta.path, delta.before).items():
-        line, new = after.get(name, (None, old))
-        if len(old) > 1 and len(new) <= 1 and _NOTHING.match("".join(new)):
-            yield line, f"`{name}` no longer does its work"
-
-
-def _bodies(path: str, source: bytes | None) -> dict[str, tuple[int | None, list[str]]]:
-    """Line and body of each function, remarks and braces left out."""
-    lines = (source or b"").decode("utf-8", "replace").splitlines()
-    found: dict[str, tuple[int | None, list[str]]] = {}
-    for scope in definitions(path, source or b""):
-        if scope.kind != "function":
-            continue
-        whole = [line.strip() for line in lines[scope.def_line : scope.end_line]]
-        body = [
-            line for line in whole if line and line not in ("}", "end") and not _REMARK.match(line)
-        ]
-        found[scope.qualified_name] = (scope.def_line, body)
-    return found
+    ends = tuple(_lines(_ENDS_RUN, "ends the process")(delta, scene))
+    if ends and not _PROGRAM.search(delta.new_text if delta.is_added else delta.old_text):
+        yield from ends
 
 
 @lru_cache(maxsize=1)
@@ -312,6 +236,8 @@ def _defined_now(scene: Scene) -> frozenset[str]:
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Public functions and classes that went and left none in their place."""
+    if not delta.loses_lines:
+        return
     old = definitions(delta.path, delta.before or b"")
     if len(definitions(delta.path, delta.after or b"")) >= len(old):
         return
@@ -322,37 +248,42 @@ def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
             yield None, f"`{scope.name}` was removed"
 
 
+def _uncovered_removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    if "coverage" in ratchet.kinds_failing(scene):
+        yield from _removed(delta, scene)
+
+
 def _swallowed(delta: Delta, _: Scene) -> Iterator[Seen]:
-    for pattern in _patterns(delta.path, _SWALLOWS):
-        known = Counter(m[0].strip() for m in pattern.finditer(delta.old_text))
-        for match in pattern.finditer(delta.new_text):
+    for line in _more_often(delta, _SWALLOWS):
+        yield line, "every error is forgotten"
+
+
+def _more_often(delta: Delta, spellings: Mapping[str, str]) -> Iterator[int]:
+    """Lines of the texts that the new source has more often than the earlier one."""
+    for pattern in _patterns(delta.path, spellings):
+        now = list(pattern.finditer(delta.new_text))
+        known = Counter(m[0].strip() for m in pattern.finditer(delta.old_text)) if now else {}
+        for match in now:
             known[match[0].strip()] -= 1
             if known[match[0].strip()] < 0:
-                yield delta.new_text.count("\n", 0, match.start()) + 1, "every error is forgotten"
+                yield delta.new_text.count("\n", 0, match.start()) + 1
 
 
 def _typed_away(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    if "type" in ratchet.kinds_failing(scene):
-        yield from _lines(_ESCAPES, "the type checker is silenced, not answered")(delta, scene)
+    if "type" not in ratchet.kinds_failing(scene):
+        return
+    yield from _lines(_ESCAPES, "the type checker is silenced, not answered")(delta, scene)
+    for line in _more_often(delta, _HIDDEN):
+        yield line, "the type checker is shown other code than what runs"
 
 
-def _made_elsewhere(delta: Delta, scene: Scene) -> Iterator[Seen]:
-    """Copies of others' code, and what a generator writes, changed where it is not made."""
-    others = [d for d in scene.deltas if d is not delta and not places.is_test(d.path)]
-    ours = (d.path for d in others if not _VENDORED.match(d.path))
-    if _VENDORED.match(delta.path) and not any(map(settings.is_manifest, ours)):
+def _vendored(delta: Delta, scene: Scene) -> Iterator[Seen]:
+    """Copies of others' code, changed while no manifest asks for another one."""
+    if not _VENDORED.match(delta.path):
+        return
+    manifests = (d.path for d in scene.deltas if settings.is_manifest(d.path))
+    if all(map(_VENDORED.match, manifests)):
         yield None, "is a copy of what others maintain"
-    is_made = _GENERATED.search(delta.old_text[:1000])
-    if is_made and not any(_is_made_from(delta, other) for other in others):
-        yield None, "is written by a generator, whose input did not change"
-
-
-def _is_made_from(made: Delta, other: Delta) -> bool:
-    """Whether a changed file is named by a generated one, names it, or shares its name."""
-    stem, name = (places.name(path).partition(".")[0] for path in (other.path, made.path))
-    head = made.old_text[:1000]
-    named = places.name(other.path) in head or places.name(made.path) in other.new_text
-    return named or (name.startswith(stem) and not _GENERATED.search(other.old_text[:1000]))
 
 
 _VARIABLE = re.compile(
@@ -378,23 +309,25 @@ RULES: tuple[SourceRule, ...] = tuple(
          "code must behave the same when it is not tested"),
         ("framework-patched", Answer.REFUSED, True, _patched,
          "the checks must be the ones everybody knows"),
-        ("standard-replaced", Answer.REVIEW, False,
-         _lines(_REPLACES, "replaces what the checks rely on"), "others run with the usual one"),
         ("special-cased", Answer.REVIEW, False, literals.special_cases,
          "the code answers the test, not the task"),
         ("surroundings-asked", Answer.REVIEW, False, _lines(_LOOKS_AROUND, "asks where it runs"),
          "code must behave the same when it is not tested"),
         ("run-ended", Answer.REVIEW, True, _run_ended,
          "the run may end before a check has spoken"),
-        ("always-equal", Answer.REVIEW, False, _equality,
+        ("always-equal", Answer.REVIEW, False,
+         _lines(_EQUALITY, "what counts as equal was written by hand"),
          "a comparison that always holds proves nothing"),
         ("type-escape", Answer.REVIEW, False, _typed_away,
          "the checker is silenced, not answered"),
-        ("made-elsewhere", Answer.REVIEW, False, _made_elsewhere, "the next update undoes it"),
+        ("vendored-changed", Answer.REVIEW, False, _vendored, "the next update undoes it"),
+        ("uncovered-removed", Answer.REVIEW, False, _uncovered_removed,
+         "what no test covers was removed, not tested"),
         ("errors-swallowed", Answer.REVIEW, False, _swallowed,
          "an error that is hidden is not fixed"),
         ("variable-of-tests", Answer.NOTED, False, _known_to_tests, "nobody else may ever set it"),
-        ("emptied", Answer.NOTED, False, _emptied, "the work is no longer done"),
+        ("stub", Answer.NOTED, False, _lines({"": _STUBS}, "does not do its work"),
+         "the work is yet to be done"),
         ("feature-removed", Answer.NOTED, False, _removed, "removing what is checked is no fix"),
     )
 )  # fmt: skip

@@ -75,25 +75,35 @@ def leaves(node: "Node") -> list[str]:
     stack = [node]
     while stack:
         here = stack.pop()
-        if is_comment(here):
-            if speaks(here):
-                found.append(text_of(here).strip())
-        elif here.type in _STRINGS and not _has_code(here):
-            found.append(_unquoted(text_of(here)))
-        elif here.children:
+        if here.children and not _is_token(here):
             stack.extend(reversed(here.children))
-        elif text_of(here).strip():
-            text = text_of(here)
-            if text in _CLOSING and found and found[-1] == ",":
-                found.pop()
-            if text != ";":
-                found.append(text)
+            continue
+        token = _token(here)
+        if token in _CLOSING and found[-1:] == [","]:
+            found.pop()
+        if token:
+            found.append(token)
     return found
 
 
+def _is_token(node: "Node") -> bool:
+    """Whether a node counts as one token, although it may have parts."""
+    return is_comment(node) or (node.type in _STRINGS and not _has_code(node))
+
+
+def _token(node: "Node") -> str:
+    """What counts of a node that is one token; empty for what is layout."""
+    text = text_of(node)
+    if is_comment(node):
+        return text.strip() if speaks(node) else ""
+    if node.type in _STRINGS:
+        return _unquoted(text)
+    return "" if text == ";" or text.isspace() else text
+
+
 def _has_code(string: "Node") -> bool:
-    return any("interpolation" in child.type or "substitution" in child.type
-               for child in string.children)  # fmt: skip
+    parts = " ".join(child.type for child in string.children)
+    return "interpolation" in parts or "substitution" in parts
 
 
 def _unquoted(text: str) -> str:

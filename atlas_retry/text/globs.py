@@ -88,3 +88,8 @@ def _has_match(pattern: str, paths: Iterable[str], text: str) -> bool:
 def globs(text: str) -> Globs:
     """A list of patterns written as text, white space between them."""
     return Globs(tuple(text.split()))
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, white space between them."""
+    return frozenset(text.split())

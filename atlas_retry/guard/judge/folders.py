@@ -1,10 +1,10 @@
-"""Folders as the guard needs them: what differs, what speaks of a text, what still runs."""
+"""Folders as the guard needs them: what differs, and what speaks of a text."""
 
 import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from atlas_retry.guard.case import OutsideChange
@@ -25,22 +25,31 @@ def searching(
     """
 
     def mentions(texts: Collection[str]) -> dict[str, frozenset[str]]:
-        wanted = {text.encode("utf-8", "surrogateescape"): text for text in texts if text}
-        if not wanted:
+        needles = {text: text.encode("utf-8", "surrogateescape") for text in texts if text}
+        if not needles:
             return {}
-        longest_first = sorted(wanted, key=len, reverse=True)
         moved = frozenset(changed())
-        found: dict[str, set[str]] = {text: set() for text in texts}
-        either = re.compile(b"|".join(map(re.escape, longest_first)))
-        for path in before.paths():
-            content = before.read(path) if path in moved else _searched(root / path)
-            if content and either.search(content):
-                for needle, text in wanted.items():
-                    if needle in content:
-                        found[text].add(path)
-        return {text: frozenset(paths) for text, paths in found.items()}
+        contents = (
+            (path, before.read(path) if path in moved else _searched(root / path))
+            for path in before.paths()
+        )
+        return _holding(needles, contents)
 
     return mentions
+
+
+def _holding(
+    needles: Mapping[str, bytes], contents: Iterable[tuple[str, bytes | None]]
+) -> dict[str, frozenset[str]]:
+    """The paths whose content holds a needle, by the text that it stands for."""
+    any_of_them = re.compile(b"|".join(map(re.escape, needles.values())))
+    paths: dict[str, set[str]] = {text: set() for text in needles}
+    for path, content in contents:
+        if content is None or not any_of_them.search(content):
+            continue
+        for text, needle in needles.items():
+            paths[text].update([path] if needle in content else ())
+    return {text: frozenset(holding) for text, holding in paths.items()}
 
 
 def _searched(path: Path) -> bytes | None:
@@ -120,31 +129,3 @@ def _modified_s(path: Path) -> float:
         return path.lstat().st_mtime
     except OSError:
         return 0.0
-
-
-def left_running(root: Path, since_s: float) -> tuple[str, ...]:
-    """Detached processes that stand in a folder and began after a time (Linux; else none).
-
-    Only session leaders without a terminal: what a person works with has one, or a parent that has.
-    """
-    return tuple(_left_running(root.resolve(), since_s))
-
-
-def _left_running(root: Path, since_s: float) -> Iterator[str]:
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            cwd = (entry / "cwd").readlink()
-            said = (entry / "stat").read_text("utf-8", "replace")
-            began_s = entry.stat().st_mtime
-        except OSError:
-            continue
-        name, _, fields = said.partition("(")[2].rpartition(")")
-        numbers = fields.split()
-        leads, has_terminal = numbers[3] == entry.name, numbers[4] != "0"
-        inside = cwd == root or root in cwd.parents
-        if inside and leads and not has_terminal and began_s >= since_s and _is_stranger(entry):
-            yield f"{name} (process {entry.name})"
-
-
-def _is_stranger(entry: Path) -> bool:
-    return int(entry.name) not in (os.getpid(), os.getppid(), os.getsid(0))

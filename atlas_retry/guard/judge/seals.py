@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.guard.beside import INNOCENT_FACTS
 from atlas_retry.guard.case import OutsideChange, Tool
@@ -15,34 +16,31 @@ from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
 from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES, is_code
 from atlas_retry.guard.protection import protected_globs
-from atlas_retry.guard.words import words
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
+from atlas_retry.text.globs import words
 from atlas_retry.workspace import git_facts, walk
 from atlas_retry.workspace.linked import Stamp, imported_folders, linked_folders, stamp, stamps
 from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_ignored, stat_of
 
-_OF_HOME = (
-    ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".profile", ".zshrc", ".zshenv",
-    ".zprofile", ".gitconfig", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".pip/pip.conf",
-    ".config/git/config", ".config/git/ignore", ".config/git/attributes",
-    ".config/pip/pip.conf", ".config/ruff/ruff.toml", ".config/ruff/.ruff.toml",
-    ".config/ruff/pyproject.toml", ".config/mypy/config", ".mypy.ini", ".config/flake8",
-    ".config/pycodestyle", ".pylintrc", ".config/pylintrc", ".config/black", ".isort.cfg",
-    ".coveragerc", ".pdbrc", ".eslintrc", ".eslintrc.json", ".prettierrc", ".golangci.yml",
-    ".config/go/env", ".cargo/config.toml", ".cargo/config", ".m2/settings.xml", ".mavenrc",
-    ".gradle/gradle.properties", ".gradle/init.gradle", ".shellcheckrc", ".config/shellcheckrc",
-    ".config/fish/config.fish", ".config/atlas/config.yaml", ".ssh/authorized_keys",
-    ".ssh/config", ".config/pre-commit", ".envrc", ".tool-versions",
-)  # fmt: skip
+_OF_HOME = words("""
+    .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
+    .npmrc .yarnrc .yarnrc.yml .pypirc .pip/pip.conf .config/git/config .config/git/ignore
+    .config/git/attributes .config/pip/pip.conf .config/ruff/ruff.toml .config/ruff/.ruff.toml
+    .config/ruff/pyproject.toml .config/mypy/config .mypy.ini .config/flake8 .config/pycodestyle
+    .pylintrc .config/pylintrc .config/black .isort.cfg .coveragerc .pdbrc .eslintrc
+    .eslintrc.json .prettierrc .golangci.yml .config/go/env .cargo/config.toml .cargo/config
+    .m2/settings.xml .mavenrc .gradle/gradle.properties .gradle/init.gradle .shellcheckrc
+    .config/shellcheckrc .config/fish/config.fish .config/atlas/config.yaml .ssh/authorized_keys
+    .ssh/config .config/pre-commit .envrc .tool-versions
+    """)  # fmt: skip
 _OF_HOME_FOLDERS = (".local/bin", "bin", ".config/git/hooks", ".cargo/bin")
-_OF_PARENTS = (
-    "conftest.py", "pytest.ini", "tox.ini", "setup.cfg", "pyproject.toml", "ruff.toml",
-    ".ruff.toml", "mypy.ini", ".eslintrc.json", ".eslintrc.js", "eslint.config.js",
-    "package.json", "tsconfig.json", ".prettierrc", ".editorconfig", "go.work", "Cargo.toml",
-    ".cargo/config.toml", "sitecustomize.py", ".shellcheckrc", ".golangci.yml", "Makefile",
-    ".npmrc", ".env", ".envrc", "node_modules/.bin",
-)  # fmt: skip
+_OF_PARENTS = words("""
+    conftest.py pytest.ini tox.ini setup.cfg pyproject.toml ruff.toml .ruff.toml mypy.ini
+    .eslintrc.json .eslintrc.js eslint.config.js package.json tsconfig.json .prettierrc
+    .editorconfig go.work Cargo.toml .cargo/config.toml sitecustomize.py .shellcheckrc
+    .golangci.yml Makefile .npmrc .env .envrc node_modules/.bin
+    """)  # fmt: skip
 _ASIDE_FOLDERS = words(
     "site-packages node_modules vendor __pycache__ .pytest_cache .hypothesis .ruff_cache"
     " .mypy_cache .cache .vite"
@@ -247,55 +245,66 @@ def _look_into(
     root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
 ) -> Iterator[_Unwalked]:
     """Note what lies directly in a folder; yields the folders there."""
-    is_nested = bool(folder.prefix) and any(entry.name == ".git" for entry in entries)
-    is_hidden = folder.is_hidden or is_nested
+    if folder.prefix and ".git" in {entry.name for entry in entries}:
+        folder = replace(folder, is_hidden=True)
     for entry in entries:
         path = f"{folder.prefix}{entry.name}"
         if entry.name == ".git":
             seen.nested.extend([path] if folder.prefix else [])
-        elif entry.is_dir(follow_symlinks=False):
-            is_aside = folder.is_aside or entry.name in _ASIDE_FOLDERS
-            below = is_hidden and entry.name not in CACHES
-            yield _Unwalked(prefix=f"{path}/", is_aside=is_aside, is_hidden=below)
-            if not is_aside and (status := stamp(entry)):
+        elif not entry.is_dir(follow_symlinks=False):
+            _note_file(root, path, entry, folder, seen)
+        else:
+            below = _within(folder, entry.name)
+            yield below
+            if not below.is_aside and (status := stamp(entry)):
                 seen.modes[path] = stat.S_IMODE(status[2])
-        elif folder.is_aside:
-            seen.linked.update(linked_folders(root, entry))
-            seen.aside[path] = stamp(entry)
-        elif _is_check(path):
-            seen.aside[path] = stamp(entry)
-        elif is_hidden:
-            seen.ignored[path] = stamp(entry)
+
+
+def _within(folder: _Unwalked, name: str) -> _Unwalked:
+    """A folder in another one."""
+    return _Unwalked(
+        prefix=f"{folder.prefix}{name}/",
+        is_aside=folder.is_aside or name in _ASIDE_FOLDERS,
+        is_hidden=folder.is_hidden and name not in CACHES,
+    )
+
+
+def _note_file(
+    root: Path, path: str, entry: "os.DirEntry[str]", folder: _Unwalked, seen: FolderStat
+) -> None:
+    if folder.is_aside:
+        seen.linked.update(linked_folders(root, entry))
+    if folder.is_aside or _is_check(path):
+        seen.aside[path] = stamp(entry)
+    elif folder.is_hidden:
+        seen.ignored[path] = stamp(entry)
 
 
 def _unwalked(root: Path, found: Scan, seen: FolderStat) -> list[_Unwalked]:
     """Note what a walk has found; the folders that are for us to look into."""
     folders = {folder.prefix[:-1]: folder for folder in _left_out(found)}
 
-    def is_ours(path: str) -> bool:
-        return any(above in folders for above in _above(path))
-
-    for path, status in found.folders.items():
-        if path not in folders and not is_ours(path):
-            seen.modes[path] = stat.S_IMODE(status[0])
+    own = _outside_of(folders, found.folders.keys() - folders)
+    seen.modes.update((path, stat.S_IMODE(found.folders[path][0])) for path in own)
     checks = {path for path in found.files if path.endswith(_CHECK_FILES)}
-    for path in checks | found.ignored:
-        if not is_ours(path):
-            (seen.aside if _is_check(path) else seen.ignored)[path] = _stamp(found.files[path])
-    for path, reason in found.left_out.items():
-        if is_ignored(reason) and not path.endswith("/") and (there := _status(root / path)):
-            seen.ignored[path] = _stamp(there)
-    for path, folder in folders.items():
-        if not folder.is_aside and (there := _status(root / path)):
-            seen.modes[path] = stat.S_IMODE(there[0])
+    for path in _outside_of(folders, checks | found.ignored):
+        (seen.aside if _is_check(path) else seen.ignored)[path] = _stamp(found.files[path])
+    big = (p for p, why in found.left_out.items() if is_ignored(why) and not p.endswith("/"))
+    seen.ignored.update((path, _stamp(there)) for path, there in _statuses(root, big))
+    entered = (path for path, folder in folders.items() if not folder.is_aside)
+    seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
     return [*folders.values()]
 
 
-def _status(path: Path) -> Stat | None:
-    try:
-        return stat_of(path.lstat())
-    except OSError:
-        return None
+def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Iterator[str]:
+    return (path for path in paths if folders.keys().isdisjoint(_above(path)))
+
+
+def _statuses(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, Stat]]:
+    """Of those that are there."""
+    for path in paths:
+        with suppress(OSError):
+            yield path, stat_of((root / path).lstat())
 
 
 def _left_out(found: Scan) -> Iterator[_Unwalked]:
