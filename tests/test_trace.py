@@ -129,6 +129,13 @@ def test_a_trace_names_the_function_that_no_reading_leads_to(plan: Plan) -> None
     assert "return value // 3" in compose(replace(brief, trace=found)).text
 
 
+@pytest.mark.parametrize("setting", ["PYTHONPATH=src", "env PYTHONPATH='src:lib'"])
+def test_a_command_that_sets_the_path_of_python_is_traced(setting: str, plan: Plan) -> None:
+    gate = replace(GATE, run=f"{setting} {GATE.run}")
+    found = _traced(_failed(gate, plan), gate, plan)
+    assert "halved" in {one.frame.function for one in found if one.suspicion == 1.0}
+
+
 def test_tests_of_unittest_are_followed_too(plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(UNITTEST)
     gate = replace(GATE, run=f"{sys.executable} -m unittest -q")
@@ -333,12 +340,18 @@ def test_making_a_copy_is_within_the_time_of_a_trace(plan: Plan) -> None:
     assert opened.untraced == {gate.name}
 
 
-def test_a_trace_writes_nothing_into_the_workspace(plan: Plan) -> None:
+def test_a_trace_writes_no_report_over_that_of_the_gate(plan: Plan) -> None:
     validation = _failed(GATE, plan)
     (plan.root / "pytest.ini").write_text("[pytest]\naddopts = --junitxml=out.xml -x\n")
-    before = _files(plan.root)
     assert _traced(validation, GATE, plan)
-    assert _files(plan.root) == before
+    assert not (plan.root / "out.xml").exists()
+
+
+def test_settings_of_pytest_that_make_warnings_errors_do_not_stop_a_trace(plan: Plan) -> None:
+    (plan.root / "pytest.ini").write_text(
+        "[pytest]\naddopts = -p no:cacheprovider --strict-config\nfilterwarnings = error\n"
+    )
+    assert _traced(_failed(GATE, plan), GATE, plan)
 
 
 @pytest.mark.parametrize(

@@ -81,12 +81,11 @@ def candidates(
 
 
 def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Diagnostic, ...]:
-    return tuple(
-        diagnostic
-        for result in results
-        for diagnostic in result.diagnostics or (_whole_output(result),)
-        if _is_of_test(result, diagnostic) is testing
-    )
+    found: list[Diagnostic] = []
+    for result in results:
+        told = result.diagnostics or (_whole_output(result),)
+        found += [d for d in told if _is_of_test(result, d) is testing]
+    return tuple(found)
 
 
 def _whole_output(result: GateResult) -> Diagnostic:

@@ -139,7 +139,7 @@ def _own_words(brief: Brief, results: tuple[GateResult, ...]) -> Iterator[str]:
     """What the user's configuration adds, for every prompt and for the gates that failed."""
     if brief.settings.preamble:
         yield brief.settings.preamble.strip()
-    failed = {name for result in results for name in (result.name, result.kind.value)}
+    failed = {result.name for result in results} | {result.kind.value for result in results}
     for name, words in brief.settings.gates:
         if name in failed:
             yield f"{name}: {words.strip()}"

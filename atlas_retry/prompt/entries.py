@@ -176,7 +176,9 @@ def _condensed(result: GateResult, calm: str, room: int, quoting: Quoting) -> Qu
 
 def _rest(result: GateResult, calm: str) -> list[str]:
     """The lines that name a place, and that no diagnostic has."""
-    read = {line.strip() for d in result.diagnostics for line in d.text.splitlines()}
+    read: set[str] = set()
+    for diagnostic in result.diagnostics:
+        read.update(line.strip() for line in diagnostic.text.splitlines())
     lines = (line for line in calm.splitlines() if line.strip() not in read)
     return [line for line in dict.fromkeys(lines) if _PLACED.match(line)]
 

@@ -3,13 +3,14 @@
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from msgspec import Struct
 
 from atlas_retry.model import Diagnostic, Frame
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import Project, is_test_path
-from atlas_retry.source import ScopeKind
+from atlas_retry.source import Scope, ScopeKind
 
 _TEST_NAME = re.compile(r"^(test|Test|it$|should|spec)|_test$|Test$")
 _PLACES = (
@@ -39,8 +40,8 @@ class FailingTest(Struct, frozen=True, kw_only=True):
 
 def places(text: str, known: frozenset[str]) -> Iterator[Frame]:
     """Every `path:line` of a text that is a file of the project, in order."""
-    found = [(match.start(), match) for pattern in _PLACES for match in pattern.finditer(text)]
-    for _, match in sorted(found, key=lambda item: item[0]):
+    found = chain.from_iterable(pattern.finditer(text) for pattern in _PLACES)
+    for match in sorted(found, key=lambda match: match.start()):
         path = known_path(match[1], known)
         if path:
             function = match[3] if match.re is _PLACES[0] else None
@@ -160,19 +161,17 @@ def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:
     """The other tests in the files of the failed ones: they ran, and did not complain."""
     broken = tuple(dict.fromkeys(test.spot for test in failed if test.spot))
     names = {spot.scope.qualified_name for spot in broken}
-    found = tuple(
-        Spot(path, scope)
-        for path in dict.fromkeys(spot.path for spot in broken)
-        for scope in graph.project.definitions(path)
-        if scope.qualified_name not in names and _is_test(scope.kind, scope.name)
-    )
-    return found[:: 1 + len(found) // MAX_PASSING]
+    found: list[Spot] = []
+    for path in dict.fromkeys(spot.path for spot in broken):
+        tests = filter(_is_test, graph.project.definitions(path))
+        found += [Spot(path, scope) for scope in tests if scope.qualified_name not in names]
+    return tuple(found[:: 1 + len(found) // MAX_PASSING])
 
 
-def _is_test(kind: ScopeKind, name: str) -> bool:
-    if kind is ScopeKind.TEST:
+def _is_test(scope: Scope) -> bool:
+    if scope.kind is ScopeKind.TEST:
         return True
-    return kind is ScopeKind.FUNCTION and _TEST_NAME.search(name) is not None
+    return scope.kind is ScopeKind.FUNCTION and _TEST_NAME.search(scope.name) is not None
 
 
 def supporting(test: FailingTest, graph: Graph) -> Iterator[Spot]:

@@ -66,9 +66,10 @@ class Graph:
 
     @cached_property
     def spots(self) -> tuple[Spot, ...]:
-        return tuple(
-            Spot(path, scope) for path in self.files for scope in self.project.definitions(path)
-        )
+        spots: list[Spot] = []
+        for path in self.files:
+            spots += [Spot(path, scope) for scope in self.project.definitions(path)]
+        return tuple(spots)
 
     @cached_property
     def by_name(self) -> dict[str, list[Spot]]:
@@ -113,13 +114,11 @@ class Graph:
     def _bases(self, spot: Spot) -> tuple[Spot, ...]:
         """Classes that are named in a class's own signature."""
         line = spot.scope.def_line
-        return tuple(
-            found
-            for use in self._uses(spot.path, line, line)
-            if use.name != spot.scope.name
-            for found in self.lookup(spot.path, use)
-            if found.scope.kind is ScopeKind.CLASS
-        )
+        bases: list[Spot] = []
+        for use in self._uses(spot.path, line, line):
+            if use.name != spot.scope.name:
+                bases += self.lookup(spot.path, use)
+        return tuple(base for base in bases if base.scope.kind is ScopeKind.CLASS)
 
     def _split(self, path: str) -> list[bytes]:
         return (self.project.source(path) or b"").splitlines()

@@ -10,7 +10,7 @@ from atlas_retry.model import Diagnostic, Level
 from atlas_retry.prompt.failing import known_path
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.signals import Suspect
-from atlas_retry.source import ScopeKind, uses
+from atlas_retry.source import ScopeKind
 
 MAX_NAMES = 8
 MAX_OUTER_LINES = 60
@@ -18,7 +18,7 @@ MAX_PROBLEMS = 400
 """The rarest families of problems are looked at first."""
 MAX_FAMILY_CHARS = 2_000
 """Of a message, that tell its family."""
-NAMED, CLOSE, ON_THE_LINE, SETS_IT, SAME_NAME = 0.6, 0.5, 0.25, 0.8, 0.5
+NAMED, CLOSE, SETS_IT, SAME_NAME = 0.6, 0.5, 0.8, 0.5
 
 _QUOTED = re.compile(
     r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]{0,500}\]\*?|\*)?[`\"'\u2019\u201d»]"
@@ -104,8 +104,6 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     names = _names(diagnostic)
     if line is not None:
         yield from _around(path, line, graph)
-        used = _meant(_on_the_line(path, line, graph), owners, graph)
-        yield from ((spot, ON_THE_LINE, "used there", ()) for spot in used)
     defined = chain.from_iterable(_defined(path, name, graph) for name in names)
     yield from ((spot, NAMED, "named", ()) for spot in _meant(defined, owners, graph))
     if lacking:
@@ -155,15 +153,6 @@ def _defined(path: str, name: str, graph: Graph) -> list[Spot]:
     return everywhere if len(everywhere) <= MAX_NAMES else []
 
 
-def _on_the_line(path: str, line: int, graph: Graph) -> Iterator[Spot]:
-    source = graph.project.source(path)
-    here = graph.at(path, line)
-    for use in uses(path, source, line, line) if source is not None else ():
-        targets = graph.lookup(path, use, here)
-        if len(targets) == 1 and targets[0] != here:
-            yield targets[0]
-
-
 def _owners(message: str, graph: Graph) -> tuple[Spot, ...]:
     """The classes that a message says lack something, and what they are made from."""
     told = _OF_CLASS.search(message)
@@ -172,16 +161,20 @@ def _owners(message: str, graph: Graph) -> tuple[Spot, ...]:
 
 def _meant(spots: Iterable[Spot], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     """Where a class lacks something, another class's method of that name is not what is meant."""
-    own = {member for one in owners for member in graph.members(one)}
+    own = set(_members(owners, graph))
     for spot in spots:
         is_method = spot.scope.owner is not None and spot.scope.kind is ScopeKind.FUNCTION
         if not owners or not is_method or spot in own:
             yield spot
 
 
+def _members(owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
+    return chain.from_iterable(map(graph.members, owners))
+
+
 def _close(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     """Renamed things: similar names, in the class that is named, for a name that nothing has."""
-    own = {member.scope.name: member for one in owners for member in graph.members(one)}
+    own = {member.scope.name: member for member in _members(owners, graph)}
     pool = own or {spot.scope.name: spot for spot in graph.spots if spot.scope.depth == 0}
     for name in names[:3]:
         last = name.rpartition(".")[2]
@@ -195,11 +188,10 @@ def _close(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator
 def _setting(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     """The methods that set an attribute of a similar name: the one that is missed was renamed."""
     setters: dict[str, Spot] = {}
-    for one in owners:
-        for member in graph.members(one):
-            if member.scope.kind is ScopeKind.FUNCTION:
-                for attribute in _SET.findall(graph.body(member)):
-                    setters.setdefault(attribute, member)
+    for member in _members(owners, graph):
+        if member.scope.kind is ScopeKind.FUNCTION:
+            for attribute in _SET.findall(graph.body(member)):
+                setters.setdefault(attribute, member)
     for name in names[:3]:
         last = name.rpartition(".")[2]
         close = difflib.get_close_matches(last, setters, n=1, cutoff=0.6)

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property, lru_cache
+from itertools import chain
 
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
 from atlas_retry.source import Import, Scope, ScopeKind, definitions, imports, language_of
@@ -80,7 +81,7 @@ class Project:
     def _aliases(self) -> Aliases:
         """Of every package.json and tsconfig.json of the project."""
         names = ("package.json", "tsconfig.json", "tsconfig.base.json", "jsconfig.json")
-        manifests = [path for name in names for path in self._by_name.get(name, ())]
+        manifests = chain.from_iterable(self._by_name.get(name, ()) for name in names)
         return aliases_of((path, self.source(path) or b"") for path in manifests)
 
     @cached_property
@@ -147,7 +148,7 @@ class Project:
         language = language_of(path)
         folder = posixpath.dirname(path)
         folders = dict.fromkeys((folder, folder.replace("src/test/", "src/main/", 1)))
-        files = [file for one in folders for file in self._by_folder.get(one, ())]
+        files = chain.from_iterable(self._by_folder.get(one, ()) for one in folders)
         return [other for other in files if language_of(other) == language and other != path]
 
     def neighbours(self, path: str) -> Iterator[str]:
@@ -215,8 +216,9 @@ class Project:
             yield from self._aliased(module)
             stem = module.lstrip("@~#/")
         bare = stem.removesuffix(".js").removesuffix(".mjs")
-        tails = [stem, *(f"{s}{end}" for s in (stem, bare) for end in _SCRIPT_SUFFIXES)]
-        tails += [f"{stem}/index{end}" for end in _SCRIPT_SUFFIXES]
+        tails = [stem]
+        for start in (stem, bare, f"{stem}/index"):
+            tails += [f"{start}{end}" for end in _SCRIPT_SUFFIXES]
         for tail in dict.fromkeys(tails):
             if tail in self.paths:
                 yield tail

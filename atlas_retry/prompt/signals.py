@@ -6,7 +6,7 @@ nothing on human fixes. A trace's was tried on seeded faults; a fresh change's i
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -202,15 +202,9 @@ def suspects(
 
 def _considered(tests: tuple[FailingTest, ...], scene: RankingScene) -> set[Spot]:
     """What anything speaks for, but the failing tests themselves."""
-    sources: tuple[Iterable[Spot], ...]
-    sources = (scene.failing, scene.framed, scene.words, scene.traced, scene.near)
-    own = {test.spot for test in tests if test.spot}
-    return {
-        spot
-        for source in sources
-        for spot in source
-        if spot.scope.kind in RANKED and spot not in own
-    }
+    spots = {*scene.failing, *scene.framed, *scene.words, *scene.traced, *scene.near}
+    spots -= {test.spot for test in tests if test.spot}
+    return {spot for spot in spots if spot.scope.kind in RANKED}
 
 
 def _rating(spot: Spot, scene: RankingScene) -> float:

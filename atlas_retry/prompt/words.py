@@ -43,7 +43,7 @@ class Topic(Struct, frozen=True, kw_only=True):
 def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Graph) -> Topic:
     """The words of the failing tests, up to the line that failed."""
     asked, pressing = Counter[str](), Counter[str]()
-    usual = Counter(word for spot in healthy for word in set(words(graph.body(spot))))
+    usual = _spread(words(graph.body(spot)) for spot in healthy)
     for test in tests:
         messages = _messages(test)
         asked.update(set(words(f"{messages}\n{_ran(test, graph)}")))
@@ -60,15 +60,19 @@ def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Grap
         asked=weighed(asked, usual, len(tests)),
         pressing=weighed(pressing, usual, len(tests)),
         titles=weighed(_titles(spots), _titles(healthy), max(len(spots), 1)),
-        stems=frozenset(word for spot in spots for word in _stem_words(spot.path)),
+        stems=frozenset(chain.from_iterable(_stem_words(spot.path) for spot in spots)),
     )
 
 
 def _titles(spots: Iterable[Spot]) -> Counter[str]:
     """How many tests have a word in their names."""
-    return Counter(
-        word for spot in spots for word in set(stems(spot.scope.qualified_name)) - _SAYING_NOTHING
-    )
+    found = _spread(stems(spot.scope.qualified_name) for spot in spots)
+    return Counter({word: count for word, count in found.items() if word not in _SAYING_NOTHING})
+
+
+def _spread(texts: Iterable[Iterable[str]]) -> Counter[str]:
+    """In how many of the texts each word is."""
+    return Counter(chain.from_iterable(map(set, texts)))
 
 
 def _messages(test: FailingTest) -> str:
@@ -121,7 +125,7 @@ def _stem_words(path: str) -> frozenset[str]:
 def bm25(asked: Mapping[str, float], texts: Mapping[Spot, Sequence[str]]) -> dict[Spot, float]:
     """For every text that has an asked word: BM25 with weighed query words, 1 for the best."""
     held = {spot: Counter(filter(asked.__contains__, text)) for spot, text in texts.items()}
-    spread = Counter(chain.from_iterable(held.values()))
+    spread = _spread(held.values())
     usual = sum(map(len, texts.values())) / max(len(texts), 1) or 1.0
     weights = {word: asked[word] * math.log(1 + len(texts) / spread[word]) for word in spread}
     scored: dict[Spot, float] = {}

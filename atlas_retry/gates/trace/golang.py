@@ -87,11 +87,8 @@ def _profiles(folder: Path, root: Path) -> Iterator[Seen]:
 
 def _counted(profiles: list[str], module: str) -> Counter[tuple[str, int]]:
     """How many profiles ran a block, by path below the module and first line."""
-    return Counter(
-        block
-        for profile in profiles
-        for block in {
-            (path.removeprefix(f"{module}/"), int(line))
-            for path, line, _ in _BLOCK.findall(profile)
-        }
-    )
+    counted = Counter[tuple[str, int]]()
+    for profile in profiles:
+        ran = {(path, int(line)) for path, line, _ in _BLOCK.findall(profile)}
+        counted.update((path.removeprefix(f"{module}/"), line) for path, line in ran)
+    return counted

@@ -8,7 +8,9 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
+from time import monotonic
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +27,7 @@ PATTERN: Mapping[str, str] = {
     "node-test": "--test-name-pattern",
 }
 """How a runner is given a regular expression for the full titles of tests."""
+MIN_LEFT_S = 0.1
 _SCRIPTS = re.compile(r"^(?:npm (?:test|t|run(?:-script)? \S+))(?! --)")
 _SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
 _Place = tuple[str, str, int]
@@ -36,8 +39,11 @@ def seen_in_node(wanted: TraceRequest, plan: Plan) -> list[Seen]:
     Raises Interrupted, OSError, UnicodeError, msgspec.DecodeError.
     """
     titles = "|".join(dict.fromkeys(_title(str(test.test_id)) for test in wanted.tests))
-    failing = _ran(f"^(?:{titles})$", "failing", wanted, plan)
-    passing = _ran(f"^(?!.*(?:{titles})$)", "passing", wanted, plan) if failing else frozenset()
+    until_s = monotonic() + wanted.timeout_s
+    failing = _ran(f"^(?:{titles})$", "failing", wanted, plan, until_s)
+    passing: frozenset[_Place] = frozenset()
+    if failing:
+        passing = _ran(f"^(?!.*(?:{titles})$)", "passing", wanted, plan, until_s)
     lines = tuple(
         (path, line, name, line, 1, int((path, name, line) in passing))
         for path, name, line in failing
@@ -49,7 +55,9 @@ def _title(test_id: str) -> str:
     return re.escape(re.sub(r" [\u203a>] ", " ", test_id.partition("::")[2]))
 
 
-def _ran(titles: str, which: str, wanted: TraceRequest, plan: Plan) -> frozenset[_Place]:
+def _ran(
+    titles: str, which: str, wanted: TraceRequest, plan: Plan, until_s: float
+) -> frozenset[_Place]:
     folder = plan.logs / f"{wanted.name}-{which}"
     folder.mkdir(parents=True, exist_ok=True)
     hook = shutil.copy(Path(__file__).with_name(HOOK), folder / HOOK)
@@ -62,10 +70,11 @@ def _ran(titles: str, which: str, wanted: TraceRequest, plan: Plan) -> frozenset
         "ATLAS_TRACE": str(folder),
         "ATLAS_TRACE_ROOT": str(plan.root),
     }
-    run(replace(command, env=env, timeout_s=wanted.timeout_s / 2, keep_daemons=False))
+    left_s = max(until_s - monotonic(), MIN_LEFT_S)
+    run(replace(command, env=env, timeout_s=left_s, keep_daemons=False))
     written = sorted(folder.glob("seen-*.json"))
     places = [msgspec.json.decode(one.read_bytes(), type=list[_Place]) for one in written]
-    return frozenset(place for of_process in places for place in of_process)
+    return frozenset(chain.from_iterable(places))
 
 
 def _selecting(line: str, options: str) -> str:

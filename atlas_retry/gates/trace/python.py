@@ -1,6 +1,6 @@
 """Traces failing tests of pytest and unittest, in the gate's own command. Ranks nothing."""
 
-import shlex
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +18,8 @@ GIVEN: Mapping[str, Mapping[str, str]] = {
     "unittest": {RECORDING: RECORDING, "atlas_unittest": "sitecustomize"},
 }
 """Modules that the project's Python is given, by runner, and under which names."""
+_PATH_SET = re.compile(r"(?<![\w$])PYTHONPATH=[\"']?")
+"""A line that sets the variable itself, so that what it is given has to go there."""
 
 
 def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
@@ -32,8 +34,11 @@ def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
         shutil.copy(Path(__file__).with_name(f"{module}.py"), folder / f"{given}.py")
     failing = [test.test_id for test in wanted.tests]
     request.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": failing}))
-    command = command_of(wanted.gate, wanted.gate.run, plan, wanted.name)
-    env = _environment(command.env, request) | _options(command.env, wanted, folder)
+    line = _PATH_SET.sub(rf"\g<0>{folder}:", wanted.gate.run)
+    command = command_of(wanted.gate, line, plan, wanted.name)
+    env = _environment(command.env, request)
+    if wanted.runner == "pytest":
+        env["PYTEST_ADDOPTS"] = f"{env.get('PYTEST_ADDOPTS', '')} -p {PLUGIN}".strip()
     run(replace(command, env=env, timeout_s=wanted.timeout_s, keep_daemons=False))
     written = sorted(folder.glob("seen-*.json"))
     return [msgspec.json.decode(one.read_bytes(), type=Seen) for one in written]
@@ -49,10 +54,3 @@ def _environment(env: Mapping[str, str], asked: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": ":".join(filter(None, (str(folder), env.get("PYTHONPATH")))),
     }
-
-
-def _options(env: Mapping[str, str], wanted: TraceRequest, folder: Path) -> dict[str, str]:
-    if wanted.runner != "pytest":
-        return {}
-    added = f"-p {PLUGIN} -o cache_dir={shlex.quote(str(folder / 'cache'))}"
-    return {"PYTEST_ADDOPTS": f"{env.get('PYTEST_ADDOPTS', '')} {added}".strip()}
