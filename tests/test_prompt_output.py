@@ -151,7 +151,7 @@ def test_a_problem_that_two_gates_report_is_said_once_and_named_by_both() -> Non
 def test_code_is_ordered_by_rank_and_says_where_to_start() -> None:
     prompt = compose(brief_of(failed("pytest -q", PYTEST_LOG)))
     headings = [line for line in prompt.text.splitlines() if line.startswith("#### ")]
-    assert headings[0].startswith("#### Start here: src/shop/cart.py:4-15 Cart")
+    assert headings[0].startswith("#### Start here: src/shop/cart.py:11-12 Cart.total")
     assert sum("Start here" in line for line in headings) == 1
 
 

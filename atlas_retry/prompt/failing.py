@@ -21,9 +21,6 @@ _PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
 _BETWEEN = re.compile(r"::|/| [>\u203a] ")
 MAX_PASSING = 20
 """More say no more; of more, every second or third is taken."""
-_SETUP = frozenset(
-    {"setUp", "setup", "setup_method", "setUpClass", "setup_class", "asyncSetUp", "beforeEach"}
-)
 
 
 class FailingTest(Struct, frozen=True, kw_only=True):
@@ -172,31 +169,3 @@ def _is_test(scope: Scope) -> bool:
     if scope.kind is ScopeKind.TEST:
         return True
     return scope.kind is ScopeKind.FUNCTION and _TEST_NAME.search(scope.name) is not None
-
-
-def supporting(test: FailingTest, graph: Graph) -> Iterator[Spot]:
-    """What runs before a test: its fixtures (conftest included) and its class's setUp."""
-    if test.spot is None:
-        return
-    scope = test.spot.scope
-    for name in sorted(_SETUP):
-        setup = graph.named(test.spot.path, f"{scope.owner}.{name}" if scope.owner else name)
-        if setup:
-            yield setup
-    source = graph.project.source(test.spot.path) or b""
-    lines = source.splitlines()[scope.def_line - 1 : scope.def_line + 5]
-    signature = b"\n".join(lines).decode("utf-8", "replace")
-    parameters = re.search(r"\(([^)]*)\)", signature)
-    for name in re.findall(r"\w+", parameters[1]) if parameters else ():
-        prepared = fixture(test.spot.path, name, graph)
-        if prepared:
-            yield prepared
-
-
-def fixture(path: str, name: str, graph: Graph) -> Spot | None:
-    """The function that pytest calls for a parameter of that name."""
-    for place in (path, *conftests(path)):
-        found = graph.named(place, name)
-        if found:
-            return found if found.scope.kind is ScopeKind.FUNCTION else None
-    return None

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from atlas_retry.prompt.failing import FailingTest, supporting
+from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Edge, Graph, Spot
 from atlas_retry.source import uses
 
@@ -13,20 +13,14 @@ DECAY = 0.8
 SPREAD = 0.4
 """0: every use gets all of the flow; 1: they divide it."""
 MIN_FLOW = 0.0003
-SUPPORT = 0.5
 FRAME, FRAME_FADE = 0.9, 0.85
 PASSED_LINE, SLICED_LINE = 0.35, 0.8
 NEXT_LINES = (0.5, 0.3)
 """A failing statement may go on."""
-BEFORE_FRAME, AFTER_FRAME = 0.5, 0.2
 FLOOR = 1e-4
 """A flow that is as good as none."""
-UNSEEN = 0.05
-"""Of a class that nothing has led to yet, beside those that something has."""
 
 Weights = dict[Spot, float]
-InPlay = dict[tuple[str, str], float]
-"""By path and qualified name."""
 Edges = Callable[[Spot], tuple[Edge, ...]]
 Weigh = Callable[[Spot, Edge], float]
 
@@ -37,31 +31,18 @@ def all_lines(_spot: Spot, _edge: Edge) -> float:
 
 
 def led_to(test: FailingTest, graph: Graph) -> Weights:
-    """What one failing test leads to: itself, what prepares it, the frames of its traceback."""
+    """What one failing test leads to: itself, and the frames of its traceback."""
     seeds: Weights = {test.spot: 1.0} if test.spot else {}
-    for spot in supporting(test, graph):
-        seeds[spot] = SUPPORT
-    stops: dict[Spot, int] = {}
     for depth, frame in enumerate(reversed(test.frames)):
         framed = graph.at(frame.path, frame.line)
         if framed:
             seeds[framed] = max(seeds.get(framed, 0.0), FRAME * FRAME_FADE**depth)
-            stops[framed] = max(stops.get(framed, 0), frame.line)
     slices = _slice(test, graph)
 
     def weigh(spot: Spot, edge: Edge) -> float:
-        if spot == test.spot and slices:
-            return slices.get(edge.line, 0.0)
-        return _by_stop(edge.line, stops.get(spot, edge.line))
+        return slices.get(edge.line, 0.0) if spot == test.spot and slices else 1.0
 
     return spread(seeds, graph.edges, weigh)
-
-
-def _by_stop(line: int, stop: int) -> float:
-    """The weight of a line in a function that was left at the line `stop`."""
-    if line == stop:
-        return 1.0
-    return BEFORE_FRAME if line < stop else AFTER_FRAME
 
 
 def _slice(test: FailingTest, graph: Graph) -> dict[int, float]:
@@ -87,13 +68,11 @@ def _slice(test: FailingTest, graph: Graph) -> dict[int, float]:
 def spread(seeds: Weights, edges: Edges, weigh: Weigh = all_lines) -> Weights:
     """Flow from the seeds along what they use, fading with every hop; the strongest way counts."""
     total: Weights = dict(seeds)
-    in_play: InPlay = {}
     front: Mapping[Spot, float] = seeds
     for _ in range(HOPS):
-        in_play |= {(s.path, s.scope.qualified_name): part for s, part in front.items()}
         reached: Weights = defaultdict(float)
         for spot, amount in front.items():
-            for target, part in _passed_on(spot, amount, edges(spot), weigh, in_play):
+            for target, part in _passed_on(spot, amount, edges(spot), weigh):
                 reached[target] = max(reached[target], part)
         front = {
             spot: part
@@ -105,27 +84,13 @@ def spread(seeds: Weights, edges: Edges, weigh: Weigh = all_lines) -> Weights:
 
 
 def _passed_on(
-    spot: Spot, amount: float, used: tuple[Edge, ...], weigh: Weigh, in_play: InPlay
+    spot: Spot, amount: float, used: tuple[Edge, ...], weigh: Weigh
 ) -> Iterator[tuple[Spot, float]]:
     mass = sum(edge.weight for edge in used) or 1.0
     for edge in used:
         part = amount * DECAY * edge.weight * weigh(spot, edge) / mass**SPREAD
-        for target, share in _shares(edge, in_play):
-            yield target, part * share
-
-
-def _shares(edge: Edge, in_play: InPlay) -> Iterator[tuple[Spot, float]]:
-    """One target gets all; of several, those whose class is in play get more."""
-    if len(edge.targets) == 1:
-        yield edge.targets[0], 1.0
-        return
-    weights = [
-        UNSEEN + in_play.get((target.path, target.scope.owner or ""), 0.0)
-        for target in edge.targets
-    ]
-    whole = sum(weights)
-    for target, weight in zip(edge.targets, weights, strict=True):
-        yield target, weight / whole
+        for target in edge.targets:
+            yield target, part / len(edge.targets)
 
 
 def mean(parts: Iterable[Weights]) -> Weights:

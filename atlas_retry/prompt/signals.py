@@ -107,12 +107,6 @@ SIGNALS = (
         of=lambda spot, scene: logarithm(scene.healthy.get(spot, 0.0)),
     ),
     Signal(
-        name="words",
-        source="words of the failing tests and messages, by BM25",
-        weight=0.9,
-        of=lambda spot, scene: scene.words.get(spot, 0.0),
-    ),
-    Signal(
         name="pressing",
         source="words of the messages and failing lines, by BM25",
         weight=1.0,
