@@ -19,8 +19,6 @@ from tests.fleets import Scene, until
 if not fleets.is_there():
     pytest.skip(f"no fleet: {fleets.WHY_NOT}", allow_module_level=True)
 
-import s3fs  # type: ignore[import-untyped]
-from moto.server import ThreadedMotoServer
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -268,6 +266,10 @@ def test_no_payload_is_large() -> None:
 
 
 def test_a_store_may_be_s3(monkeypatch: pytest.MonkeyPatch) -> None:
+    # only here: they take long, and every process of tests reads this module
+    import s3fs  # type: ignore[import-untyped]
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(port=0)
     server.start()
     try:

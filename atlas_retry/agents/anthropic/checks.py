@@ -27,16 +27,29 @@ _DIFFS: Final = frozenset({".diff", ".patch"})
 _PROSE: Final = frozenset({".md", ".markdown", ".rst", ".txt", ".adoc", ""})
 _FENCED: Final = re.compile(r"\A\s*(```|~~~)")
 _DIFF: Final = re.compile(
-    r"\A\s*(?:diff --git |--- \S.*\n\+\+\+ |@@ -\d|\*\*\* Begin Patch|<{7} )|^<{7} (?:SEARCH|HEAD)",
-    re.MULTILINE,
+    r"""
+    \A\s*(?:
+        diff\ --git[ ]
+        | ---\ \S.*\n\+\+\+[ ]
+        | @@\ -\d
+        | \*\*\*\ Begin\ Patch
+        | <{7}[ ]
+    )
+    | ^<{7}\ (?:SEARCH|HEAD)
+    """,
+    re.MULTILINE | re.VERBOSE,
 )
-_COMMENT: Final = r"^\s*(?:#|//|/\*|--|<!--|;|%)"
+_COMMENT: Final = r"^\s*(?:\#|//|/\*|--|<!--|;|%)"
 _LEFT_OUT: Final = re.compile(
-    rf"{_COMMENT}?\s*(?:\.\.\.|…|\[)\s*\(?(?:the )?"
-    r"(?:rest|remaining|remainder|existing|other|previous|unchanged|same)\b[^\n]{0,80}$"
-    rf"|{_COMMENT}\s*[(\[]?(?:the )?(?:rest|remainder)\b[^\n]{{0,60}}"
-    r"\b(?:unchanged|the same|as before)\b[^\n]{0,20}$",
-    re.MULTILINE | re.IGNORECASE,
+    rf"""
+    # "... rest of the file", in a comment or not
+    {_COMMENT}?\s*(?:\.\.\.|…|\[)\s*\(?(?:the\ )?
+        (?:rest|remaining|remainder|existing|other|previous|unchanged|same)\b[^\n]{{0,80}}$
+    # a comment as "the rest stays as before"
+    | {_COMMENT}\s*[(\[]?(?:the\ )?(?:rest|remainder)\b[^\n]{{0,60}}
+        \b(?:unchanged|the\ same|as\ before)\b[^\n]{{0,20}}$
+    """,
+    re.MULTILINE | re.IGNORECASE | re.VERBOSE,
 )
 _REDACTED: Final = "[redacted"
 _MACROS: Final = frozenset({"c", "cpp"})
