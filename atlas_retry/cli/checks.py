@@ -72,15 +72,13 @@ def validate(
         raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
     targets = output.targets(report or [])
     opened, proposed = _opened(path.resolve())
-    chosen = select(opened.settings.gates, only or [])
+    chosen = _deciding(select(opened.settings.gates, only or []), is_named=bool(only))
     if list_only:
         return _listed(chosen, as_json=json)
     if receipt:
         from atlas_retry.workspace.git import commit_id
 
         base = commit_id(opened.root, opened.git.environ, base)  # a wrong one costs no gate
-    if only and not any(gate.required for gate in chosen):  # asked for by name, they decide
-        chosen = tuple(replace(gate, required=True) for gate in chosen)
     how = replace(
         plan(opened, validation_logs(opened)),
         check=bool(os.environ.get("CI")) if check is None else check,
@@ -96,10 +94,7 @@ def validate(
             validation = _run_aside(opened, chosen, how, shown)
         else:
             validation = _run(opened, chosen, how, shown, fix=fix)
-        if opened.settings.triage_baseline:
-            from atlas_retry.run.triage import against_baseline
-
-            validation = against_baseline(opened, chosen, validation, how, shown)
+        validation = _compared(opened, chosen, validation, how, shown)
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
@@ -109,6 +104,13 @@ def validate(
         receipts.write_receipt(asked, opened, chosen, validation)
     output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)
+
+
+def _deciding(gates: tuple[Gate, ...], *, is_named: bool) -> tuple[Gate, ...]:
+    """The gates, required where optional ones are all that was asked for by name."""
+    if is_named and not any(gate.required for gate in gates):
+        return tuple(replace(gate, required=True) for gate in gates)
+    return gates
 
 
 def _listed(gates: Sequence[Gate], *, as_json: bool) -> int:
@@ -149,6 +151,21 @@ def _run(
         validation = run_gates(chosen, how, shown)
         wrote(path for result in validation.results for path in result.changed)
     return validation
+
+
+def _compared(
+    opened: "OpenWorkspace",
+    chosen: Sequence[Gate],
+    validation: Validation,
+    how: "Plan",
+    shown: "Emit",
+) -> Validation:
+    """The validation against the configured baseline, if there is one."""
+    if not opened.settings.triage_baseline:
+        return validation
+    from atlas_retry.run.triage import against_baseline
+
+    return against_baseline(opened, chosen, validation, how, shown)
 
 
 def _run_aside(

@@ -56,18 +56,14 @@ def deliver(
     """Deliver what a green run changed: exactly its files, upon the commit that it started from."""
     from atlas_retry import workspace
 
-    if not (patch or branch or pr):
-        raise UsageError(
-            "deliver as what?", remedy="atlas deliver --patch FILE, --branch NAME, --pr"
-        )
-    if push and not (branch or pr):
-        raise UsageError("--push needs a branch", remedy="atlas deliver --branch NAME --push")
+    to_branch = bool(branch or pr)
+    _check(to_branch=to_branch, patch=patch, push=push)
     if apply and (run or patch or not branch):
         raise UsageError(
             "--apply needs a branch, and nothing else to deliver",
             remedy=f"atlas deliver --apply {apply} --branch NAME --push",
         )
-    ws, made, text = _applied(apply) if apply else _committed(run, store=bool(branch or pr))
+    ws, made, text = _applied(apply) if apply else _committed(run, store=to_branch)
     if workspace.delivered_in_a_row(ws, made.base) >= max_pushes:
         return _refused(
             f"the last {max_pushes} commits come from runs: somebody has to look, or --max-pushes"
@@ -77,10 +73,20 @@ def deliver(
         print(f"validated together with what is not committed, and not delivered: {listed}")
     if patch:
         _write(patch, made.patch)
-    if branch or pr:
-        there = remote if push or pr else ""
-        return _to_branch(ws, text, made, branch or f"atlas/{_run_id(text)}", there, pr=pr)
-    return DELIVERED
+    if not to_branch:
+        return DELIVERED
+    there = remote if push or pr else ""
+    return _to_branch(ws, text, made, branch or f"atlas/{_run_id(text)}", there, pr=pr)
+
+
+def _check(*, to_branch: bool, patch: Path | None, push: bool) -> None:
+    """Raises UsageError where nothing says what a delivery is made of."""
+    if not (patch or to_branch):
+        raise UsageError(
+            "deliver as what?", remedy="atlas deliver --patch FILE, --branch NAME, --pr"
+        )
+    if push and not to_branch:
+        raise UsageError("--push needs a branch", remedy="atlas deliver --branch NAME --push")
 
 
 def _committed(run: str | None, *, store: bool) -> "tuple[Workspace, Made, str]":

@@ -59,10 +59,8 @@ def resume(
     if not rows and not waiting:
         print("there is nothing to resume", file=sys.stderr if json else sys.stdout)
         return OK
-    if not ai_fix and not every and (rows[0].with_agent or not rows[0].is_open):
-        if json or not _is_asked_by_a_person():
-            return _say_how(rows[0], sys.stderr if json else sys.stdout)
-        ai_fix = _answer(rows[0])
+    if not (ai_fix or every) and _needs_leave(rows[0]):
+        ai_fix = _is_allowed(rows[0], as_json=json)
         if not ai_fix:
             return FAILED
     level = options.verbosity(quiet, verbose)
@@ -161,17 +159,29 @@ def _one(row: "RunRow", emit: "Emit", *, ai_fix: bool) -> "Finished":
     return Finished(opened=opened, outcome=outcome)
 
 
+def _needs_leave(row: "RunRow") -> bool:
+    """Whether going on may spend money, so that somebody has to say so."""
+    return row.with_agent or not row.is_open
+
+
 def _is_asked_by_a_person() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
 
 
-def _say_how(row: "RunRow", to: "TextIO") -> int:
+def _is_allowed(row: "RunRow", *, as_json: bool) -> bool:
+    """Ask a person whether the agent may go on; say how, where nobody can answer."""
+    if not as_json and _is_asked_by_a_person():
+        return _answer(row)
+    _say_how(row, sys.stderr if as_json else sys.stdout)
+    return False
+
+
+def _say_how(row: "RunRow", to: "TextIO") -> None:
     from atlas_retry.history import telling
 
     print(f"run {row.id} in {row.root}: {telling.state_of(row)}", file=to)
     print(*copyable("next", f"atlas resume {row.root} --ai-fix"), sep="\n", file=to)
     print(*copyable("undo", f"atlas undo {row.id}"), sep="\n", file=to)
-    return FAILED
 
 
 def _answer(row: "RunRow") -> bool:

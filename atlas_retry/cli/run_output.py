@@ -62,15 +62,14 @@ def publish_runs(done: Done, wanted: Sequence[Destination], *, as_json: bool) ->
     if is_one(done):
         publish(done.finished[0].subject, wanted, as_json=as_json)
         return
+    outcomes = [one.outcome for one in done.finished]
     if as_json:
-        outcomes = [one.outcome for one in done.finished]
         document = batch_document(outcomes, not_started=done.not_started, cascade=done.cascade)
         print(encode(document), end="")
-    if wanted or on_github():
-        names = labels([one.root for one in done.finished])
-        for one in done.finished:
-            targets = [_of(names[one.root], target) for target in wanted]
-            publish(one.subject, targets, as_json=False, to_stderr=as_json)
+    names = labels([one.root for one in done.finished])
+    for one in done.finished if wanted or on_github() else ():
+        targets = [_of(names[one.root], target) for target in wanted]
+        publish(one.subject, targets, as_json=False, to_stderr=as_json)
 
 
 def exit_code(done: Done) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -120,7 +121,7 @@ def _report(document: Mapping[str, object], source: str) -> Recorded:
 
 
 def _machine_format(name: str, content: bytes, source: str) -> Recorded:
-    """One failed result for each tool that complains of something."""
+    """One failed result for each tool that found a problem."""
     text = job_log.without_checkout(content.decode("utf-8", "replace"))
     report = report_formats.read_report(name, text.encode())
     if report is None:
@@ -215,10 +216,13 @@ def _results(document: Mapping[str, object], source: str) -> Iterator[GateResult
     present = [name for name in (*LISTS, "results") if name in document]
     if not present:
         raise _refused(source, 'holds neither "results" nor the lists of an atlas.report/1')
-    for name in present:
-        for place, entry in _entries(document, name, source):
-            known = entry if ours else {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}
-            yield _result(known, source, place)
+    entries = chain.from_iterable(_entries(document, name, source) for name in present)
+    for place, entry in entries:
+        yield _result(entry if ours else _readable(entry), source, place)
+
+
+def _readable(entry: dict[str, object]) -> dict[str, object]:
+    return {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}
 
 
 def _entries(
@@ -265,8 +269,8 @@ def _converted(value: object, wanted: type[_T], source: str, place: str) -> _T:
     try:
         return msgspec.convert(value, wanted)
     except msgspec.ValidationError as error:
-        said, _, inner = str(error).partition(" - at `$")
-        raise _refused(f"{source}: {place}{inner.rstrip('`')}", said) from error
+        reason, _, inner = str(error).partition(" - at `$")
+        raise _refused(f"{source}: {place}{inner.rstrip('`')}", reason) from error
 
 
 def _refused(place: str, why: str) -> UsageError:

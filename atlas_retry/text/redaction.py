@@ -166,14 +166,20 @@ MANY_DIGITS = 3
 
 
 def _is_secret(match: re.Match[str]) -> bool:
-    """Whether it is said as in an environment, a log or YAML, and not as in source code."""
+    """Whether it is written as in an environment, a log or YAML, and not as in source code."""
     value: str = match["quoted"] or match["bare"]
-    word: str = match["word"]
-    if len(value) < _min_chars(word) or NO_VALUE.match(value):
+    if len(value) < _min_chars(match["word"]) or NO_VALUE.match(value):
         return False
-    digits = sum(c.isdigit() for c in value)
     if match["quoted"] or not NAME_IN_CODE.fullmatch(value):
-        return any(map(str.isalpha, value)) and (digits > 0 or bool(SYMBOL.search(value)))
+        is_mixed = any(map(str.isdigit, value)) or SYMBOL.search(value)
+        return bool(is_mixed and any(map(str.isalpha, value)))
+    return _is_no_name(match, value)
+
+
+def _is_no_name(match: re.Match[str], value: str) -> bool:
+    """Whether what could be a name in source code is a secret after all."""
+    word: str = match["word"]
+    digits = sum(map(str.isdigit, value))
     if word.lower() in value.lower():
         return digits >= MANY_DIGITS
     if match["sign"] == "=":

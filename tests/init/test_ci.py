@@ -152,6 +152,16 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["test: make test"],
     ),
+    "scripts in a folder that says what they do": (
+        {
+            "scripts/test/zones.sh": "TZ=Asia/Tokyo run\n",
+            "scripts/test/setup.sh": "fetch\n",
+            "test/runner.rb": "",
+            GITHUB: STEPS + "    - run: ./scripts/test/setup.sh\n"
+            "    - run: ./scripts/test/zones.sh\n    - run: ruby test/runner.rb --verbose\n",
+        },
+        ["test: ./scripts/test/zones.sh", "test: ruby test/runner.rb --verbose"],
+    ),
     "targets and sessions": (
         {
             "setup.py": "",

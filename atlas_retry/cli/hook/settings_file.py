@@ -6,6 +6,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TypeVar
@@ -80,15 +81,19 @@ def merged(text: str, call: str, *, source: str, host: Host = CLAUDE) -> str:
         settings.setdefault(key, value)
     hooks = _at(settings, "hooks", dict, source, host)
     for event, command in host.events.items():
-        groups = _at(hooks, event, list, source, host)
-        ours = [entry for group in groups for entry in _entries(group) if _is_ours(entry)]
-        keep = next((entry for entry in ours if _can_run(entry)), None)
-        _drop(groups, but=keep)
-        if keep is None:
-            timeout = ours[0].get("timeout") if ours else None
-            entry = _entry(call, command, timeout, host)
-            groups.append(entry if host.is_flat else {"hooks": [entry]})
+        _merge_event(_at(hooks, event, list, source, host), call, command, host)
     return text if json.dumps(settings) == before else _dumped(settings, text)
+
+
+def _merge_event(groups: list[object], call: str, command: str, host: Host) -> None:
+    """Leave one entry of ours that can run, a new one where there is none."""
+    ours = [entry for entry in chain.from_iterable(map(_entries, groups)) if _is_ours(entry)]
+    keep = next(filter(_can_run, ours), None)
+    _drop(groups, but=keep)
+    if keep is None:
+        timeout = ours[0].get("timeout") if ours else None
+        entry = _entry(call, command, timeout, host)
+        groups.append(entry if host.is_flat else {"hooks": [entry]})
 
 
 def removed(text: str, *, source: str, host: Host = CLAUDE) -> str:
@@ -165,10 +170,11 @@ def _drop(groups: list[object], but: Json | None) -> None:
     """Take our entries out, and the groups that are empty without them."""
     for group in [*groups]:
         entries = _entries(group)
-        for entry in [entry for entry in entries if _is_ours(entry) and entry is not but]:
-            entries[:] = [other for other in entries if other is not entry]
-            if not entries:
-                groups.remove(group)
+        kept = [entry for entry in entries if entry is but or not _is_ours(entry)]
+        emptied = entries and not kept
+        entries[:] = kept
+        if emptied:
+            groups.remove(group)
 
 
 def _entries(group: object) -> list[Json]:

@@ -31,6 +31,7 @@ TARGETS = (
     r"(?P<start>nox)(?:.*(?: -s| -e| --sessions?)[ =](?P<name>[\w.-]+)|$)?",
     r"(?P<start>p?npm|yarn|bun)(?: run(?:-script)?| workspaces \w+| -\S+)* (?P<name>[\w:.-]+)",
     r"(?P<start>(?:(?:ba)?sh )?\.?/?(?:[\w.-]+/)*)(?P<name>[\w-]+)(?:\.(?:sh|bash|py))?(?= |$)",
+    r"(?P<start>(?:bun|node|ruby) (?:[\w.-]+/)+)(?P<name>[\w-]+)\.\w+(?= |$)",
 )
 """How a line calls what the project itself names."""
 NODE = ("npm", "pnpm", "yarn", "bun")
@@ -41,6 +42,9 @@ NEVER = re.compile(
 TIMEOUTS = {Slot.FORMAT: None, Slot.LINT: None, Slot.TYPES: None}
 REPORTED = re.compile(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
 """What changes only how a line reports: two lines that differ in it are one gate."""
+INTERPRETERS = ("sh", "bash", "bun", "node", "ruby")
+PREPARES = re.compile(r"setup|install|prepare|deps|init|start|build|clean")
+"""The name of a script that makes ready what others check."""
 CHECKING = re.compile(r".*(?:check|verify|validate)(?![a-z])")
 """The name of a target that checks something, whatever that is."""
 OPTIONAL = re.compile(r"\|\| *(?:true|:)\s*$")
@@ -144,7 +148,7 @@ def _work_of(call: _Call, body: str) -> UnderstoodCommand | None:
     inner = [u for u in map(understand, re.split(r"&&|;|\n|@", body)) if u]
     slots = {u.slot for u in inner}
     slot = Slot.HOOKS if Slot.HOOKS in slots else slot_of_name(call.name)
-    slot = slot or _slot_of_body(call.start, call.name, inner)
+    slot = slot or _slot_of_body(call.start, call.name, inner) or _slot_of_folder(call)
     if slot is None:
         return None
     named = tool_name(f"{call.start} {call.name}")
@@ -160,16 +164,23 @@ def _slot_of_body(start: str, name: str, inner: list[UnderstoodCommand]) -> Slot
     return Slot.TEST if start in ("tox", "nox") else None
 
 
+def _slot_of_folder(call: _Call) -> Slot | None:
+    """Of a script that only its folder says the work of: `scripts/test/zones.sh`."""
+    folders = re.findall(r"[\w-]+(?=/)", call.line.partition(call.name)[0])
+    is_work = folders and not PREPARES.search(call.name)
+    return slot_of_name(folders[-1]) if is_work else None
+
+
 def _unset(line: str) -> str:
     return re.sub(rf"^{ASSIGNED}", "", line)
 
 
 def _body(project: ProjectFiles, call: _Call) -> str | None:
     """What stands behind the name; None where nothing of the project has it."""
-    if call.start in NODE:
+    if call.start in NODE and "/" not in call.line.split()[1]:
         name = {"t": "test"}.get(call.name, call.name)
         return str(table(project.package, "scripts").get(name) or "") or None
-    if call.start.endswith("/") or call.start in ("", "sh", "bash"):
+    if call.start.endswith("/") or call.start in ("", *INTERPRETERS):
         return _script(project, call)
     return tasks.body_of(project, call.start, call.name)
 
@@ -177,7 +188,8 @@ def _body(project: ProjectFiles, call: _Call) -> str | None:
 def _script(project: ProjectFiles, call: _Call) -> str | None:
     """The text of a script that is called by its path."""
     words = call.line.split()
-    path = words[1] if call.start in ("sh", "bash") else words[0]
-    has_folder = "/" in path or call.start in ("sh", "bash")
+    is_given = call.start in INTERPRETERS
+    path = words[1] if is_given else words[0]
+    is_path = is_given or "/" in path
     path = path.removeprefix("./")
-    return project.text(path) if has_folder and project.has(path) else None
+    return project.text(path) if is_path and project.has(path) else None

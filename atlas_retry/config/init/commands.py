@@ -61,7 +61,7 @@ COMMANDS: tuple[tuple[Slot, str, str], ...] = (
     (Slot.BUILD, "", r"cargo(?: \+\S+)? (?:build|doc)|go build"),
     (Slot.BUILD, "", r"dotnet build|swift build|mix compile"),
     (Slot.BUILD, "", r"mkdocs build|sphinx-build|vite build"),
-    (Slot.BUILD, "", r"python\S* -m build|uv build|hatch build"),
+    (Slot.BUILD, "", r"build|uv build|hatch build"),
 )  # fmt: skip
 """Slot, language (empty: of the tool's own), and how the line begins."""
 LANGUAGES = {

@@ -63,7 +63,10 @@ class Machine(Struct, frozen=True, dict=True):
 
     def obstacle(self, proposed: Proposed) -> str | None:
         """What is missing for a command to start, with its remedy; None if nothing is."""
-        missing = (self._missing(need, self.root / proposed.cwd) for need in proposed.needs)
+        folder = self.root / proposed.cwd
+        if not folder.is_dir():
+            return f"{proposed.cwd} is not there"
+        missing = (self._missing(need, folder) for need in proposed.needs)
         return next(filter(None, missing), None)
 
     def _missing(self, need: Need, folder: Path) -> str | None:

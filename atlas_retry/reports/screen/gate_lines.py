@@ -55,8 +55,8 @@ def first_problems(result: GateResult) -> Iterator[Line]:
 
 
 def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Line]:
-    """What failed and where, gate by gate."""
-    for result in validation.results:
+    """What failed and where, gate by gate; what could not run comes last."""
+    for result in sorted(validation.results, key=lambda one: one.status is Status.BROKEN):
         if not result.success:
             error = bounded(result.error or result.status, MAX_MESSAGE_CHARS)
             yield "", ""
