@@ -95,9 +95,12 @@ class _Execution(Struct, frozen=True, kw_only=True):
         self.beat(self.now())
         time.sleep(tries.WAIT_S)
 
-    def watched(self, command: Command) -> Completed:
-        """A command to its end, with a beat each second. Raises Stopped once it is ended."""
-        (done,) = process.run_all((command,), jobs=1, watch=_Beating(self))
+    def watched(self, command: Command, *, is_run: bool = False) -> Completed:
+        """A command to its end, with a beat each second. Raises Stopped once it is ended.
+
+        Of the run itself each attempt is pushed.
+        """
+        (done,) = process.run_all((command,), jobs=1, watch=_Beating(self, is_run=is_run))
         if done is None:
             raise Stopped
         return done
@@ -196,7 +199,8 @@ class _Execution(Struct, frozen=True, kw_only=True):
         report.unlink(missing_ok=True)
         made = ("--run-id", self.one.run, "--report", f"json={report}", "--plain")
         env = {**self.at.environ, **more}
-        done = self._atlas(root, ("retry", ".", *made, *options), env)
+        argv = ("retry", ".", *made, *options)
+        done = self.watched(self._command(root, argv, env), is_run=True)
         if not report.exists():
             raise AtlasError(f"atlas retry: {_last_words(done)}")
         document = msgspec.json.decode(report.read_bytes(), type=RunDocument)
@@ -208,7 +212,7 @@ class _Execution(Struct, frozen=True, kw_only=True):
         branch = ("--branch", to.branch) if to.branch else ()
         push = ("--push",) if to.branch and to.push else ()
         asked = ("deliver", run_id, "--patch", str(patch), *branch, *push)
-        done = self._atlas(root, asked, self.at.environ)
+        done = self.watched(self._command(root, asked, self.at.environ))
         if patch.exists():
             self._put(store.PATCH, patch.read_bytes())
         if done.exit_code != 0:
@@ -216,9 +220,9 @@ class _Execution(Struct, frozen=True, kw_only=True):
             return replace(result, has_patch=patch.exists(), error=why[:MAX_CHARS])
         return replace(result, has_patch=True, delivered=to.branch)
 
-    def _atlas(self, cwd: Path, arguments: tuple[str, ...], env: Mapping[str, str]) -> Completed:
+    def _command(self, cwd: Path, arguments: tuple[str, ...], env: Mapping[str, str]) -> Command:
         argv = (sys.executable, "-m", "atlas_retry", *arguments)
-        return self.watched(Command(argv=argv, cwd=cwd, env=env, grace_s=GRACE_S))
+        return Command(argv=argv, cwd=cwd, env=env, grace_s=GRACE_S)
 
     def _put(self, name: str, content: bytes) -> None:
         self.at.store.put(self.one.batch, self._name(name), content)
@@ -230,8 +234,9 @@ class _Execution(Struct, frozen=True, kw_only=True):
 class _Beating:
     """Hears of a command ten times a second and passes on each second."""
 
-    def __init__(self, execution: _Execution) -> None:
+    def __init__(self, execution: _Execution, *, is_run: bool) -> None:
         self._execution = execution
+        self._is_run = is_run
         self._at_s = 0.0
         self._attempt = 0
 
@@ -244,7 +249,7 @@ class _Beating:
         self._at_s = elapsed_s + BEAT_S
         now = self._execution.now()
         self._execution.beat(now)
-        if now.attempt > self._attempt:
+        if self._is_run and now.attempt > self._attempt:
             self._attempt = now.attempt
             self._execution.push()
 
