@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 
 from atlas_retry.diagnostics.blocks import above, titled
-from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.traceback import inside, place_of, shortened
+from atlas_retry.diagnostics.traceback import inside, placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
@@ -47,19 +46,14 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     place, message = _said(body)
     frames = _frames(body)
     doctest = _DOCTEST.match(name)
-    where = place_of(frames) or place
-    if doctest and not frames:
-        where = {"path": doctest[1], "line": doctest[2]}
+    where = {"path": doctest[1], "line": doctest[2]} if doctest else place
     told = Diagnostic(
         tool="cargo-test",
         rule_id="panic" if "path" in place else None,
         message=message or "failed",
-        path=where.get("path"),
-        region=region_of(where),
         test_id=name,
-        frames=frames,
     )
-    return Located(told, first, last)
+    return Located(placed(told, frames, where), first, last)
 
 
 def _said(body: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -8,10 +8,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks
-from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
-from atlas_retry.model import Diagnostic, Region
+from atlas_retry.model import Diagnostic
 
 # https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
 _FAIL = re.compile(r"^ *--- FAIL: (\S+) \([\d.]+s\)$")
@@ -170,22 +169,17 @@ def _parents(name: str) -> Iterator[str]:
 
 def _found(lines: Sequence[str], test: _Test, folder: str) -> Located:
     frames = stacks.go(lines[test.panic[0] : test.panic[1]]) if test.panic else ()
-    path = f"{folder}/{test.place[0]}" if test.place and folder else test.place and test.place[0]
-    region = Region(start_line=test.place[1]) if test.place else None
-    name = f"{folder or '.'}::{test.name}" if test.name else None
+    place: dict[str, str | None] = {}
+    if test.place:
+        file, line = test.place
+        place = {"path": f"{folder}/{file}" if folder else file, "line": str(line)}
     told = Diagnostic(
         tool="go-test",
         rule_id="panic" if test.panic else None,
         message=shortened(test.said) or "failed",
-        path=path,
-        region=region,
-        test_id=name,
-        frames=frames,
+        test_id=f"{folder or '.'}::{test.name}" if test.name else None,
     )
-    if frames:
-        place = place_of(frames)
-        told = replace(told, path=place["path"], region=region_of(place))
-    return Located(told, test.first, max(test.last, test.first))
+    return Located(placed(told, frames, place), test.first, max(test.last, test.first))
 
 
 GO_TEST = Parser(

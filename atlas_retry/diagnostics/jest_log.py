@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.blocks import above
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -75,18 +75,13 @@ def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Located:
         return Located(told, first, last)
     message = _message(body)
     raised = _RAISED.match(message)
-    frames = stacks.javascript(body)
-    place = place_of(frames) or {"path": path}
     told = Diagnostic(
         tool="jest",
         rule_id=raised[1] if raised else None,
         message=message or title,
-        path=place["path"],
-        region=region_of(place),
         test_id=path if title == _SUITE else f"{path}::{title}",
-        frames=frames,
     )
-    return Located(told, first, last)
+    return Located(placed(told, stacks.javascript(body), {"path": path}), first, last)
 
 
 def _message(body: Sequence[str]) -> str:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics import stacks
-from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.blocks import above
+from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -15,6 +15,7 @@ _TITLE = re.compile(
     r"(?: --|) {1,2}Time elapsed: [\d.,]+ s(?:ec)? +<<< (?:FAILURE|ERROR)!$"
 )
 _RAISED = re.compile(r"^(?:Caused by: )?([\w.$]+)(?:: (.*))?$")
+_STACK = re.compile(r"\tat ")
 _TOTAL = re.compile(
     r"^(?:\[\w+\] )?Tests run: (?P<run>\d+), Failures: \d+, Errors: \d+, Skipped: (?P<skipped>\d+)$"
 )
@@ -60,27 +61,13 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     owner = (title["owner"] if title else None) or plain.rpartition(".")[0]
     body = lines[first + 1 : last + 1]
     raised = _RAISED.match(body[0]) if body else None
-    frames = stacks.java(body, owner)
-    place = place_of(frames)
     told = Diagnostic(
         tool="maven",
         rule_id=raised[1].rpartition(".")[2] if raised else None,
-        message=_message(body) or "failed",
-        path=place.get("path"),
-        region=region_of(place),
+        message=shortened(above(body, _STACK)) or "failed",
         test_id=name if name.startswith(owner) else f"{owner}.{name}",
-        frames=frames,
     )
-    return Located(told, first, last)
-
-
-def _message(body: Sequence[str]) -> str:
-    said: list[str] = []
-    for line in body:
-        if line.startswith("\tat "):
-            break
-        said.append(line)
-    return shortened(said)
+    return Located(placed(told, stacks.java(body, owner), {}), first, last)
 
 
 MAVEN = Parser(

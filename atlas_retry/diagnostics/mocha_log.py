@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import counts, stacks
 from atlas_retry.diagnostics.blocks import above, titled
-from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -39,7 +38,6 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     names = _names(lines[first : last + 1])
     body = lines[first + len(names) : last + 1]
     frames = stacks.javascript(body)
-    place = place_of(frames)
     timed_out = next((m for line in body if (m := _TIMED_OUT.match(line))), None)
     file = frames[0].path if frames else timed_out[1] if timed_out else ""
     message = textwrap.dedent("\n".join(above(body, _STACK))).strip()
@@ -49,12 +47,9 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Located:
         tool="mocha",
         rule_id=raised[1] if raised else None,
         message=shortened(message.split("\n")) or "failed",
-        path=place.get("path") or file or None,
-        region=region_of(place),
         test_id=f"{file}::{title}" if file else title,
-        frames=frames,
     )
-    return Located(told, first, last)
+    return Located(placed(told, frames, {"path": file}), first, last)
 
 
 def _names(lines: Sequence[str]) -> list[str]:

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.blocks import above
 from atlas_retry.diagnostics.lines import NODE
-from atlas_retry.diagnostics.table import parser_of, region_of
-from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.table import parser_of
+from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 # https://nodejs.org/api/test.html#test-reporters; https://testanything.org
 _AT = re.compile(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
+_BELOW = re.compile(r"^\s*at |^test at ")
 _SPEC = re.compile(r"^✖ (.+?) \([\d.]+ms\)$")
 _TAP = re.compile(r"^ *not ok \d+(?: - (.+))?$")
 _TAP_END = re.compile(r"^ *\.\.\.$")
@@ -55,12 +57,7 @@ def _spec(lines: Sequence[str]) -> Iterator[Located]:
 
 
 def _message(body: Sequence[str]) -> str:
-    said: list[str] = []
-    for line in body:
-        if line.lstrip().startswith("at ") or line.startswith("test at "):
-            break
-        said.append(line)
-    text = textwrap.dedent("\n".join(said)).strip()
+    text = textwrap.dedent("\n".join(above(body, _BELOW))).strip()
     return shortened(text.strip("'").split("\n"))
 
 
@@ -100,16 +97,13 @@ def _error(body: Sequence[str]) -> str:
 def _told(title: str, message: str, frames: tuple[Frame, ...], place: dict[str, str]) -> Diagnostic:
     raised = _RAISED.match(message)
     file = place.get("path", "")
-    where = place_of(frames) or place
-    return Diagnostic(
+    told = Diagnostic(
         tool="node-test",
         rule_id=raised[1] if raised else None,
         message=message,
-        path=where.get("path"),
-        region=region_of(where),
         test_id=file if not file or title.endswith(file) else f"{file}::{title}",
-        frames=frames,
     )
+    return placed(told, frames, place)
 
 
 NODE_TEST = Parser(

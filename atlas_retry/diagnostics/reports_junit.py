@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks, traceback
+from atlas_retry.diagnostics.blocks import above
 from atlas_retry.diagnostics.pytest_failure import explain
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.model import Diagnostic, Frame
@@ -65,23 +66,9 @@ def _explained(lines: list[str], owner: str) -> Diagnostic:
         stacks.go,
     )
     frames = next((found for read in readers if (found := read(lines))), ())
-    place = traceback.place_of(frames)
-    return Diagnostic(
-        tool="junit",
-        message=traceback.shortened(_above_stack(lines)),
-        path=place.get("path"),
-        region=region_of(place),
-        frames=frames,
-    )
-
-
-def _above_stack(lines: list[str]) -> list[str]:
-    said: list[str] = []
-    for line in lines:
-        if _STACK.match(line):
-            break
-        said.append(line.rstrip())
-    return "\n".join(said).strip("\n").split("\n")
+    said = [line.rstrip() for line in above(lines, _STACK)]
+    message = traceback.shortened("\n".join(said).strip("\n").split("\n"))
+    return traceback.placed(Diagnostic(tool="junit", message=message), frames, {})
 
 
 def _test_id(owner: str, name: str, frames: tuple[Frame, ...]) -> str | None:

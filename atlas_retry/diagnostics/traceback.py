@@ -1,7 +1,9 @@
 """Reads Python tracebacks: frames and the exception that ends them. Knows no test runner."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
@@ -79,6 +81,14 @@ def _said(lines: Sequence[str]) -> list[str]:
 def place_of(frames: Sequence[Frame]) -> dict[str, str]:
     """Path and line of the innermost frame, as parts of a diagnostic."""
     return {"path": frames[-1].path, "line": str(frames[-1].line)} if frames else {}
+
+
+def placed(
+    told: Diagnostic, frames: tuple[Frame, ...], otherwise: Mapping[str, str | None]
+) -> Diagnostic:
+    """The diagnostic at its innermost frame; without frames where the runner says."""
+    place = place_of(frames) or {name: part for name, part in otherwise.items() if part}
+    return replace(told, path=place.get("path"), region=region_of(place), frames=frames)
 
 
 def crash(tool: str, lines: Sequence[str]) -> Diagnostic | None:

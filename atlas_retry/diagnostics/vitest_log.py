@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.blocks import above, titled
-from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.traceback import place_of, shortened
+from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -44,19 +43,15 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     body = lines[first + 1 : last + 1]
     message = shortened("\n".join(above(body, _CODE, _STACK)).strip().split("\n"))
     raised = _RAISED.match(message)
-    frames = stacks.javascript(body)
-    file = next((m for line in body if (m := _FILE.match(line))), None)
-    place = place_of(frames) or (file.groupdict() if file else {"path": path})
+    file = next(filter(None, map(_FILE.match, body)), None)
     told = Diagnostic(
         tool="vitest",
         rule_id=raised[1] if raised else None,
         message=message,
-        path=place["path"],
-        region=region_of(place),
         test_id=f"{path}::{names.removeprefix(' > ')}" if names.startswith(" > ") else path,
-        frames=frames,
     )
-    return Located(told, first, last)
+    place = file.groupdict() if file else {"path": path}
+    return Located(placed(told, stacks.javascript(body), place), first, last)
 
 
 VITEST = Parser(
