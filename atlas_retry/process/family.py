@@ -57,8 +57,8 @@ class _Household:
     def _unknown(self, pids: set[int]) -> list[Member]:
         """Those of these children that are in another session than ours, and no strangers."""
         here = os.getsid(0)
-        members = [member for member in map(proc.member, pids) if member]
-        return [m for m in members if m.session != here and m.key not in self.strangers]
+        elsewhere = [m for m in filter(None, map(proc.member, pids)) if m.session != here]
+        return [m for m in elsewhere if m.key not in self.strangers]
 
     def disown(self) -> None:
         """While nothing runs, every child that is new to us is the caller's own, dead or alive."""

@@ -43,7 +43,8 @@ def member(pid: int) -> Member | None:
 
 def everyone() -> dict[int, Member]:
     """Every living process."""
-    return {m.pid: m for m in map(member, _pids()) if m and not m.is_zombie}
+    members = filter(None, map(member, _pids()))
+    return {m.pid: m for m in members if not m.is_zombie}
 
 
 def _pids() -> Iterator[int]:
@@ -74,9 +75,9 @@ def children() -> set[int]:
     tasks = "/proc/self/task"
     lists = [_read(f"{tasks}/{thread}/children") for thread in os.listdir(tasks)]  # noqa: PTH208
     if os.path.exists(f"{tasks}/{os.getpid()}/children"):  # noqa: PTH110
-        return {int(pid) for pids in lists for pid in pids.split()}
+        return set(map(int, b" ".join(lists).split()))
     us = os.getpid()  # a kernel without CONFIG_PROC_CHILDREN
-    return {m.pid for m in map(member, _pids()) if m and m.parent == us}
+    return {m.pid for m in filter(None, map(member, _pids())) if m.parent == us}
 
 
 def carries(pid: int, entry: bytes) -> bool:

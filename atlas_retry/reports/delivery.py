@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from msgspec import Struct
 
@@ -80,8 +81,8 @@ def _cost(delivery: Delivery) -> str:
 
 
 def _held(delivery: Delivery) -> Iterator[tuple[str, str]]:
-    found = ((held.path, held.rule) for attempt in delivery.attempts for held in attempt.held)
-    yield from dict.fromkeys(found)
+    every = chain.from_iterable(attempt.held for attempt in delivery.attempts)
+    yield from dict.fromkeys((held.path, held.rule) for held in every)
 
 
 def _plain_line(text: str) -> str:

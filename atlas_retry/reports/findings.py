@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from hashlib import sha256
+from itertools import chain
 
 from msgspec import Struct
 
@@ -99,11 +100,8 @@ def of_attempt(run: Outcome, attempt: Attempt) -> tuple[Finding, ...]:
 
 def of_run(run: Outcome) -> tuple[Finding, ...]:
     """Of all attempts; of what several of them were answered alike, the last."""
-    latest = {
-        (finding.answer, finding.seen.rule, finding.where): finding
-        for attempt in run.attempts
-        for finding in of_attempt(run, attempt)
-    }
+    every = chain.from_iterable(of_attempt(run, attempt) for attempt in run.attempts)
+    latest = {(finding.answer, finding.seen.rule, finding.where): finding for finding in every}
     return tuple(sorted(latest.values(), key=lambda finding: [*AnswerWord].index(finding.answer)))
 
 

@@ -34,10 +34,11 @@ def annotations(told: Iterable[Diagnostic], results: Iterable[GateResult] = ()) 
 
 def _told(results: Iterable[GateResult], findings: Iterable[Finding]) -> Iterator[Diagnostic]:
     """The first of every gate, what the guard answered, the other failing tests, all else."""
-    gates = [_of_gate(result) for result in results]
-    yield from (told[0] for told in gates if told)
+    rest: list[Diagnostic] = []
+    for first, *others in filter(None, map(_of_gate, results)):
+        yield first
+        rest += others
     yield from (finding.diagnostic for finding in findings)
-    rest = [problem for told in gates for problem in told[1:]]
     yield from sorted(rest, key=lambda problem: problem.test_id is None)
 
 

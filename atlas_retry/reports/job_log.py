@@ -14,9 +14,15 @@ from atlas_retry.text.redaction import clean
 _GITHUB_STEP = re.compile(r"^##\[group\]Run (?P<title>.*)$", re.MULTILINE)
 _GITHUB_SHELL = re.compile(r"^shell: ", re.MULTILINE)
 _GITHUB_END = re.compile(
-    r"^##\[error\](?P<why>Process completed with exit code (?P<code>-?\d+)\."
-    r"|The operation was canceled\.|The action .* has timed out after .*)$",
-    re.MULTILINE,
+    r"""
+    ^\#\#\[error\]
+    (?P<why>
+      Process[ ]completed[ ]with[ ]exit[ ]code[ ](?P<code>-?\d+)\.
+    | The[ ]operation[ ]was[ ]canceled\.
+    | The[ ]action[ ].*[ ]has[ ]timed[ ]out[ ]after[ ].*
+    )$
+    """,
+    re.MULTILINE | re.VERBOSE,
 )
 _GITHUB_CLEANUP = re.compile(r"^(?:Post job cleanup\.|Cleaning up orphan processes)$", re.MULTILINE)
 _GITHUB_MARKS = re.compile(

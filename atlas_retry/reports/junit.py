@@ -33,10 +33,14 @@ def report(subject: Subject) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
+def _is_red(test: ET.Element) -> bool:
+    return any(test.find(kind) is not None for kind in _RED)
+
+
 def _suite(result: GateResult, own: bytes | None) -> ET.Element:
     tests = _own(own) if own else []
     cases = [_copied(result, test) for test in tests]
-    if not any(test.find(kind) is not None for test in tests for kind in _RED):
+    if not any(map(_is_red, tests)):
         cases += [] if cases and result.success else _cases(result)
     suite = ET.Element(
         "testsuite",

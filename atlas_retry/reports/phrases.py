@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 from atlas_retry.model import (
     Attempt,
@@ -74,8 +75,8 @@ def _of_validation(validation: Validation) -> str:
 def strip_of(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], ...]:
     """Each gate with its result at the start and after each attempt; None where it did not run."""
     seen = [run.baseline, *(a.validation for a in run.attempts if a.validation)]
-    names = dict.fromkeys(result.name for one in seen for result in one.results)
     columns = [{result.name: result for result in one.results} for one in seen]
+    names = dict.fromkeys(chain.from_iterable(columns))
     return tuple((name, tuple(column.get(name) for column in columns)) for name in names)
 
 

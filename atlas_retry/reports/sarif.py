@@ -52,7 +52,8 @@ def _told(result: GateResult) -> Iterator[tuple[str, Diagnostic | None]]:
 
 def _run(tool: str, listed: Listed) -> Json:
     gates = {id(result): result for result, _ in listed}
-    run = _of_tool(tool, [(c, {}) for _, c in listed if c and c.path])
+    every = [problem for _, problem in listed if problem]
+    run = _of_tool(tool, [(problem, {}) for problem in every if problem.path])
     return run | {"invocations": [_invocation(result, listed) for result in gates.values()]}
 
 
@@ -95,7 +96,8 @@ def _of_tool(tool: str, placed: Sequence[tuple[Diagnostic, Json]]) -> Json:
 
 
 def _invocation(result: GateResult, listed: Listed) -> Json:
-    homeless = [c for owner, c in listed if owner is result and c and not c.path]
+    own = [problem for owner, problem in listed if owner is result]
+    homeless = [problem for problem in filter(None, own) if not problem.path]
     known = {
         "startTimeUtc": result.started_at,
         "endTimeUtc": result.completed_at,

@@ -44,17 +44,15 @@ def imports(path: str, source: bytes) -> tuple[Import, ...]:
     cursor = QueryCursor(query(language, BY_NAME[language].imports))
     nodes = cursor.captures(tree.root_node).get("import", [])
     read = _READERS.get(language, _path_like)
-    return tuple(
-        Import(
-            module=module,
-            name=name,
-            local=local,
-            start_line=node.start_point.row + 1,
-            end_line=node.end_point.row + 1,
-        )
-        for node in sorted(nodes, key=lambda node: node.start_byte)
-        for module, name, local in read(node)
-    )
+    found: list[Import] = []
+    for node in sorted(nodes, key=lambda node: node.start_byte):
+        first, last = node.start_point.row + 1, node.end_point.row + 1
+        for module, name, local in read(node):
+            imported = Import(
+                module=module, name=name, local=local, start_line=first, end_line=last
+            )
+            found.append(imported)
+    return tuple(found)
 
 
 def _text(node: "Node | None") -> str:

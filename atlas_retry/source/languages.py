@@ -257,9 +257,9 @@ GRAMMARS: tuple[Grammar, ...] = (
 )
 
 BY_NAME: dict[str, Grammar] = {grammar.name: grammar for grammar in GRAMMARS}
-BY_SUFFIX: dict[str, Grammar] = {
-    suffix: grammar for grammar in GRAMMARS for suffix in grammar.suffixes
-}
+BY_SUFFIX: dict[str, Grammar] = {}
+for _grammar in GRAMMARS:
+    BY_SUFFIX |= dict.fromkeys(_grammar.suffixes, _grammar)
 
 
 @cache
@@ -283,10 +283,7 @@ def query(name: str, pattern: str) -> "Query":
 def query_of_types(name: str, types: re.Pattern[str]) -> "Query | None":
     """A query for the nodes of the types that match; None where the language has none of them."""
     language = load(name)
-    named = {
-        language.node_kind_for_id(number) or ""
-        for number in range(language.node_kind_count)
-        if language.node_kind_is_named(number) and language.node_kind_is_visible(number)
-    }
-    patterns = [f"({kind})" for kind in sorted(named) if types.search(kind)]
+    named = filter(language.node_kind_is_named, range(language.node_kind_count))
+    kinds = {language.node_kind_for_id(n) or "" for n in named if language.node_kind_is_visible(n)}
+    patterns = [f"({kind})" for kind in sorted(kinds) if types.search(kind)]
     return query(name, f"[{' '.join(patterns)}] @node") if patterns else None

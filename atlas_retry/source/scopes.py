@@ -86,12 +86,9 @@ def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
 
 def enclosing(path: str, source: bytes, line: int) -> Scope | None:
     """The innermost function, test or class around a 1-based line; None at the top level."""
-    around = [
-        scope
-        for scope in definitions(path, source)
-        if scope.holds(line) and scope.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)
-    ]
-    return min(around, key=lambda scope: (scope.lines, -scope.depth), default=None)
+    around = [scope for scope in definitions(path, source) if scope.holds(line)]
+    callable_around = [s for s in around if s.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)]
+    return min(callable_around, key=lambda scope: (scope.lines, -scope.depth), default=None)
 
 
 def _scope(captures: "dict[str, list[Node]]") -> "tuple[Node, Scope]":

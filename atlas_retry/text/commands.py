@@ -5,5 +5,5 @@ INDENT = "  "
 
 def copyable(label: str, *commands: str) -> tuple[str, ...]:
     """The lines `next:` and `  atlas undo`, unwrapped: what a terminal wraps is copied whole."""
-    lines = (line for command in commands for line in command.splitlines())
+    lines = "\n".join(commands).splitlines()
     return (f"{label}:", *(f"{INDENT}{line}" for line in lines))

@@ -1,6 +1,7 @@
 """Attempts as HTML: what was asked, changed, refused, fixed and introduced."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens, Validation
 from atlas_retry.reports.findings import Finding, of_attempt
@@ -38,13 +39,9 @@ def _title(attempt: Attempt) -> Node:
 
 def _known(validations: Iterable[Validation | None]) -> dict[str, Diagnostic]:
     """Every diagnostic of the run by its fingerprint, the latest wording of each."""
-    return {
-        diagnostic.fingerprint: diagnostic
-        for validation in validations
-        if validation
-        for result in validation.results
-        for diagnostic in result.diagnostics
-    }
+    results = chain.from_iterable(one.results for one in validations if one)
+    every = chain.from_iterable(result.diagnostics for result in results)
+    return {diagnostic.fingerprint: diagnostic for diagnostic in every}
 
 
 def _attempt(

@@ -1,6 +1,7 @@
 """One attempt's patch as tables with numbers and colours."""
 
 from collections.abc import Iterator
+from itertools import chain
 from xml.etree import ElementTree as ET
 
 from atlas_retry.reports.page.colours import coloured
@@ -27,7 +28,7 @@ def _named(file: FileDiff, size: int) -> Node:
 
 
 def _file(file: FileDiff, size: int) -> Node:
-    marks = [line.mark for hunk in file.hunks for line in hunk.lines]
+    marks = [line.mark for line in chain.from_iterable(hunk.lines for hunk in file.hunks)]
     title = tag(
         "span",
         tag("code", file.path),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+NO_REMARK = ("---", "+++", "index ")
 _ESCAPED = re.compile(rb"\\([0-7]{3}|.)")
 _CHARACTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
@@ -54,7 +55,7 @@ def _file(lines: list[str]) -> FileDiff:
     names = [line[4:] for line in head if line.startswith(("--- ", "+++ "))]
     named = [name for name in names if name.rstrip("\t") != "/dev/null"]
     path = _path(named[-1]) if named else _path(lines[0].partition(" b/")[2] or lines[0][11:])
-    remarks = tuple(line for line in head if line and not line.startswith(("---", "+++", "index ")))
+    remarks = tuple(line for line in filter(None, head) if not line.startswith(NO_REMARK))
     return FileDiff(path=path, remarks=remarks, hunks=tuple(_hunks(lines, starts)))
 
 

@@ -122,13 +122,17 @@ def validation_summary(validation: Validation, next_command: str) -> Iterator[Li
         yield from command_lines("next", next_command)
 
 
+def _needs_a_look(result: GateResult) -> bool:
+    return result.status is Status.FLAKY or not result.success
+
+
 def _verdict(validation: Validation) -> Line:
     results = validation.results
     passed = sum(result.success for result in results)
     counts = f"{passed} of {len(results)} gates passed"
     if validation.success:
         only_optional = "" if passed == len(results) else "no required gate failed, "
-        warned = [r.name for r in results if r.status is Status.FLAKY or not r.success]
+        warned = [result.name for result in results if _needs_a_look(result)]
         look = f"; look at {names_of(warned)}" if warned else ""
         return f"clean: {only_optional}{counts} ({seconds(validation.duration_ms)}){look}", "good"
     if not validation.failures:

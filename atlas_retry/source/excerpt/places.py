@@ -97,12 +97,10 @@ def passage_at(path: str, source: bytes, line: int) -> Passage:
 def _plain(path: str, source: bytes, line: int, scope: Scope | None) -> Passage:
     """The lines around, up to the functions and classes before and after."""
     count = len(source.splitlines())
-    taken = {
-        number
-        for other in definitions(path, source)
-        if other.kind in (ScopeKind.FUNCTION, ScopeKind.CLASS) and not other.holds(line)
-        for number in range(other.start_line, other.end_line + 1)
-    }
+    taken: set[int] = set()
+    for other in definitions(path, source):
+        if other.kind in (ScopeKind.FUNCTION, ScopeKind.CLASS) and not other.holds(line):
+            taken.update(range(other.start_line, other.end_line + 1))
     start = end = max(1, min(line, count))
     while start > max(1, line - PLAIN_LINES) and start - 1 not in taken:
         start -= 1
