@@ -68,13 +68,7 @@ class Memory:
 
         `look` gives the files; with `only_red`, nothing where no required gate failed.
         """
-        entry = self._read()
-        said = ((gate, entry.get(self._key(gate) or "")) for gate in gates) if entry else ()
-        there = {
-            gate: replace(answer, result=replace(answer.result, required=gate.required))
-            for gate, answer in said
-            if answer and (answer.result.success or Path(answer.result.log_path or "/").exists())
-        }
+        there = self._remembered(gates)
         is_wanted = any(answer.result.blocks for answer in there.values()) or not only_red
         files = self._all(look()) if there and is_wanted else None
         if files is None:
@@ -87,6 +81,18 @@ class Memory:
         }
         is_wanted = any(result.blocks for result in known.values()) or not only_red
         return known if is_wanted else {}
+
+    def _remembered(self, gates: Collection[Gate]) -> dict[Gate, _Answer]:
+        """What is known of these gates, on whatever files; of a failure its output is there."""
+        entry = self._read()
+        if not entry:
+            return {}
+        answers = ((gate, entry.get(self._key(gate) or "")) for gate in gates)
+        return {
+            gate: replace(answer, result=replace(answer.result, required=gate.required))
+            for gate, answer in answers
+            if answer and (answer.result.success or Path(answer.result.log_path or "/").exists())
+        }
 
     def _has(self, contents: Mapping[str, str]) -> bool:
         return all(_content(self._root, path) == digest for path, digest in contents.items())
@@ -108,12 +114,11 @@ class Memory:
         unsettled = self._unsettled(there, look.taken_ns)
         if unsettled is None:
             return
-        answers = {}
-        for gate, key in ran.items():
-            if _is_answer(results[gate]):
-                files = _inputs(there, gate.inputs)
-                late = {path: digest for path, digest in unsettled.items() if path in files}
-                answers[key] = _Answer(_digest(files), late, results[gate])
+        answers = {
+            key: _answer(results[gate], _inputs(there, gate.inputs), unsettled)
+            for gate, key in ran.items()
+            if _is_answer(results[gate])
+        }
         others = {key: one for key, one in self._read().items() if key not in ran.values()}
         self._write(dict([*others.items(), *answers.items()][-MAX_ANSWERS:]))
 
@@ -160,6 +165,11 @@ class Memory:
         """A state directory that is full or read-only costs this knowledge and nothing else."""
         with suppress(OSError, UnicodeEncodeError):
             replace_file(self._file, msgspec.msgpack.encode(answers))
+
+
+def _answer(result: GateResult, files: Files, unsettled: Mapping[str, str]) -> _Answer:
+    late = {path: digest for path, digest in unsettled.items() if path in files}
+    return _Answer(_digest(files), late, result)
 
 
 def _is_answer(result: GateResult) -> bool:

@@ -105,18 +105,19 @@ def _not_known(course: Course) -> tuple[int, ...]:
 
 
 def _learn(course: Course, began_s: float) -> None:
-    watched = course.plan.watched
-    if course.seen and not course.plan.wrap:
-        for number in course.steady:
-            gate, result = course.gates[number], course.results[number]
-            is_new = result.status is Status.PASSED and not result.reused and not result.changed
-            if gate.inputs and is_new:
-                course.plan.passed[gate] = course.seen, result
-    if not course.plan.learns or course.is_over():
+    plan, seen = course.plan, course.seen
+    if seen is None:
         return
-    if course.seen and watched and watched.memory:
-        steady = {course.gates[n]: course.results[n] for n in sorted(course.steady)}
-        watched.memory.learn(steady, course.seen, began_s)
+    steady = {course.gates[n]: course.results[n] for n in sorted(course.steady)}
+    if not plan.wrap:
+        new = {gate: result for gate, result in steady.items() if gate.inputs and _is_new(result)}
+        plan.passed.update({gate: (seen, result) for gate, result in new.items()})
+    if plan.learns and plan.watched and plan.watched.memory and not course.is_over():
+        plan.watched.memory.learn(steady, seen, began_s)
+
+
+def _is_new(result: GateResult) -> bool:
+    return result.status is Status.PASSED and not result.reused and not result.changed
 
 
 def _to_run_again(course: Course) -> tuple[int, ...]:
@@ -217,34 +218,43 @@ def _side_by_side(course: Course, group: tuple[int, ...]) -> dict[int, GateResul
 
     A gate that failed before tries its `recheck` first, and counts as green only after all of it.
     """
-    plan = course.plan
+    known_s = course.plan.known_s
+    order = sorted(group, key=lambda number: -known_s.get(course.gates[number].name, 0.0))
+    results = _still_failing(course, order)
+    whole = [number for number in order if number not in results]
+    gates = [(number, course.gates[number]) for number in whole]
+    jobs = [Job(gate=gate, line=gate.run, log_name=log_name(n, gate)) for n, gate in gates]
+    ran = run_lines(jobs, course.plan, course.emit, lambda result: _tell(result, course))
+    results |= dict(zip(whole, ran, strict=True))
+    return {number: results[number] for number in group}
 
+
+def _still_failing(course: Course, order: Sequence[int]) -> dict[int, GateResult]:
+    """What failed before and fails again by its `recheck`."""
     known = {course.gates[n].name: result for n, result in course.failed_before.items()}
-
-    def tell(result: GateResult) -> None:
-        if not _may_be_flaky(result, course):
-            course.emit(GateFinished(result=result))
 
     def tell_failed(result: GateResult) -> None:
         if not result.success:
-            tell(known.get(result.name, result))
+            _tell(known.get(result.name, result), course)
 
-    results: dict[int, GateResult] = {}
-    numbered = [(number, course.gates[number]) for number in group]
-    order = sorted(numbered, key=lambda item: -plan.known_s.get(item[1].name, 0.0))
-    narrow = [(n, g, g.recheck) for n, g in order if g.recheck and _failed_before(n, course)]
-    if narrow:
-        jobs = [
-            Job(gate=g, line=line, log_name=log_name(n, g, "-recheck")) for n, g, line in narrow
-        ]
-        ended = zip(narrow, run_lines(jobs, plan, course.emit, tell_failed), strict=True)
-        results = {n: result for (n, _, _), result in ended if not result.success}
-        results |= {n: course.failed_before[n] for n in results if n in course.failed_before}
-    whole = [(n, g) for n, g in order if n not in results]
-    jobs = [Job(gate=g, line=g.run, log_name=log_name(n, g)) for n, g in whole]
-    ran = run_lines(jobs, plan, course.emit, tell)
-    results |= dict(zip((n for n, _ in whole), ran, strict=True))
-    return {number: results[number] for number in group}
+    failed = [(n, course.gates[n]) for n in order if _failed_before(n, course)]
+    jobs = {
+        n: Job(gate=gate, line=gate.recheck, log_name=log_name(n, gate, "-recheck"))
+        for n, gate in failed
+        if gate.recheck
+    }
+    if not jobs:
+        return {}
+    ended = zip(
+        jobs, run_lines([*jobs.values()], course.plan, course.emit, tell_failed), strict=True
+    )
+    results = {number: result for number, result in ended if not result.success}
+    return {number: course.failed_before.get(number, result) for number, result in results.items()}
+
+
+def _tell(result: GateResult, course: Course) -> None:
+    if not _may_be_flaky(result, course):
+        course.emit(GateFinished(result=result))
 
 
 def _failed_before(number: int, course: Course) -> bool:

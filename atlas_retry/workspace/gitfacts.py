@@ -78,11 +78,16 @@ def _theirs(own: Path, common: Path, before: GitFacts, now: GitFacts) -> Iterato
                 yield from (ref for ref in _branches(before[name]) if ref not in now)
     for folder in (common, *(common / "worktrees").glob("*")):
         if folder != own and (folder / "HEAD").is_file():
-            for branch in _branches((folder / "HEAD").read_text("utf-8", "surrogateescape")):
-                if now.get(branch) == _last_logged(folder / "logs" / "HEAD"):
-                    yield branch
-                    setting = f"config:branch.{branch.removeprefix('refs/heads/')}."
-                    yield from [name for name in now if name.startswith(setting)]
+            yield from _checked_out(folder, now)
+
+
+def _checked_out(worktree: Path, now: GitFacts) -> Iterator[str]:
+    """The branch of a worktree that was last moved there, and its settings."""
+    for branch in _branches((worktree / "HEAD").read_text("utf-8", "surrogateescape")):
+        if now.get(branch) == _last_logged(worktree / "logs" / "HEAD"):
+            yield branch
+            setting = f"config:branch.{branch.removeprefix('refs/heads/')}."
+            yield from [name for name in now if name.startswith(setting)]
 
 
 def _branches(text: str) -> Iterator[str]:

@@ -169,8 +169,8 @@ def _look_into(
             found.leftovers.append(path)
         elif entry.is_dir(follow_symlinks=False):
             folders.append(entry.name)
-        elif seen is None or path not in seen.paths or not _note_plain(entry, path, found):
-            _note_file(entry, path, folder, seen, found)
+        else:
+            _note_entry(entry, path, folder, seen, found)
     if folder.prefix and not folders and _noted(found) == noted:
         found.empty.append(folder.prefix[:-1])
     for name in folders:
@@ -293,6 +293,14 @@ def _enter(
         found.left_out[cache] = CACHE
     else:
         yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
+
+
+def _note_entry(
+    entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, found: Scan
+) -> None:
+    is_seen = seen is not None and path in seen.paths
+    if not (is_seen and _note_plain(entry, path, found)):
+        _note_file(entry, path, folder, seen, found)
 
 
 def _note_plain(entry: "os.DirEntry[str]", path: str, found: Scan) -> bool:

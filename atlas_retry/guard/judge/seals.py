@@ -247,11 +247,10 @@ def _look_into(
     """Note what lies directly in a folder; yields the folders there."""
     if folder.prefix and ".git" in {entry.name for entry in entries}:
         folder = replace(folder, is_hidden=True)
-    for entry in entries:
+        seen.nested.append(f"{folder.prefix}.git")
+    for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
-        if entry.name == ".git":
-            seen.nested.extend([path] if folder.prefix else [])
-        elif not entry.is_dir(follow_symlinks=False):
+        if not entry.is_dir(follow_symlinks=False):
             _note_file(root, path, entry, folder, seen)
         else:
             below = _within(folder, entry.name)
