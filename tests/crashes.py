@@ -44,6 +44,8 @@ if number == 1:
 os.write(ledger, b"%d ends\\n" % number)
 """
 FORMAT = "printf x >> formatted.txt; [ $(wc -c < formatted.txt) -gt 1 ] || exit 1"
+ACCEPTED_S = 0.2
+"""By then what a run in layers kept has surely arrived, but on a busy machine."""
 PYTEST_FREE = f"{sys.executable} -S -m unittest -q"
 
 
@@ -59,8 +61,11 @@ class Crash(Struct, frozen=True, kw_only=True):
         """One command of the command line, to its end."""
         return run_atlas(arguments, cwd=self.root, environ=self.environ, limit_s=120.0)
 
-    def killed(self, *arguments: str, after_s: float) -> bool:
-        """One command that is killed after a while; whether it had not ended by itself."""
+    def killed(self, *arguments: str, after_s: float, once: str = "") -> bool:
+        """One command that is killed after a while; whether it had not ended by itself.
+
+        The while begins when the state directory has a file that matches `once`.
+        """
         child = subprocess.Popen(
             (sys.executable, "-m", "atlas_retry", *arguments),
             cwd=self.root,
@@ -69,6 +74,8 @@ class Crash(Struct, frozen=True, kw_only=True):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        while once and child.poll() is None and not [*self.state.glob(once)]:
+            time.sleep(0.001)
         try:
             child.wait(timeout=after_s)
         except subprocess.TimeoutExpired:
@@ -186,7 +193,7 @@ def undo_after_kills(
 
 
 def accept_after_kills(folder: Path, moments: int, seed: int) -> Tally:
-    """Kill a run in layers, half of the times near its end: the tree is as before or accepted.
+    """Kill a run in layers, half of the times while it is accepted: it is as before or accepted.
 
     `verdicts` counts which. What was half accepted is brought to its end by who takes the lock.
     """
@@ -195,12 +202,14 @@ def accept_after_kills(folder: Path, moments: int, seed: int) -> Tally:
     started_s = time.monotonic()
     assert whole.atlas("retry", ".", "--ai-fix").returncode == 0
     length_s, accepted = time.monotonic() - started_s, entries(whole.root)
+    anywhere, accepting = ("", length_s), ("workspaces/*/accept.note", ACCEPTED_S)
     for number in range(moments):
         crash = make_crash(folder / str(number), Isolation.OVERLAY)
         before = entries(crash.root) | {_CONFIG: accepted[_CONFIG]}
-        moment_s = chance.uniform(0.2 if number % 2 else 0.8 * length_s, 1.1 * length_s)
+        once, latest_s = anywhere if number % 2 else accepting
+        moment_s = chance.uniform(0, latest_s)
         tally.moments += 1
-        tally.killed += crash.killed("retry", ".", "--ai-fix", after_s=moment_s)
+        tally.killed += crash.killed("retry", ".", "--ai-fix", after_s=moment_s, once=once)
         ws = open_workspace(crash.root, crash.state, environ=crash.environ)
         begun = "begun, " if [*ws.home.glob("*.note")] else ""
         with lock(ws):
