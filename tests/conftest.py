@@ -26,15 +26,17 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+def environ(tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
     """The environment of every child process: nothing of this machine's but the tools.
 
     With ATLAS_TEST_ISOLATION=overlay runs work in layers, and write to the test's folder all the
-    same: what is true of runs in place has to be true of them.
+    same: what is true of runs in place has to be true of them, but where a test is `in_place`.
     """
     home = tmp_path / "home"
     home.mkdir()
     isolation = os.environ.get("ATLAS_TEST_ISOLATION")
+    if isolation and (only := request.node.get_closest_marker("in_place")):
+        pytest.skip(only.args[0])
     isolated = {
         "ATLAS_AGENT__ISOLATION": f"{isolation}",
         "ATLAS_AGENT__WRITABLE": json.dumps([str(tmp_path)]),

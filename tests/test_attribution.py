@@ -1,5 +1,7 @@
 """What the user edits while the agent works stays the user's."""
 
+import pytest
+
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Outcome, Verdict
 from tests.desk_sharing_agent import USERS_TEST
@@ -13,6 +15,7 @@ def run(project: Project, agent: str) -> tuple[Outcome, str]:
     return outcome, " ".join(event.text for event in told if isinstance(event, Notice))
 
 
+@pytest.mark.in_place("in layers whoever writes within the turn is the agent")
 def test_what_the_agent_did_not_name_is_neither_judged_nor_put_back(project: Project) -> None:
     outcome, said = run(project, "naming")
     assert outcome.verdict is Verdict.FIXED
@@ -24,6 +27,7 @@ def test_what_the_agent_did_not_name_is_neither_judged_nor_put_back(project: Pro
     assert "edited while the agent worked, and not by it: notes.txt, test_calc.py" in said
 
 
+@pytest.mark.in_place("in layers whoever writes within the turn is the agent")
 def test_an_agent_that_did_nothing_is_given_no_credit_for_the_users_edits(project: Project) -> None:
     outcome, _ = run(project, "idle")
     assert outcome.verdict is Verdict.STALLED

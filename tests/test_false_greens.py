@@ -36,6 +36,7 @@ def nested(tmp_path: Path, environ: Environ, turn: str) -> Project:
     return project
 
 
+@pytest.mark.in_place("in layers it is deleted for the run only")
 def test_a_nested_repository_that_an_attempt_deletes_ends_the_run_and_undo_says_so(
     tmp_path: Path, environ: Environ
 ) -> None:

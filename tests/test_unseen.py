@@ -51,6 +51,7 @@ def test_a_value_that_a_failing_test_recorded_does_not_confirm_an_attempt(
     assert "snap/v" in named(outcome)["held"]
 
 
+@pytest.mark.in_place("what git ignores and a run in layers wrote is dropped")
 def test_a_flaky_test_that_writes_ignored_files_is_still_flaky(
     tmp_path: Path, environ: Environ
 ) -> None:
@@ -114,6 +115,7 @@ def cut_off(tmp_path: Path, environ: Environ, path: str, files: dict[str, str]) 
     return project
 
 
+@pytest.mark.in_place("a kill inside leaves the atlas outside, which says so")
 @pytest.mark.parametrize("command", ["resume", "retry"])
 @pytest.mark.parametrize("path", CACHES)
 def test_what_a_killed_turn_left_unseen_buys_nothing(
@@ -125,6 +127,7 @@ def test_what_a_killed_turn_left_unseen_buys_nothing(
     assert not (project.root / path).exists()
 
 
+@pytest.mark.in_place("a kill inside leaves the atlas outside, which says so")
 def test_a_run_whose_killed_turn_changed_a_dependency_does_not_go_on(
     tmp_path: Path, environ: Environ
 ) -> None:
@@ -137,6 +140,7 @@ def test_a_run_whose_killed_turn_changed_a_dependency_does_not_go_on(
     assert atlas(project, "resume", ".", "--ai-fix").code == 1
 
 
+@pytest.mark.in_place("what git ignores and a run in layers wrote is dropped")
 @pytest.mark.parametrize(
     ("turn", "gate"),
     [
