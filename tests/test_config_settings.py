@@ -294,6 +294,8 @@ def test_a_quality_gate_is_of_the_kind_that_it_is_named_after(name: str, kind: K
         ("pytest -q", "pytest"),
         ("python -m pytest -q", "pytest"),
         ("uv run mypy .", "mypy"),
+        ("uvx --with tox-uv tox -e types", "tox"),
+        (".venv/bin/python -m pytest -q", "pytest"),
         ("CI=1 npx eslint .", "eslint"),
         ("./scripts/check.sh --all", "check.sh"),
         ("cargo test --all", "cargo test"),

@@ -7,7 +7,7 @@ import typer
 
 from atlas_retry.cli import completing
 
-PathArgument = Annotated[Path, typer.Argument(help="A directory in the workspace.")]
+PathArgument = Annotated[Path, typer.Argument(metavar="PATH", help="A directory in the workspace.")]
 WorkspaceArgument = Annotated[
     str,
     typer.Argument(
@@ -48,7 +48,10 @@ Reports = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="Show more; repeatable.")]
+Verbose = Annotated[
+    int,
+    typer.Option("--verbose", "-v", count=True, show_default=False, help="Show more; repeatable."),
+]
 Plain = Annotated[bool, typer.Option("--plain", help="Print lines without control codes.")]
 From = Annotated[
     Path | None,

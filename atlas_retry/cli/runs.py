@@ -38,7 +38,9 @@ Backend = Annotated[
         autocompletion=completing.agents,
     ),
 ]
-Model = Annotated[str | None, typer.Option("--model", help="The model of every attempt.")]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="The model of every attempt.")
+]
 Every = Annotated[bool, typer.Option("--all", help="Run every named workspace.")]
 SideBySide = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces to run at once.")

@@ -4,7 +4,8 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import dropwhile
+
+from atlas_retry.config.init.commands import OPTIONS
 
 RUNNERS = (
     ("uv", "run"),
@@ -19,6 +20,8 @@ RUNNERS = (
     ("python", "-m"),
     ("python3", "-m"),
     ("env",),
+    ("uvx",),
+    ("pipx", "run"),
 )
 """What only starts the tool that the name is about."""
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -31,14 +34,19 @@ def short_name(command: str) -> str:
     while words and ASSIGNMENT.match(words[0]):
         words = words[1:]
     for runner in RUNNERS:
-        if tuple(words[: len(runner)]) == runner and len(words) > len(runner):
-            rest = words[len(runner) :]
-            words = list(dropwhile(lambda word: word.startswith("-"), rest)) or rest
+        called = [_program(word) for word in words[:1]] + words[1:]
+        rest = words[len(runner) :]
+        if tuple(called[: len(runner)]) == runner and rest:
+            words = re.sub(f"^{OPTIONS}", "", f"{' '.join(rest)} ").split() or rest
     if not words:
         return command
-    tool = words[0].rpartition("/")[2] or words[0]
+    tool = _program(words[0])
     two_words = len(words) > 1 and SUBCOMMAND.fullmatch(words[1])
     return f"{tool} {words[1]}" if two_words else tool
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2] or word
 
 
 def _words(command: str) -> list[str]:
@@ -48,7 +56,7 @@ def _words(command: str) -> list[str]:
         return command.split()
 
 
-def told_apart(names: Iterable[tuple[str, bool]]) -> Iterator[str]:
+def distinct(names: Iterable[tuple[str, bool]]) -> Iterator[str]:
     """The names, each derived one (True) that was there before with a number behind it."""
     seen: Counter[str] = Counter()
     for name, derived in names:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from atlas_retry.config.fields import CLI_BACKENDS
 from atlas_retry.config.gate_keys import Check, CommandGate, CommandKeys, QualityGate, ReviewGate
 from atlas_retry.config.layers import Layer, Path, dotted
-from atlas_retry.config.names import short_name, told_apart
+from atlas_retry.config.names import distinct, short_name
 from atlas_retry.config.refusal import nearest, refused
 from atlas_retry.config.sections import Agent, Batch, Configuration, RetrySection, StrategyStep
 from atlas_retry.errors import ConfigError
@@ -43,15 +43,15 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """Whether a path relative to the root is a folder inside of it."""
 
 
-def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Settings:
+def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Settings:
     """The values that everything else works with."""
-    jobs = around.processors if said.validation.jobs == "auto" else said.validation.jobs
-    agent, context, prompt, guard = said.agent, said.context, said.prompt, said.guard
+    jobs = around.processors if top.validation.jobs == "auto" else top.validation.jobs
+    agent, context, prompt, guard = top.agent, top.context, top.prompt, top.guard
     return Settings(
-        gates=_gates(said, around.folder),
-        jobs=jobs if said.validation.parallel else 1,
-        auto_jobs=said.validation.jobs == "auto" and said.validation.parallel,
-        retry=_retry(said.retry, layer),
+        gates=_gates(top, around.folder),
+        jobs=jobs if top.validation.parallel else 1,
+        auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
+        retry=_retry(top.retry, layer),
         agent=AgentSettings(
             backend=agent.backend,
             models=_models(agent),
@@ -76,54 +76,54 @@ def settings_of(said: Configuration, layer: Layer, around: Surroundings) -> Sett
             review=guard.review,
             hook=guard.hook,
         ),
-        batch=_batch(said.batch),
-        budgets=tuple(said.budgets.items()),
-        triage_baseline=said.triage.baseline,
-        parsers=tuple(said.parsers.items()),
+        batch=_batch(top.batch),
+        budgets=tuple(top.budgets.items()),
+        triage_baseline=top.triage.baseline,
+        parsers=tuple(top.parsers.items()),
         sources=around.sources,
-        warnings=tuple(_warnings(said, layer)),
+        warnings=tuple(_warnings(top, layer)),
     )
 
 
-def _models(said: Agent) -> tuple[str, ...]:
+def _models(top: Agent) -> tuple[str, ...]:
     """The names that stand there by default are Claude's."""
-    is_said = said.backend not in CLI_BACKENDS or "models" in said.model_fields_set
-    return tuple(said.models) if is_said else ()
+    is_chosen = top.backend not in CLI_BACKENDS or "models" in top.model_fields_set
+    return tuple(top.models) if is_chosen else ()
 
 
-def _retry(said: RetrySection, layer: Layer) -> RetrySettings:
+def _retry(top: RetrySection, layer: Layer) -> RetrySettings:
     attempts = ("retry", "max_ai_retry_attempts")
-    unlimited = said.max_ai_retry_attempts is None
-    configured = UNLIMITED_ATTEMPTS if unlimited else said.max_ai_retry_attempts
+    unlimited = top.max_ai_retry_attempts is None
+    configured = UNLIMITED_ATTEMPTS if unlimited else top.max_ai_retry_attempts
     return RetrySettings(
-        ai_retry_enabled=said.ai_retry_enabled,
+        ai_retry_enabled=top.ai_retry_enabled,
         ai_retry_origin=layer.origin(("retry", "ai_retry_enabled")) or "the defaults",
         budget=Budget(
-            attempts=said.max_ai_retry_attempts,
-            cost_usd=said.max_cost_usd,
-            wall_s=None if said.max_minutes is None else said.max_minutes * 60,
+            attempts=top.max_ai_retry_attempts,
+            cost_usd=top.max_cost_usd,
+            wall_s=None if top.max_minutes is None else top.max_minutes * 60,
         ),
         attempts_configured=configured if attempts in layer.places else None,
-        flake_reruns=said.flake_reruns,
-        on_exhausted=said.on_exhausted,
-        strategy=tuple(map(_step, said.strategy)) if said.strategy else STRATEGY,
-        on_failure=said.on_failure,
+        flake_reruns=top.flake_reruns,
+        on_exhausted=top.on_exhausted,
+        strategy=tuple(map(_step, top.strategy)) if top.strategy else STRATEGY,
+        on_failure=top.on_failure,
     )
 
 
-def _step(said: StrategyStep) -> Step:
+def _step(top: StrategyStep) -> Step:
     return Step(
-        ask=said.ask,
-        room=said.room,
-        session=said.session,
-        model=said.model,
-        models=tuple(said.models.items()),
+        ask=top.ask,
+        room=top.room,
+        session=top.session,
+        model=top.model,
+        models=tuple(top.models.items()),
     )
 
 
-def _batch(said: Batch) -> BatchSettings:
+def _batch(top: Batch) -> BatchSettings:
     return BatchSettings(
-        jobs=said.jobs, cascade=CascadeSettings(**said.cascade_detection.model_dump())
+        jobs=top.jobs, cascade=CascadeSettings(**top.cascade_detection.model_dump())
     )
 
 
@@ -139,12 +139,12 @@ class _WrittenGate(Struct, frozen=True):
     run: str = ""
 
 
-def _said_gates(said: Configuration) -> Iterator[_WrittenGate]:
+def _written_gates(top: Configuration) -> Iterator[_WrittenGate]:
     """In the order of `Kind`, then as written; the other spelling last."""
-    quality = list(_quality_gates(said.quality_gates))
+    quality = list(_quality_gates(top.quality_gates))
     for kind in Kind:
         key = kind.value.replace("-", "_")
-        gates: list[CommandGate | ReviewGate] = getattr(said.validation, key)
+        gates: list[CommandGate | ReviewGate] = getattr(top.validation, key)
         for position, gate in enumerate(gates):
             run = gate.run if isinstance(gate, CommandGate) else ""
             yield _WrittenGate(("validation", key, position), kind, gate, run)
@@ -158,23 +158,23 @@ def _quality_gates(gates: list[QualityGate]) -> Iterator[_WrittenGate]:
         yield _WrittenGate(("quality_gates", position), kind, gate, gate.command)
 
 
-def _gates(said: Configuration, folder: str) -> tuple[Gate, ...]:
-    written = tuple(_said_gates(said))
-    names = told_apart(
+def _gates(top: Configuration, folder: str) -> tuple[Gate, ...]:
+    written = tuple(_written_gates(top))
+    names = distinct(
         (each.gate.name or short_name(each.run), each.gate.name is None) for each in written
     )
-    return tuple(_gate(each, name, said, folder) for each, name in zip(written, names, strict=True))
+    return tuple(_gate(each, name, top, folder) for each, name in zip(written, names, strict=True))
 
 
-def _gate(said: _WrittenGate, name: str, whole: Configuration, folder: str) -> Gate:
-    gate = said.gate
+def _gate(written: _WrittenGate, name: str, whole: Configuration, folder: str) -> Gate:
+    gate = written.gate
     review = gate if isinstance(gate, ReviewGate) else None
     keys = gate if isinstance(gate, CommandKeys) else CommandKeys()
     report = keys.report
     return Gate(
         name=name,
-        kind=said.kind,
-        run=said.run,
+        kind=written.kind,
+        run=written.run,
         prompt=review.prompt if review else None,
         fix=keys.fix,
         recheck=keys.recheck,
@@ -185,7 +185,7 @@ def _gate(said: _WrittenGate, name: str, whole: Configuration, folder: str) -> G
         env=tuple(keys.env.items()),
         pass_env=tuple(keys.pass_env),
         inputs=tuple(keys.inputs),
-        writes=said.kind in WRITERS if keys.writes is None else keys.writes,
+        writes=written.kind in WRITERS if keys.writes is None else keys.writes,
         accepts_baseline=(keys.accept or whole.triage.accept) == "baseline",
         keep_daemons=keys.keep_daemons,
         network=keys.network != "none",
@@ -204,47 +204,45 @@ def _joined(folder: str, cwd: str) -> str:
 # --- what only the whole can show --------------------------------------------------------------
 
 
-def contradictions(
-    said: Configuration, layer: Layer, around: Surroundings
-) -> Iterator[ConfigError]:
+def contradictions(top: Configuration, layer: Layer, around: Surroundings) -> Iterator[ConfigError]:
     """What each key may say alone, but not beside the others."""
-    gates = tuple(_said_gates(said))
-    if said.agent.backend == "command" and said.agent.command is None:
+    gates = tuple(_written_gates(top))
+    if top.agent.backend == "command" and top.agent.command is None:
         path: Path = ("agent", "backend")
         yield refused(path, "the command backend needs agent.command", layer)
-    for name in said.budgets:
+    for name in top.budgets:
         if layer.place(("budgets", name)).source in around.sources[:1]:
             words = "a repository does not limit a person: put it into ~/.config/atlas/config.yaml"
             yield refused(("budgets", name), words, layer)
-    cascade = said.batch.cascade_detection
+    cascade = top.batch.cascade_detection
     if cascade.threshold > cascade.window_size:
         path = ("batch", "cascade_detection", "threshold")
         yield refused(path, f"more than the window_size of {cascade.window_size}", layer)
-    yield from _unknown_gates(said, gates, layer)
+    yield from _unknown_gates(top, gates, layer)
     for each in gates:
-        yield from _impossible(each, said, layer, around)
+        yield from _impossible(each, top, layer, around)
 
 
 def _impossible(
-    each: _WrittenGate, said: Configuration, layer: Layer, around: Surroundings
+    each: _WrittenGate, top: Configuration, layer: Layer, around: Surroundings
 ) -> Iterator[ConfigError]:
     if not isinstance(each.gate, CommandKeys):
         return
     cwd = _joined(around.folder, each.gate.cwd)
     if not around.is_folder(cwd):
         yield refused((*each.path, "cwd"), f"{cwd} is no folder of the repository", layer)
-    if each.gate.accept == "baseline" and said.triage.baseline is None:
+    if each.gate.accept == "baseline" and top.triage.baseline is None:
         yield refused((*each.path, "accept"), "needs triage.baseline, a revision", layer)
     if each.gate.parser or each.gate.report:
-        yield from _unknown_readers(each.path, each.gate, said, layer)
+        yield from _unknown_readers(each.path, each.gate, top, layer)
 
 
 def _unknown_readers(
-    path: Path, gate: CommandKeys, said: Configuration, layer: Layer
+    path: Path, gate: CommandKeys, top: Configuration, layer: Layer
 ) -> Iterator[ConfigError]:
     from atlas_retry.diagnostics import PARSERS, REPORT_FORMATS
 
-    parsers = [*said.parsers, *PARSERS]
+    parsers = [*top.parsers, *PARSERS]
     if gate.parser and gate.parser not in parsers:
         words = f"no parser {gate.parser!r}; {_hint(gate.parser, parsers)}"
         yield refused((*path, "parser"), words, layer)
@@ -260,20 +258,20 @@ def _hint(name: str, known: Sequence[str]) -> str:
 
 
 def _unknown_gates(
-    said: Configuration, gates: tuple[_WrittenGate, ...], layer: Layer
+    top: Configuration, gates: tuple[_WrittenGate, ...], layer: Layer
 ) -> Iterator[ConfigError]:
     names = [each.gate.name or short_name(each.run) for each in gates]
     known = list(dict.fromkeys([*Kind, *names]))
-    for name in said.prompt.gates:
+    for name in top.prompt.gates:
         if name not in known:
             words = f"no kind or gate of that name; {_hint(name, known)}"
             yield refused(("prompt", "gates", name), words, layer)
 
 
-def _warnings(said: Configuration, layer: Layer) -> Iterator[str]:
+def _warnings(top: Configuration, layer: Layer) -> Iterator[str]:
     """What is allowed but unwise."""
-    limits = [((*each.path, "max_retries"), each.gate.max_retries) for each in _said_gates(said)]
-    limits.append((("retry", "max_ai_retry_attempts"), said.retry.max_ai_retry_attempts))
+    limits = [((*each.path, "max_retries"), each.gate.max_retries) for each in _written_gates(top)]
+    limits.append((("retry", "max_ai_retry_attempts"), top.retry.max_ai_retry_attempts))
     for path, limit in limits:
         if limit is not None and limit > MANY_ATTEMPTS:
             where = f"{layer.place(path)}: {dotted(path)}"

@@ -19,12 +19,12 @@ COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"
 def report(subject: Subject) -> str:
     """A line per annotation; where there are more than a step shows, the last one says so."""
     results = sorted(subject.validation.results, key=lambda r: r.kind is not Kind.TEST)
-    return annotations(_told(results, subject.findings), results)
+    return annotations(_in_order(results, subject.findings), results)
 
 
-def annotations(told: Iterable[Diagnostic], results: Iterable[GateResult] = ()) -> str:
+def annotations(diagnostics: Iterable[Diagnostic], results: Iterable[GateResult] = ()) -> str:
     """The same of any diagnostics; `results` may have had more than these."""
-    every, gates = [*told], [*results]
+    every, gates = [*diagnostics], [*results]
     lines: list[str] = []
     for level in Level:
         of_level = [problem for problem in every if problem.level is level]
@@ -32,7 +32,7 @@ def annotations(told: Iterable[Diagnostic], results: Iterable[GateResult] = ()) 
     return "".join(f"{line}\n" for line in lines)
 
 
-def _told(results: Iterable[GateResult], findings: Iterable[Finding]) -> Iterator[Diagnostic]:
+def _in_order(results: Iterable[GateResult], findings: Iterable[Finding]) -> Iterator[Diagnostic]:
     """The first of every gate, what the guard answered, the other failing tests, all else."""
     rest: list[Diagnostic] = []
     for first, *others in filter(None, map(_of_gate, results)):
@@ -53,13 +53,15 @@ def _beyond_at(result: GateResult) -> Level:
     return Level.ERROR if result.required else Level.WARNING
 
 
-def _of_level(level: Level, told: list[Diagnostic], results: list[GateResult]) -> Iterable[str]:
+def _of_level(
+    level: Level, diagnostics: list[Diagnostic], results: list[GateResult]
+) -> Iterable[str]:
     beyond = sum(result.beyond for result in results)
     least = any(result.at_least for result in results)
-    if len(told) <= SHOWN and not beyond and not least:
-        return map(_annotation, told)
-    kept = told[: SHOWN - 1]
-    rest = sum(problem.count for problem in told[SHOWN - 1 :]) + beyond
+    if len(diagnostics) <= SHOWN and not beyond and not least:
+        return map(_annotation, diagnostics)
+    kept = diagnostics[: SHOWN - 1]
+    rest = sum(problem.count for problem in diagnostics[SHOWN - 1 :]) + beyond
     count = f"{'at least ' if least else ''}{counted(rest, f'more {COMMANDS[level]}')}"
     where = "the whole output has them" if beyond or least else "the report has all of them"
     more = f"::{COMMANDS[level]} title=atlas::{_escaped(f'and {count}; {where}')}"

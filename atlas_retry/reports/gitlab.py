@@ -24,13 +24,13 @@ def report(subject: Subject) -> str:
 
 def _issues(subject: Subject) -> Iterator[dict[str, object]]:
     seen: Counter[str] = Counter()
-    for name, problem in _told(subject):
+    for name, problem in _problems(subject):
         identity = _identity(name, problem)
         seen[identity] += 1
         yield _issue(problem, f"{identity}\0{seen[identity]}")
 
 
-def _told(subject: Subject) -> Iterator[tuple[str, Diagnostic]]:
+def _problems(subject: Subject) -> Iterator[tuple[str, Diagnostic]]:
     """With the name of the gate; then what the guard answered."""
     for result in subject.validation.results:
         yield from ((result.name, problem) for problem in problems(result))

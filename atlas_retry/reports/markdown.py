@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics.counting import counts_of, course_of
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
-from atlas_retry.reports.phrases import fraction, headline, plain, sparkline, strip_of
+from atlas_retry.reports.phrases import fraction, headline, next_steps, plain, sparkline, strip_of
 from atlas_retry.reports.problems import listed, more, place, position, tally
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent, usd
@@ -30,14 +30,14 @@ _SPECIAL = re.compile(r"[^\w\s.,;/()'\"=+%?-]|_")
 def report(subject: Subject) -> str:
     """Verdict, table of gates, attempts, and what still fails."""
     mark = "✅" if subject.success else "❌"
-    told = [f"## {mark} {one_line(subject.workspace.name)}: {one_line(headline(subject))}", ""]
+    lines = [f"## {mark} {one_line(subject.workspace.name)}: {one_line(headline(subject))}", ""]
     if subject.run:
-        told += _run(subject.run)
-    told += _gates(subject.validation.results)
+        lines += _run(subject.run)
+    lines += _gates(subject.validation.results)
     for result in subject.validation.results:
         if not result.success:
-            told += _failure(result)
-    return "\n".join(told).rstrip() + "\n"
+            lines += _failure(result)
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _run(run: Outcome) -> Iterator[str]:
@@ -47,16 +47,7 @@ def _run(run: Outcome) -> Iterator[str]:
     yield f"{attempts} · {seconds(run.duration_ms)} · {spent(run.cost_usd, run.interrupted_usd)}"
     if problems := course_of(run):
         yield f"Problems: {one_line(problems)} {sparkline(counts_of(run)).strip()}"
-    if run.better is not None:
-        pick = code(f"atlas pick {run.run_id} {run.better}")
-        yield f"Attempt {run.better} came closest, and is not in the workspace: {pick}"
-    for lost in run.lost:
-        named = (
-            f"Gone, and it was not committed: {code(lost.path)}: {one_line(', '.join(lost.names))}"
-        )
-        yield f"{named}. Bring it back: {code(lost.command)}"
-    if run.remedy:
-        yield f"Next: {code(run.remedy)}"
+    yield from (f"{one_line(text)}: {code(command)}" for text, command in next_steps(run))
     yield ""
     if run.attempts:
         yield "| attempt | agent | fixed | remaining | introduced | files | cost | gates |"
@@ -83,8 +74,8 @@ def guard_summary(found: Sequence[Finding]) -> str:
     counted_ = Counter(one.answer for one in found)
     counts = ", ".join(f"{counted_[answer]} {answer}" for answer in AnswerWord if counted_[answer])
     mark = "❌" if any(one.answer is AnswerWord.REFUSED for one in found) else "✅"
-    told = [f"## {mark} {TOOL}: {counts or 'nothing is refused, held or noted'}", ""]
-    return "\n".join([*told, *_answers(found)]).rstrip() + "\n"
+    lines = [f"## {mark} {TOOL}: {counts or 'nothing is refused, held or noted'}", ""]
+    return "\n".join([*lines, *_answers(found)]).rstrip() + "\n"
 
 
 def _answers(found: Sequence[Finding]) -> Iterator[str]:
@@ -94,8 +85,8 @@ def _answers(found: Sequence[Finding]) -> Iterator[str]:
     yield "| --- | --- | --- | --- |"
     for one in found[:MAX_PROBLEMS]:
         short = replace(one.seen, detail=one.seen.detail[:MAX_MESSAGE_CHARS])
-        told = one_line(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
-        yield f"| {code(one.where)} | {one_line(one.fate)} | {code(one.seen.rule)} | {told} |"
+        detail = one_line(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
+        yield f"| {code(one.where)} | {one_line(one.fate)} | {code(one.seen.rule)} | {detail} |"
     yield ""
     if (left := len(found) - MAX_PROBLEMS) > 0:
         yield from (f"And {counted(left, 'more answer')}.", "")
@@ -139,9 +130,9 @@ def _failure(result: GateResult) -> Iterator[str]:
     yield f"<details open><summary><b>{one_line(result.name)}</b>: {one_line(result.error or '')}"
     yield "</summary>"
     yield ""
-    told = listed(result)[:MAX_PROBLEMS]
-    yield from map(_problem, told)
-    if left := more(result, told):
+    shown = listed(result)[:MAX_PROBLEMS]
+    yield from map(_problem, shown)
+    if left := more(result, shown):
         yield f"- and {left}"
     yield ""
     tail = plain((result.stderr or result.stdout).strip())[-MAX_TAIL_CHARS:]

@@ -1,7 +1,7 @@
 """Words and safe characters that all formats for people share; no format of its own."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from atlas_retry.model import (
@@ -70,6 +70,18 @@ def _of_validation(validation: Validation) -> str:
     if not validation.failures:
         return f"Not checked: {validation.unchecked}"
     return f"{len(validation.failures)} of {counted(len(results), 'gate')} failed"
+
+
+def next_steps(run: Outcome) -> Iterator[tuple[str, str]]:
+    """What a person may want to do about a run, and the command for it."""
+    if run.better is not None:
+        text = f"Attempt {run.better} came closest, and is not in the workspace. To take it"
+        yield text, f"atlas pick {run.run_id} {run.better}"
+    for lost in run.lost:
+        names = f"{lost.path}: {', '.join(lost.names)}"
+        yield f"Gone, and it was not committed: {names}. To bring it back", lost.command
+    if run.remedy:
+        yield "Next", run.remedy
 
 
 def strip_of(run: Outcome) -> tuple[tuple[str, tuple[GateResult | None, ...]], ...]:

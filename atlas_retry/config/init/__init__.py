@@ -76,11 +76,14 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
 
 
 def write(root: Path, proposal: Proposal) -> None:
-    """Write `.atlas/config.yaml` below `root`. Raises FileExistsError where there is one."""
+    """Write `.atlas/config.yaml` below `root`. Raises UsageError where there is one by now."""
     path = root / CONFIGURATION
     path.parent.mkdir(exist_ok=True)
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text_of(proposal))
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text_of(proposal))
+    except FileExistsError:
+        refuse_to_overwrite(root)
 
 
 def text_of(proposal: Proposal) -> str:

@@ -11,12 +11,12 @@ from atlas_retry.config.init.values import Slot
 
 ASSIGNED = r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)\s+)*"
 _VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|filter|C|p"
-_OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
+OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
 LAUNCHER = re.compile(
     r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
     r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn|pnpm|python[\d.]* -m"
     r"|coverage run -m|xvfb-run|cross-env|time"
-    rf"|bun run|sudo|mise exec --|rtx exec --)\s+{_OPTIONS}(?:--\s+)?"
+    rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
 )
 """What starts another program: taken off before the program is looked up."""
 _PLACE = re.compile(r"(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")

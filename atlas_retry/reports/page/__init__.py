@@ -15,7 +15,7 @@ from atlas_retry.reports.page.elements import Node, foldable, html, tag
 from atlas_retry.reports.page.gates import gates
 from atlas_retry.reports.page.progress import progress
 from atlas_retry.reports.page.timeline import timeline
-from atlas_retry.reports.phrases import fraction, headline
+from atlas_retry.reports.phrases import fraction, headline, next_steps
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent
 
@@ -111,14 +111,7 @@ def _outcome(run: Outcome) -> Iterable[Node]:
         yield tag("p", run.final_error)
     if problems := course_of(run):
         yield tag("p", f"Problems: {problems}")
-    if run.better is not None:
-        pick = tag("code", f"atlas pick {run.run_id} {run.better}")
-        yield tag("p", f"Attempt {run.better} came closest, and is not in the workspace: ", pick)
-    for lost in run.lost:
-        named = f"Gone, and it was not committed: {lost.path}: {', '.join(lost.names)}. "
-        yield tag("p", named, "Bring it back: ", tag("code", lost.command))
-    if run.remedy:
-        yield tag("p", "Next: ", tag("code", run.remedy))
+    yield from (tag("p", f"{text}: ", tag("code", command)) for text, command in next_steps(run))
     if run.learning_record_id:
         yield tag("p", "Recorded as ", tag("code", run.learning_record_id))
 

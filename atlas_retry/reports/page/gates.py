@@ -47,7 +47,7 @@ def _gate(result: GateResult, longest_ms: int, *, unfolded: bool) -> Node:
         tag("span", seconds(result.duration_ms), class_="time"),
         class_="row",
     )
-    return foldable(title, *_told(result), class_=f"gate {weight(result)}", unfolded=unfolded)
+    return foldable(title, *_details(result), class_=f"gate {weight(result)}", unfolded=unfolded)
 
 
 def bar(value: int, longest: int) -> Node:
@@ -64,7 +64,7 @@ def bar(value: int, longest: int) -> Node:
     )
 
 
-def _told(result: GateResult) -> Iterable[Node | None]:
+def _details(result: GateResult) -> Iterable[Node | None]:
     yield tag("p", tag("code", f"$ {result.command}"))
     yield tag("p", result.error) if result.error else None
     if result.diagnostics:

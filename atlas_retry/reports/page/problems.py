@@ -49,11 +49,11 @@ def _of_rule(same: Sequence[Diagnostic]) -> Iterator[Node]:
     """One problem in a line; several under their rule."""
     rule = same[0].rule_id
     if len(same) == 1:
-        yield from _said(same[0], _line(same[0]), rule)
+        yield from _parts(same[0], _line(same[0]), rule)
         return
     yield tag("code", rule or same[0].tool, class_="rule")
     yield f" {len(same)} times"
-    yield tag("ul", *(tag("li", *_said(one, _line(one), None)) for one in same))
+    yield tag("ul", *(tag("li", *_parts(one, _line(one), None)) for one in same))
 
 
 def _line(one: Diagnostic) -> str:
@@ -61,10 +61,10 @@ def _line(one: Diagnostic) -> str:
 
 
 def _item(one: Diagnostic) -> Node:
-    return tag("li", *_said(one, place(one), one.rule_id))
+    return tag("li", *_parts(one, place(one), one.rule_id))
 
 
-def _said(one: Diagnostic, where: str, rule: str | None) -> Iterator[Node]:
+def _parts(one: Diagnostic, where: str, rule: str | None) -> Iterator[Node]:
     if where:
         yield tag("code", where)
         yield " "
