@@ -150,8 +150,8 @@ def decides(delta: Delta, scene: Scene, gates: Reached) -> Reason | None:
         return Reason(rule=row.rule, detail=row.detail)
     if (named := gates.named(path)) is not None:
         return Reason(rule="gate-script-changed", detail=named)
-    if (part := deciding_part(delta)) is not None:
-        return Reason(rule="settings-changed", detail=f"{part} decides what the checks do")
+    if (setting := deciding_part(delta)) is not None:
+        return Reason(rule="settings-changed", detail=f"{setting} decides what the checks do")
     if shadow := _shadows(delta, scene):
         return Reason(rule="tool-shadowed", detail=shadow)
     return _by_entry(delta)
@@ -214,8 +214,8 @@ def _is_library(stem: str, scene: Scene) -> bool:
 def _wanted(scene: Scene) -> frozenset[str]:
     """Names of declared dependencies, as modules."""
     files = ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "setup.cfg")
-    said = "\n".join(scene.old_text(path) for path in files if path in scene.old_paths)
-    names = re.findall(r"^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']", said, re.MULTILINE)
+    text = "\n".join(scene.old_text(path) for path in files if path in scene.old_paths)
+    names = re.findall(r"^[\s\"']*([A-Za-z][\w-]*)\s*(?:\[.*?\])?\s*[<>=~!\"']", text, re.MULTILINE)
     return frozenset(name.replace("-", "_").lower() for name in names)
 
 
@@ -275,8 +275,8 @@ _PRODUCT = re.compile(r"^(src|lib|app|cmd|pkg|internal|packages)/")
 
 def commands(line: str) -> Iterator[list[str]]:
     """The simple commands of a shell line, without what stands around them."""
-    for part in _BETWEEN.split(line):
-        bare = part.strip().lstrip("@-+ (")
+    for command in _BETWEEN.split(line):
+        bare = command.strip().lstrip("@-+ (")
         try:
             words = shlex.split(bare)
         except ValueError:

@@ -88,10 +88,10 @@ _WHOLE: Key = ("",)
 def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
     """Every leaf by its key path. Lists of plain values stay whole, as tuples of text."""
     if isinstance(value, dict):
-        found: dict[Key, object] = {}
+        leaves: dict[Key, object] = {}
         for key, inner in value.items():
-            found |= flat(inner, (*prefix, str(key)))
-        return found or ({prefix: {}} if prefix else {})
+            leaves |= flat(inner, (*prefix, str(key)))
+        return leaves or ({prefix: {}} if prefix else {})
     if isinstance(value, list):
         if any(isinstance(item, dict | list) for item in value):
             return _flat_list(value, prefix)
@@ -100,10 +100,10 @@ def flat(value: Value, prefix: Key = ()) -> dict[Key, object]:
 
 
 def _flat_list(items: list[object], prefix: Key) -> dict[Key, object]:
-    found: dict[Key, object] = {}
+    leaves: dict[Key, object] = {}
     for number, item in enumerate(items):
-        found |= flat(item, (*prefix, _label(item, number)))
-    return found
+        leaves |= flat(item, (*prefix, _label(item, number)))
+    return leaves
 
 
 def _label(item: object, number: int) -> str:

@@ -124,8 +124,8 @@ def _parts(paths: Iterable[str]) -> frozenset[str]:
     return frozenset(
         word
         for path in paths
-        for part in PurePosixPath(path).with_suffix("").parts
-        for word in _WORD.findall(part)
+        for name in PurePosixPath(path).with_suffix("").parts
+        for word in _WORD.findall(name)
     )
 
 
@@ -324,7 +324,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
 
     def _members(self, node: "Node") -> "list[Node]":
         language = language_of(self.path) or ""
-        return [part for part in _parts_of(node) if not _is_import(part, language)]
+        return [member for member in _parts_of(node) if not _is_import(member, language)]
 
     def _is_new(self, node: "Node") -> bool:
         """Whether a statement only adds a test or a definition under a fresh name."""
@@ -375,8 +375,8 @@ def _is_plain_call(node: "Node") -> bool:
     if node.type not in ("argument_list", "arguments"):
         return False
     call = node.parent
-    said = tokens.text_of(call).partition("(")[0] if call is not None else ""
-    return not re.search(r"\.each$|parametrize$|Source$|Values?$|Cases?$", said)
+    callee = tokens.text_of(call).partition("(")[0] if call is not None else ""
+    return not re.search(r"\.each$|parametrize$|Source$|Values?$|Cases?$", callee)
 
 
 def _is_row(node: "Node", others: "Sequence[Node]") -> bool:
@@ -387,10 +387,10 @@ def _is_row(node: "Node", others: "Sequence[Node]") -> bool:
 
 def _is_import(node: "Node", language: str) -> bool:
     inner = node.children[0] if node.type == "expression_statement" and node.children else node
-    said = tokens.text_of(inner)[:80]
+    text = tokens.text_of(inner)[:80]
     if language in ("javascript", "typescript", "tsx"):
-        return node.type == "import_statement" or bool(re.search(r"=\s*require\(", said))
-    return node.type in _IMPORTS or said.startswith(("require ", "require_relative "))
+        return node.type == "import_statement" or bool(re.search(r"=\s*require\(", text))
+    return node.type in _IMPORTS or text.startswith(("require ", "require_relative "))
 
 
 _IMPORTS = words(

@@ -108,15 +108,15 @@ _DOC = re.compile(r"^\s*//[/!]")
 
 def _fenced(lines: Sequence[str]) -> list[tuple[int, int]]:
     """First line and end of each example in the comments of Rust, fences included."""
-    found: list[tuple[int, int]] = []
+    examples: list[tuple[int, int]] = []
     start = None
     for number, line in enumerate(lines):
         if start is not None and (_FENCE.match(line) or not _DOC.match(line)):
-            found.append((start, number + 1))
+            examples.append((start, number + 1))
             start = None
         elif _FENCE.match(line):
             start = number
-    return found
+    return examples
 
 
 def _fenced_examples(delta: Delta, led: Renames) -> Inline | None:
@@ -155,8 +155,8 @@ def _examples_of_prose(delta: Delta) -> Inline | None:
 def _runs_doctests(scene: Scene) -> bool:
     """Whether gates or settings speak of doctests: else examples are for readers."""
     files = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py", "noxfile.py")
-    said = (*scene.commands, *(scene.old_text(path) for path in files if path in scene.old_paths))
-    return any(_DOCTESTS.search(text) for text in said)
+    texts = (*scene.commands, *(scene.old_text(path) for path in files if path in scene.old_paths))
+    return any(_DOCTESTS.search(text) for text in texts)
 
 
 def _doctests(delta: Delta) -> Inline | None:

@@ -246,9 +246,9 @@ def _is_argument(arguments: "Node") -> bool:
     return "argument" in arguments.type and call is not None and _compares(call)
 
 
-def _entry(pair: "Node", part: "Node") -> "Node | None":
+def _entry(pair: "Node", child: "Node") -> "Node | None":
     """A pair of a small table, asked for by its key."""
-    is_key = pair.named_children and pair.named_children[0] == part
+    is_key = pair.named_children and pair.named_children[0] == child
     table = pair.parent
     return pair if is_key and table is not None and table.type in _TABLES else None
 
@@ -281,12 +281,13 @@ def _answers(condition: "Node") -> Iterator[str]:
     """Literals that the branch behind a condition gives back."""
     outer = condition.parent
     if condition.type in _PAIRS or condition.type in _CASES:
-        parts = condition.named_children[1:]
+        answers = condition.named_children[1:]
     elif outer is None:
         return
     else:
-        parts = [part for part in outer.named_children if part.start_byte >= condition.end_byte][:1]
-    for part in parts:
-        for node in tokens.walk(part):
+        end = condition.end_byte
+        answers = [node for node in outer.named_children if node.start_byte >= end][:1]
+    for answer in answers:
+        for node in tokens.walk(answer):
             if _LITERAL.match(node.type):
                 yield _plain(node)

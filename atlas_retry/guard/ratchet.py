@@ -147,8 +147,8 @@ def _narrows(text: str, broader: list[str]) -> bool:
 
 
 def _names_no_rule(text: str) -> bool:
-    found = (silencer.pattern.search(text) for silencer in MARKS)
-    rest = next((text[match.end() :] for match in found if match), ":")
+    matches = (silencer.pattern.search(text) for silencer in MARKS)
+    rest = next((text[match.end() :] for match in matches if match), ":")
     return bool(re.fullmatch(r"[\w-]*", rest))
 
 

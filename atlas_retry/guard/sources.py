@@ -189,26 +189,26 @@ def _patterns(path: str, spellings: Mapping[str, str]) -> list[re.Pattern[str]]:
     return [_compiled(spellings[key]) for key in ("", places.family(path)) if key in spellings]
 
 
-def _lines(spellings: Mapping[str, str], said: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
+def _lines(spellings: Mapping[str, str], detail: str) -> Callable[[Delta, Scene], Iterator[Seen]]:
     """A rule on the lines that came."""
 
     def check(delta: Delta, _: Scene) -> Iterator[Seen]:
         patterns = _patterns(delta.path, spellings)
         for number, line in delta.added_lines:
             if not _REMARK.match(line) and any(p.search(line) for p in patterns):
-                yield number, f"{said}: `{line.strip()[:80]}`"
+                yield number, f"{detail}: `{line.strip()[:80]}`"
 
     return check
 
 
 def _patched(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Assignments to members of a test framework, by whatever name it was imported."""
-    said = "replaces a part of the test framework"
-    if not any(_lines({"": _replacing(r"\w+") + _PATCHES}, said)(delta, scene)):
+    detail = "replaces a part of the test framework"
+    if not any(_lines({"": _replacing(r"\w+") + _PATCHES}, detail)(delta, scene)):
         return
     local = {i.local for i in imports(delta.path, delta.after or b"") if _FRAMEWORK.match(i.module)}
     names = "|".join(map(re.escape, sorted(_ALWAYS_THERE | local - {""})))
-    yield from _lines({"": _replacing(names) + _PATCHES}, said)(delta, scene)
+    yield from _lines({"": _replacing(names) + _PATCHES}, detail)(delta, scene)
 
 
 def _replacing(names: str) -> str:

@@ -71,7 +71,7 @@ def speaks(comment: "Node") -> bool:
 
 def leaves(node: "Node") -> list[str]:
     """The tokens of a node in order: strings whole, no remarks, no trailing commas."""
-    found: list[str] = []
+    texts: list[str] = []
     stack = [node]
     while stack:
         here = stack.pop()
@@ -79,11 +79,11 @@ def leaves(node: "Node") -> list[str]:
             stack.extend(reversed(here.children))
             continue
         token = _token(here)
-        if token in _CLOSING and found[-1:] == [","]:
-            found.pop()
+        if token in _CLOSING and texts[-1:] == [","]:
+            texts.pop()
         if token:
-            found.append(token)
-    return found
+            texts.append(token)
+    return texts
 
 
 def _is_token(node: "Node") -> bool:

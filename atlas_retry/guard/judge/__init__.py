@@ -104,10 +104,10 @@ def rewritten(
     old, new = tree(ws, before), tree(ws, after)
     old.preload(paths)
     new.preload(paths)
-    found = assess(Case(before=old, after=new, changed=paths))
+    judgement = assess(Case(before=old, after=new, changed=paths))
     return tuple(
         Violation(rule="rewritten-by-a-gate", path=path, detail="was changed while the gates ran")
-        for path in found.held_paths
+        for path in judgement.held_paths
     )
 
 

@@ -90,7 +90,7 @@ def differences(before: Path, after: Path) -> Iterator[OutsideChange]:
 
 
 def _digests(root: Path) -> dict[str, str]:
-    found = {}
+    digests = {}
     if not root.is_dir():
         return {root.name: digest(root)} if root.exists() else {}
     for folder, folders, files in os.walk(root):
@@ -98,8 +98,8 @@ def _digests(root: Path) -> dict[str, str]:
         links = [name for name in folders if (Path(folder) / name).is_symlink()]
         for name in (*files, *links):
             path = Path(folder) / name
-            found[path.relative_to(root).as_posix()] = digest(path)
-    return found
+            digests[path.relative_to(root).as_posix()] = digest(path)
+    return digests
 
 
 def digest(path: Path) -> str:

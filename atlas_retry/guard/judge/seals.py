@@ -361,16 +361,16 @@ def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
 def _resolved(
     gates: Iterable[Gate], root: Path, environ: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
-    found = {}
+    tools = {}
     for name in dict.fromkeys(line[0] for gate in gates for line in commands(gate.run)):
         if "/" in name:
             continue
         where = shutil.which(name, path=environ.get("PATH")) or ""
         if where and not Path(where).resolve().is_relative_to(root):
-            found[name] = (where, digest(Path(where)))
+            tools[name] = (where, digest(Path(where)))
         elif not where:
-            found[name] = ("", "")
-    return found
+            tools[name] = ("", "")
+    return tools
 
 
 def _watched(root: Path, environ: Mapping[str, str], linked: Iterable[str]) -> dict[str, str]:
