@@ -161,8 +161,8 @@ class Context(StrictSection):
     max_chars_per_error: Annotated[int, *whole(100, 1_000_000)] = 2_000
     """Of one error's text, cut in the middle."""
     trace: Literal["auto", "off"] = "auto"
-    """Run failing tests (pytest, unittest, go test, jest, vitest, node) once more, aside, to rank
-    code by what only they execute; auto = where the gate itself took at most 20 seconds."""
+    """Run failing tests (pytest, unittest, go test, jest, vitest, mocha, node) once more, aside, to
+    rank code by what only they execute; auto = where the gate itself took at most 20 seconds."""
 
 
 class PromptSection(StrictSection):
