@@ -178,10 +178,10 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
     "a configuration that CI runs": (
         {
             "pyproject.toml": "[project]\ndependencies = ['attrs']\n[tool.black]\n[tool.mypy]\n",
-            ".github/workflows/ci.yml": "jobs: {a: {steps: [\n{run: black --check .},\n"
-            "]}}\n#\n      - run: mypy --strict shop\n",
+            ".github/workflows/ci.yml": "on: push\njobs: {a: {steps: [{run: black --check .}, "
+            "{run: mypy --strict shop}]}}\n",
         },
-        ["format: black .", "lint: mypy --strict shop"],
+        ["format: black --check . | fix black .", "lint: mypy --strict shop"],
     ),
     "Pipfile": (
         {"Pipfile": "[dev-packages]\npytest = '*'\n"},
@@ -344,7 +344,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
     "a build that CI runs": (
         {
             "package.json": package({"build": "vite build", "test": "x"}),
-            ".github/workflows/ci.yml": "      - run: npm run build\n",
+            ".github/workflows/ci.yml": "on: push\njobs: {a: {steps: [{run: npm run build}]}}\n",
         },
         ["test: npm test", "build: npm run build"],
     ),

@@ -267,16 +267,12 @@ class Node(Struct, frozen=True, kw_only=True):
         )
 
     def build(self, *, typed: bool) -> Iterator[Proposed]:
-        """A build is a gate where CI runs it, or where nothing else compiles the types."""
-        body = self.scripts.get("build", "")
-        line = f"{self.manager.script}build"
-        short = f"{self.manager.name} build"
-        in_ci = self.project.runs(line) or self.project.runs(short)
-        if body and (in_ci or ("tsc" in body and not typed)):
+        """A build is a gate where nothing else compiles the types."""
+        if "tsc" in self.scripts.get("build", "") and not typed:
             yield Proposed(
                 slot=Slot.BUILD,
-                run=line,
-                reason=f"package.json has the script `build`{', and CI runs it' if in_ci else ''}",
+                run=f"{self.manager.script}build",
+                reason="package.json has the script `build`",
                 needs=self.needs(),
                 language="js",
                 timeout=TIMEOUTS[Slot.BUILD],

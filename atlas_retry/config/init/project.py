@@ -134,15 +134,6 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         """Whether automation mentions these words, as words."""
         return re.search(rf"(?<![\w-]){re.escape(words)}(?![\w-])", self.automation) is not None
 
-    def ci_line(self, start: str) -> str | None:
-        """The first plain command of CI or a task that begins so; None if all need a shell."""
-        pattern = rf"^[ \t]*(?:- |run: |- run: |@)?[ \t]*({re.escape(start)}(?=\s|$)[^\n]*)$"
-        for found in re.finditer(pattern, self.automation, re.MULTILINE):
-            line = found[1].strip().strip("\"'")
-            if not re.search(r"[$`|&;<>\\#{}\"']", line):
-                return line
-        return None
-
 
 AUTOMATION = (
     ".github/workflows/*.yml",

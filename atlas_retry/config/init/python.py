@@ -175,8 +175,7 @@ def _with_target(project: ProjectFiles, tool: PythonTool) -> str:
     ini = project.ini("mypy.ini").get("mypy", {}) or project.ini("setup.cfg").get("mypy", {})
     if tool.name not in ("mypy", "pylint") or (tool.name == "mypy" and (is_said or "files" in ini)):
         return tool.run
-    line = project.ci_line(tool.run)
-    return line if line and line != tool.run else f"{tool.run} {' '.join(_packages(project))}"
+    return f"{tool.run} {' '.join(_packages(project))}"
 
 
 def _packages(project: ProjectFiles) -> list[str]:
