@@ -76,108 +76,29 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.writing import write
 
 _MODULES = {
-    "accepting": (
-        "Accepted",
-        "accept",
-    ),
-    "isolated": (
-        "Aside",
-        "Beside",
-        "Way",
-        "aside",
-        "beside",
-        "outsiders",
-        "overlaid",
-    ),
-    "commits": (
-        "TRAILER",
-        "Made",
-        "CommitMessage",
-        "commit_patch",
-        "commit_run",
-        "delivered_in_a_row",
-        "set_branch",
-    ),
-    "difference": (
-        "changes",
-        "patch",
-    ),
-    "discovery": (
-        "NotARepositoryError",
-        "Workspace",
-        "facts",
-        "open_workspace",
-    ),
-    "git": ("user_environment",),
-    "gitfacts": (
-        "facts_since",
-        "git_facts",
-    ),
-    "in_place": ("put_back_aside",),
-    "layers": (
-        "RunLayers",
-        "layers_folder",
-        "prepare_layers",
-    ),
-    "locking": (
-        "Holder",
-        "holder",
-        "lock",
-    ),
-    "look": (
-        "Look",
-        "Lookout",
-        "ignored",
-        "tracked",
-    ),
-    "overlay": ("remove_layers",),
-    "putback": (
-        "moved_git",
-        "put_back_git",
-    ),
-    "recent": ("changed_lines",),
-    "restoring": (
-        "INDEX",
-        "Restored",
-        "conflicts",
-        "differing",
-        "restore",
-        "unheld",
-    ),
-    "shadow": (
-        "compact",
-        "drop",
-        "keep",
-        "kept",
-        "kept_as",
-        "remembered_files",
-    ),
-    "snapshots": (
-        "Snapshot",
-        "load",
-        "snapshot",
-    ),
-    "tree_ids": ("tree_id",),
-    "tracker": ("Tracker",),
-    "trees": (
-        "DirectoryTree",
-        "ObjectTree",
-        "directory_tree",
-        "revision_tree",
-        "source_tree",
-        "submodules",
-        "tree",
-        "walk",
-    ),
-    "worktrees": (
-        "Worktree",
-        "add_worktree",
-        "list_worktrees",
-        "names_around",
-        "remove_worktree",
-        "resolve",
-    ),
-    "writing": ("write",),
+    "accepting": "Accepted accept",
+    "isolated": "Aside Beside Way aside beside outsiders overlaid",
+    "commits": "TRAILER Made CommitMessage commit_patch commit_run delivered_in_a_row set_branch",
+    "difference": "changes patch",
+    "discovery": "NotARepositoryError Workspace facts open_workspace",
+    "git": "user_environment",
+    "gitfacts": "facts_since git_facts",
+    "in_place": "put_back_aside",
+    "layers": "RunLayers layers_folder prepare_layers",
+    "locking": "Holder holder lock",
+    "look": "Look Lookout ignored tracked",
+    "overlay": "remove_layers",
+    "putback": "moved_git put_back_git",
+    "recent": "changed_lines",
+    "restoring": "INDEX Restored conflicts differing restore unheld",
+    "shadow": "compact drop keep kept kept_as remembered_files",
+    "snapshots": "Snapshot load snapshot",
+    "tree_ids": "tree_id",
+    "tracker": "Tracker",
+    "trees": "DirectoryTree ObjectTree directory_tree revision_tree source_tree submodules "
+    "tree walk",
+    "worktrees": "Worktree add_worktree list_worktrees names_around remove_worktree resolve",
+    "writing": "write",
 }
 """Start-up: `atlas validate` needs two of these modules, so each is imported at its first use."""
 
@@ -259,7 +180,7 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     for module, names in _MODULES.items():
-        if name in names:
+        if name in names.split():
             value = getattr(import_module(f"{__name__}.{module}"), name)
             globals()[name] = value
             return value
