@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace.accepting import Accepted, accept
+    from atlas_retry.workspace.accepting import accept
     from atlas_retry.workspace.commits import (
         TRAILER,
         CommitMessage,
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.gitfacts import facts_since, git_facts
     from atlas_retry.workspace.in_place import put_back_aside
     from atlas_retry.workspace.isolated import (
-        Aside,
-        Beside,
         Way,
         aside,
         beside,
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
         overlaid,
     )
     from atlas_retry.workspace.layers import RunLayers, layers_folder, prepare_layers
-    from atlas_retry.workspace.locking import Holder, holder, lock
+    from atlas_retry.workspace.locking import holder, lock
     from atlas_retry.workspace.look import Look, Lookout, ignored, tracked
     from atlas_retry.workspace.overlay import remove_layers
     from atlas_retry.workspace.putback import moved_git, put_back_git
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.tracker import Tracker
     from atlas_retry.workspace.tree_ids import tree_id
     from atlas_retry.workspace.trees import (
-        DirectoryTree,
         ObjectTree,
         directory_tree,
         revision_tree,
@@ -66,7 +63,6 @@ if TYPE_CHECKING:
         walk,
     )
     from atlas_retry.workspace.worktrees import (
-        Worktree,
         add_worktree,
         list_worktrees,
         names_around,
@@ -76,8 +72,8 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.writing import write
 
 _MODULES = {
-    "accepting": "Accepted accept",
-    "isolated": "Aside Beside Way aside beside outsiders overlaid",
+    "accepting": "accept",
+    "isolated": "Way aside beside outsiders overlaid",
     "commits": "TRAILER Made CommitMessage commit_patch commit_run delivered_in_a_row set_branch",
     "difference": "changes patch",
     "discovery": "NotARepositoryError Workspace facts open_workspace",
@@ -85,7 +81,7 @@ _MODULES = {
     "gitfacts": "facts_since git_facts",
     "in_place": "put_back_aside",
     "layers": "RunLayers layers_folder prepare_layers",
-    "locking": "Holder holder lock",
+    "locking": "holder lock",
     "look": "Look Lookout ignored tracked",
     "overlay": "remove_layers",
     "putback": "moved_git put_back_git",
@@ -95,9 +91,8 @@ _MODULES = {
     "snapshots": "Snapshot load snapshot",
     "tree_ids": "tree_id",
     "tracker": "Tracker",
-    "trees": "DirectoryTree ObjectTree directory_tree revision_tree source_tree submodules "
-    "tree walk",
-    "worktrees": "Worktree add_worktree list_worktrees names_around remove_worktree resolve",
+    "trees": "ObjectTree directory_tree revision_tree source_tree submodules tree walk",
+    "worktrees": "add_worktree list_worktrees names_around remove_worktree resolve",
     "writing": "write",
 }
 """Start-up: `atlas validate` needs two of these modules, so each is imported at its first use."""
@@ -105,12 +100,7 @@ _MODULES = {
 __all__ = [
     "INDEX",
     "TRAILER",
-    "Accepted",
-    "Aside",
-    "Beside",
     "CommitMessage",
-    "DirectoryTree",
-    "Holder",
     "Look",
     "Lookout",
     "Made",
@@ -122,7 +112,6 @@ __all__ = [
     "Tracker",
     "Way",
     "Workspace",
-    "Worktree",
     "accept",
     "add_worktree",
     "aside",
