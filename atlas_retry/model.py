@@ -7,6 +7,7 @@ the workspace unless the field says otherwise; bytes that are not UTF-8 are surr
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import Protocol
 
 from msgspec import Struct
@@ -260,6 +261,11 @@ class Validation(Struct, frozen=True, kw_only=True):
     def cost_usd(self) -> float:
         """Of its reviews."""
         return sum(result.cost_usd or 0.0 for result in self.results)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Those of all gates that block."""
+        return tuple(chain.from_iterable(result.diagnostics for result in self.failures))
 
     @property
     def fingerprints(self) -> frozenset[str]:

@@ -74,8 +74,8 @@ def prunable(rows: Sequence[RunRow], *, keep: int, before: datetime) -> tuple[Ru
     for row in sorted(rows, key=lambda row: row.started_at, reverse=True):
         place = seen.setdefault(row.root, 0)
         seen[row.root] += 1
-        is_old = datetime.fromisoformat(row.started_at) < before
-        if place > 0 and not row.pruned and (place >= keep or is_old):
+        may_go = place >= keep or datetime.fromisoformat(row.started_at) < before
+        if place > 0 and not row.pruned and may_go:
             found.append(row)
     return tuple(found)
 

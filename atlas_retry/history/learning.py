@@ -79,8 +79,9 @@ def record_of(outcome: Outcome) -> Record | None:
     if not outcome.attempts:
         return None
     failed = outcome.baseline
-    involved = {d.path for r in failed.failures for d in r.diagnostics if d.path}
-    changed = {change.path for attempt in outcome.attempts for change in attempt.changes}
+    involved = {diagnostic.path for diagnostic in failed.diagnostics if diagnostic.path}
+    for attempt in outcome.attempts:
+        involved.update(change.path for change in attempt.changes)
     return Record(
         run_id=outcome.run_id,
         workspace=outcome.workspace.root,
@@ -89,7 +90,7 @@ def record_of(outcome: Outcome) -> Record | None:
         gates=tuple(result.name for result in failed.failures),
         rules=tuple(rules_by_fingerprint(failed).items())[:MAX_KEYS],
         places=_places(failed),
-        files_involved=tuple(sorted(involved | changed)),
+        files_involved=tuple(sorted(involved)),
         attempts=tuple(_tried(attempt) for attempt in outcome.attempts),
         final_error=outcome.final_error,
         escalation_required=outcome.escalation_required,
@@ -119,8 +120,10 @@ def _change(change: Change) -> str:
 
 def _places(failed: Validation) -> tuple[tuple[str, str], ...]:
     """A silent failure has none."""
-    problems = (d for result in failed.failures for d in result.diagnostics)
-    found = ((rule_of(d), place) for d in problems for place in (d.path, d.symbol) if place)
+    found: list[tuple[str, str]] = []
+    for diagnostic in failed.diagnostics:
+        rule = rule_of(diagnostic)
+        found += [(rule, place) for place in (diagnostic.path, diagnostic.symbol) if place]
     return tuple(dict.fromkeys(found))[:MAX_KEYS]
 
 

@@ -109,11 +109,11 @@ def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
 
     Raises UsageError where there is none.
     """
-    held = {
-        parts[1]: snapshot_id
-        for kept, snapshot_id in workspace.kept(ws).items()
-        if (parts := kept.split("/"))[0] == "runs" and parts[2:] == [START]
-    }
+    held = {}
+    for kept, snapshot_id in workspace.kept(ws).items():
+        match kept.split("/"):
+            case ["runs", run_id, what] if what == START:
+                held[run_id] = snapshot_id
     found = sorted(run_id for run_id in held if run_id.startswith(name or ""))
     if not found:
         raise UsageError(f"no snapshot of a run {name or ''} is held in {ws.root}")
@@ -154,17 +154,14 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] =
     done = workspace.Restored()
     if wanted:
         done = workspace.restore(ws, held[name], wanted, since=since)
+    stays = {workspace.INDEX, *but}
     return PutBack(
         changed=done.changed,
         left_alone=done.conflicts,
         lost=(*done.lost, *workspace.unheld(ws, held[name])),
         unheld=workspace.unheld(ws, held[name], ignored=True),
         now=held[name],
-        differs=tuple(
-            path
-            for path in workspace.differing(ws, held[name])
-            if path != workspace.INDEX and path not in but
-        ),
+        differs=tuple(path for path in workspace.differing(ws, held[name]) if path not in stays),
     )
 
 

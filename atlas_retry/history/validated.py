@@ -92,7 +92,9 @@ def is_validation(run_id: str) -> bool:
 def run_of(ws: workspace.Workspace, name: str | None) -> RunRow | None:
     """The validation of this id, without one the newest that is not undone; else None."""
     kept = workspace.kept(ws)
-    ids = {of for _, of in _owners(ws) if is_validation(of) and name in (None, of)}
+    ids = {of for _, of in _owners(ws) if is_validation(of)}
+    if name is not None:
+        ids &= {name}
     for one in sorted(ids, reverse=True):
         start, end = kept.get(_name(one, START)), kept.get(_name(one, END))
         if start and (name or start != end):
