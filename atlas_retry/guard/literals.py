@@ -271,7 +271,7 @@ def _widest(node: "Node") -> "Node":
     """The whole condition: `a == 1 and b == 2` is one."""
     while node.parent is not None and node.parent.type in (
         "boolean_operator", "binary_expression", "parenthesized_expression", "not_operator",
-        "logical_expression", "binary", "comparison_operator", "match_pattern", "case_pattern",
+        "logical_expression", "binary", "comparison_operator", "case_pattern",
     ):  # fmt: skip
         node = node.parent
     return node
