@@ -49,7 +49,7 @@ def test_nothing_is_imported_from_the_workspace(project: Project) -> None:
     assert list(project.root.glob("*-was-imported")) == []
 
 
-def test_json_is_one_document_alone_on_stdout(project: Project) -> None:
+def test_json_is_one_document_and_nothing_else_on_stdout(project: Project) -> None:
     gates(project, "echo loud; exit 1")
     ended = atlas(project, "validate", "--json")
     report = json.loads(ended.out)
@@ -68,7 +68,7 @@ def test_a_person_sees_what_failed_where_and_what_to_type_next(project: Project)
     assert "\nnext:\n  atlas retry . --ai-fix\n" in ended.out
 
 
-def test_the_end_of_a_long_output_is_shown_and_the_cut_is_told(project: Project) -> None:
+def test_the_end_of_a_long_output_is_shown_and_the_cut_is_reported(project: Project) -> None:
     gates(project, "seq 1000; echo the summary; exit 1")
     ended = atlas(project, "validate")
     assert "the summary" in ended.out
@@ -140,7 +140,7 @@ def test_no_configuration_is_2_and_says_what_was_searched(project: Project) -> N
     assert "atlas init" in ended.err
 
 
-def test_a_typo_in_the_configuration_is_told_with_its_place(project: Project) -> None:
+def test_a_typo_in_the_configuration_is_reported_with_its_place(project: Project) -> None:
     (project.root / ".atlas" / "config.yaml").write_text("version: 1\nvalidation:\n  lnt: [x]\n")
     ended = atlas(project, "validate")
     assert ended.code == 2
@@ -430,7 +430,7 @@ def test_a_place_that_is_no_directory_is_refused_as_such(where: str, project: Pr
     assert "is no directory" in ended.err
 
 
-def test_a_bare_repository_is_told_as_one(project: Project, tmp_path: Path) -> None:
+def test_a_bare_repository_is_reported_as_one(project: Project, tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     git(tmp_path, "init", "-q", "--bare", str(bare), environ=project.environ)
     (bare / "atlas.yaml").write_text("validation: {test: ['exit 1']}\n")

@@ -59,7 +59,9 @@ def test_a_linked_worktree_has_a_root_too(tmp_path: Path) -> None:
     assert load(root / "src").gates
 
 
-def test_without_a_file_the_searched_paths_and_a_minimal_example_are_told(tmp_path: Path) -> None:
+def test_without_a_file_the_searched_paths_and_a_minimal_example_are_reported(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "src").mkdir()
     with pytest.raises(ConfigError) as caught:
@@ -72,7 +74,7 @@ def test_without_a_file_the_searched_paths_and_a_minimal_example_are_told(tmp_pa
     assert config.load_text(shown.encode(), "the example").gates
 
 
-def test_a_user_file_alone_is_no_configuration_of_a_project(tmp_path: Path) -> None:
+def test_a_user_file_is_no_configuration_of_a_project(tmp_path: Path) -> None:
     (tmp_path / "project" / ".git").mkdir(parents=True)
     user_file(tmp_path, GATES)
     assert "no configuration" in refusal(tmp_path / "project").message
@@ -287,7 +289,7 @@ def test_a_refused_configuration_is_not_remembered(tmp_path: Path) -> None:
     assert refusal(root).message == refusal(root).message
 
 
-def test_the_memory_is_for_its_owner_alone_and_one_file_a_project(tmp_path: Path) -> None:
+def test_the_memory_is_for_its_owner_only_and_one_file_a_project(tmp_path: Path) -> None:
     root = project(tmp_path)
     for jobs in range(2, 6):
         load(root, {"ATLAS_BATCH__JOBS": str(jobs)})

@@ -176,7 +176,7 @@ def test_nothing_to_validate_is_never_a_success(tmp_path: Path, text: str) -> No
     assert error.remedy
 
 
-def test_everything_that_is_wrong_is_told_at_once_in_order(tmp_path: Path) -> None:
+def test_everything_that_is_wrong_is_reported_at_once_in_order(tmp_path: Path) -> None:
     text = "retry: {flake_reruns: x, max_minutes: x}\nguard: {mode: x, mode: y}\nx: 1\n"
     error = refusal(project(tmp_path, text))
     lines = [line.partition(".yaml:")[2] for line in str(error).splitlines()[::2]]
@@ -212,7 +212,7 @@ def test_a_wrong_flag_is_refused_as_one(tmp_path: Path) -> None:
         load(project(tmp_path), None, {"batch.jobs": 0})
 
 
-def test_a_fault_of_the_user_file_is_told_with_its_place(tmp_path: Path) -> None:
+def test_a_fault_of_the_user_file_is_reported_with_its_place(tmp_path: Path) -> None:
     file = user_file(tmp_path, "\nbatch: {jobs: 0}")
     assert str(refusal(project(tmp_path))).startswith(f"{file}:2:15: batch.jobs: expected")
 

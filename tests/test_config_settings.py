@@ -312,7 +312,7 @@ def test_a_gate_without_a_name_is_called_by_its_tool(command: str, name: str) ->
     assert short_name(command) == name
 
 
-def test_derived_names_are_told_apart_and_given_ones_stay() -> None:
+def test_derived_names_are_distinguished_and_given_ones_stay() -> None:
     text = "validation: {lint: [ruff check a, ruff check b, {run: x, name: n}, {run: y, name: n}]}"
     assert [g.name for g in load_text(text).gates] == ["ruff check", "ruff check 2", "n", "n"]
 

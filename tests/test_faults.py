@@ -59,7 +59,7 @@ def test_gates_that_lose_the_workspace_have_not_passed(
     assert "Traceback" not in ended.err
 
 
-def test_what_a_gate_deleted_is_put_back_by_the_command_that_is_named(project: Project) -> None:
+def test_what_a_gate_deleted_is_restored_by_the_command_that_is_named(project: Project) -> None:
     gates(project, "rm -f *; false")
     ended = atlas(project, "retry", ".")
     assert ended.code == 3
@@ -100,7 +100,9 @@ def test_what_a_wrapper_of_git_says_on_stderr_hides_nothing(
     assert "is not under git" in ended.err
 
 
-def test_a_report_for_which_there_is_no_room_is_told_and_nothing_is_clean(project: Project) -> None:
+def test_a_report_for_which_there_is_no_room_is_reported_and_nothing_is_clean(
+    project: Project,
+) -> None:
     gates(project, "true")
     ended = atlas(project, "validate", "--report", "json=/dev/full")
     assert ended.code == 3
@@ -108,7 +110,7 @@ def test_a_report_for_which_there_is_no_room_is_told_and_nothing_is_clean(projec
     assert "a report cannot be written: /dev/full (No space left on device)" in ended.err
 
 
-def test_what_standard_output_has_no_room_for_is_told_to_be_lost(project: Project) -> None:
+def test_what_standard_output_has_no_room_for_is_reported_to_be_lost(project: Project) -> None:
     gates(project, "true")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -183,7 +185,7 @@ def test_logs_do_not_fill_the_disk_and_the_newest_stay(project: Project) -> None
     assert len([*kept.glob("*/*")]) == 2
 
 
-def test_a_gate_that_never_stops_printing_is_stopped_and_told(project: Project) -> None:
+def test_a_gate_that_never_stops_printing_is_stopped_and_reported(project: Project) -> None:
     gates(project, "yes")
     ended = atlas(project, "validate")
     assert ended.code == 1
@@ -223,7 +225,7 @@ def in_a_small_place(project: Project, size: str, lines: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def test_a_full_workspace_is_put_back_whole(project: Project) -> None:
+def test_a_full_workspace_is_restored_whole(project: Project) -> None:
     (project.root / "big.bin").write_bytes(os.urandom(900_000))
     (project.root / "grows.bin").write_bytes(b"")
     line = "rm big.bin; head -c 900k /dev/zero >fill; dd if=/dev/zero of=grows.bin bs=1k; true"
@@ -242,7 +244,7 @@ def test_a_full_workspace_is_put_back_whole(project: Project) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("validate",), ("retry", "."), ("log",), ("config", "show")])
-def test_a_working_directory_that_is_gone_is_told_as_that(
+def test_a_working_directory_that_is_gone_is_reported_as_that(
     arguments: tuple[str, ...], project: Project
 ) -> None:
     line = (

@@ -145,7 +145,7 @@ def close_state(project: Project) -> None:
 
 
 @pytest.mark.parametrize("spoil", [configure_badly, remove_configuration, close_state])
-def test_trouble_that_is_not_the_agents_is_told_and_blocks_nothing(
+def test_trouble_that_is_not_the_agents_is_reported_and_blocks_nothing(
     project: Project, spoil: object
 ) -> None:
     gates(project, FAILS)

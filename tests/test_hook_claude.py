@@ -110,7 +110,9 @@ def test_an_agent_that_guts_the_test_is_sent_back_where_held_changes_block(
     assert f"❌ the guard failed after 2 attempts. {NOT_DONE}" in text_of(stream)
 
 
-def test_an_agent_that_takes_back_what_is_refused_is_told_that_it_passed(strict: Project) -> None:
+def test_an_agent_that_takes_back_what_is_refused_is_reported_that_it_passed(
+    strict: Project,
+) -> None:
     restore = call("Write", file_path=str(strict.root / "test_calc.py"), content=TEST)
     script = (*gut(strict), say("green"), restore, *fix(strict), say("really"))
     with serving(*script) as server:

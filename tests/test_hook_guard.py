@@ -79,7 +79,7 @@ def test_an_honest_fix_ends_the_turn(project: Project) -> None:
     assert end(project, stop_hook_active=True) == {"systemMessage": f"{PASSED} on attempt 1"}
 
 
-def test_a_gutted_test_is_held_and_said_with_the_way_to_accept_it(project: Project) -> None:
+def test_a_gutted_test_is_held_and_reported_with_the_way_to_accept_it(project: Project) -> None:
     begin(project)
     assert is_blocked(end(project))
     gut(project)
@@ -255,7 +255,7 @@ def test_what_was_refused_stays_so_while_nobody_else_has_worked(project: Project
     assert end(project, prompt_id="p3") == {}
 
 
-def test_without_a_beginning_the_gates_of_now_run_and_it_is_said(project: Project) -> None:
+def test_without_a_beginning_the_gates_of_now_run_and_it_is_reported(project: Project) -> None:
     disarm(project)
     answer = end(project)
     assert answer == {
@@ -264,7 +264,7 @@ def test_without_a_beginning_the_gates_of_now_run_and_it_is_said(project: Projec
     }
 
 
-def test_without_git_the_configuration_still_holds_and_it_is_said(
+def test_without_git_the_configuration_still_holds_and_it_is_reported(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     plain = Project(root=tmp_path / "plain", script=tmp_path, environ=environ)
@@ -300,7 +300,7 @@ def answer_to_held(mode: HookMode) -> tuple[object, str]:
     return answer.decision, f"{answer.reason} {answer.system_message}"
 
 
-def test_a_held_change_is_told_and_ends_the_turn() -> None:
+def test_a_held_change_is_reported_and_ends_the_turn() -> None:
     decision, text = answer_to_held(HookMode.TELL)
     assert decision is None
     assert "test_calc.py:8: decides: an expected value changed" in text
@@ -317,7 +317,7 @@ def test_a_held_change_blocks_where_the_configuration_says_so() -> None:
 # --- allowing -------------------------------------------------------------------------------------
 
 
-def test_what_a_person_allows_ends_the_turn_and_is_said(project: Project) -> None:
+def test_what_a_person_allows_ends_the_turn_and_is_reported(project: Project) -> None:
     held_blocks(project)
     begin(project)
     gut(project)
@@ -458,14 +458,14 @@ def test_undo_puts_back_the_last_turn_and_leaves_what_was_edited_since(project: 
     assert (project.root / "mine.py").exists()
 
 
-def test_a_turn_that_was_interrupted_is_put_back_as_well(project: Project) -> None:
+def test_a_turn_that_was_interrupted_is_restored_as_well(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     assert atlas(project, "undo").code == 0
     assert (project.root / "calc.py").read_text() == CALC
 
 
-def test_what_undo_put_back_can_be_taken_again(project: Project) -> None:
+def test_what_undo_restored_can_be_taken_again(project: Project) -> None:
     begin(project)
     write(project, "calc.py", FIXED)
     end(project)
@@ -522,7 +522,7 @@ def test_the_snapshots_of_the_oldest_turns_go(project: Project) -> None:
     assert len(kept) == KEPT_SNAPSHOTS + 1
 
 
-def test_the_state_is_in_the_state_directory_alone(project: Project) -> None:
+def test_the_state_is_in_the_state_directory_only(project: Project) -> None:
     begin(project)
     end(project)
     assert git(project.root, "status", "--porcelain", environ=project.environ) == ""

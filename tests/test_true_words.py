@@ -117,7 +117,7 @@ def test_clean_is_explained_where_an_optional_gate_fails() -> None:
     assert headline(Subject(result=only, workspace=facts)).startswith("No required gate failed")
 
 
-def test_a_file_that_was_put_back_is_not_said_to_be_in_the_workspace(project: Project) -> None:
+def test_a_file_that_was_restored_is_not_said_to_be_in_the_workspace(project: Project) -> None:
     project.attempt(1, {"calc.py": FIXED, "test_calc.py": TEST.replace("3", "4")})
     outcome = project.retry()
     assert outcome.verdict is Verdict.FIXED

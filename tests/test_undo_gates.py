@@ -73,7 +73,7 @@ def test_gates_that_change_nothing_leave_nothing_to_undo(project: Project) -> No
     assert "no run is recorded" in atlas(project, "undo").err
 
 
-def test_readers_alone_hold_nothing(project: Project) -> None:
+def test_readers_hold_nothing(project: Project) -> None:
     atlas(project, "validate")
     assert not [*Path(project.environ["ATLAS_HOME"]).glob("workspaces/*/shadow")]
 
@@ -153,7 +153,7 @@ def test_what_a_reader_changed_is_named_with_what_git_has_of_it(project: Project
     project.commit()
     told = atlas(project, "validate").out
     assert "git checkout -- calc.py; not known to git: made.py" in told
-    assert "With `writes: true` the next change can be undone" in told
+    assert "not configured with `writes: true`" in told
     project.configure(validation={"lint": [{"run": move, "writes": True}]})
     git(project.root, "checkout", "--", "calc.py", environ=project.environ)
     assert "undo:\n  atlas undo " in atlas(project, "validate").out

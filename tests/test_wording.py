@@ -24,7 +24,7 @@ from tests.reports.samples import HELD, big_run
 from tests.values import attempt
 
 
-def test_calls_that_were_refused_are_told_once() -> None:
+def test_calls_that_were_refused_are_reported_once() -> None:
     event = AttemptFinished(result=attempt(denials=("Bash: curl", "Bash: curl", "Edit: ci.yml")))
     assert ("  not permitted: Bash: curl, Edit: ci.yml", "warn") in list(lines_of(event))
 
@@ -60,7 +60,7 @@ def test_a_long_message_ends_with_dots() -> None:
     assert sum(line.endswith("...") for line in lines) == len([line for line in lines if line]) - 1
 
 
-def test_refused_held_and_left_for_review_are_told_apart() -> None:
+def test_refused_held_and_left_for_review_are_distinguished() -> None:
     event = ViolationsFound(
         violations=(Violation(rule="hook-added", path="evil"),),
         held=(

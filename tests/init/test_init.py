@@ -101,7 +101,7 @@ def test_the_projects_own_virtual_environment_comes_first(tmp_path: Path) -> Non
     assert (gate.run, gate.recheck) == (".venv/bin/pytest", ".venv/bin/pytest --lf")
 
 
-def test_a_manifest_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_manifest_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     root = laid_out(tmp_path / "project", {"pyproject.toml": "[tool", "Makefile": "test:\n\tx\n"})
     proposal = propose(root, machine(root, "make"))
     assert proposal.notes == ("pyproject.toml cannot be read and was left out.",)

@@ -135,7 +135,7 @@ def test_an_attempt_that_is_not_what_is_left_is_not_offered_over_a_green() -> No
     assert found.command == "atlas pick r-1 1 --held"
 
 
-def test_the_same_answer_to_two_attempts_is_told_once_of_the_last() -> None:
+def test_the_same_answer_to_two_attempts_is_reported_once_of_the_last() -> None:
     held = (Held(rule="test-changed", path="t.py"),)
     attempts = tuple(Attempt(number=n, agent="a", held=held) for n in (1, 2))
     (found,) = findings.of_run(replace(HELD, attempts=attempts))

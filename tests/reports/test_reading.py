@@ -26,7 +26,7 @@ def test_five_fields_are_enough() -> None:
     ("exit_code", "status"),
     [(0, Status.PASSED), (1, Status.FAILED), (-9, Status.FAILED), (None, Status.FAILED)],
 )
-def test_the_exit_code_decides_where_no_status_is_told(
+def test_the_exit_code_decides_where_no_status_is_reported(
     exit_code: int | None, status: Status
 ) -> None:
     (result,) = read_report(written(exit_code=exit_code)).validation.results
