@@ -78,12 +78,13 @@ class Course(Struct, kw_only=True):
 
     def stale(self) -> tuple[int, ...]:
         """Gates whose results are about another tree than the present one."""
-        return tuple(
-            number
-            for number, moves in sorted(self.ended_on.items())
-            if moves == PUT_OFF
-            or (moves < len(self.moves) and self.results[number].status not in FINAL)
-        )
+        return tuple(number for number in sorted(self.ended_on) if self._is_stale(number))
+
+    def _is_stale(self, number: int) -> bool:
+        moves = self.ended_on[number]
+        if moves == PUT_OFF:
+            return True
+        return moves < len(self.moves) and self.results[number].status not in FINAL
 
     def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """All paths that moved since the last look, while these gates ran."""

@@ -32,7 +32,7 @@ def run_lines(
     decisive = {
         command.log_dir
         for job, command in zip(jobs, commands, strict=True)
-        if plan.fail_fast and _decides(job.gate, plan)
+        if _decides(job.gate, plan)
     }
     run_all(
         commands,
@@ -53,8 +53,9 @@ def run_line(job: Job, plan: Plan, emit: Emit) -> GateResult:
 
 
 def _decides(gate: Gate, plan: Plan) -> bool:
-    """Whether its first failure is the validation's: what is skipped then has to be no loss."""
-    return gate.required and not (plan.flake_reruns and gate.kind is Kind.TEST)
+    """Whether its first failure ends the validation: what is skipped then has to be no loss."""
+    may_be_flaky = plan.flake_reruns > 0 and gate.kind is Kind.TEST
+    return plan.fail_fast and gate.required and not may_be_flaky
 
 
 class _Watch(Struct, kw_only=True):

@@ -6,6 +6,7 @@ and the programs that it names. What cannot be known (a program that is not foun
 """
 
 import hashlib
+import itertools
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -74,11 +75,10 @@ class Memory:
         if files is None:
             return {}
         digest = lru_cache(lambda inputs: _digest(_inputs(files, inputs)))
-        known = {
-            gate: replace(answer.result, reused=answer.result.completed_at)
-            for gate, answer in there.items()
-            if digest(gate.inputs) == answer.tree and self._has(answer.unsettled)
-        }
+        known = {}
+        for gate, answer in there.items():
+            if digest(gate.inputs) == answer.tree and self._has(answer.unsettled):
+                known[gate] = replace(answer.result, reused=answer.result.completed_at)
         is_wanted = any(result.blocks for result in known.values()) or not only_red
         return known if is_wanted else {}
 
@@ -87,12 +87,13 @@ class Memory:
         entry = self._read()
         if not entry:
             return {}
-        answers = ((gate, entry.get(self._key(gate) or "")) for gate in gates)
-        return {
-            gate: replace(answer, result=replace(answer.result, required=gate.required))
-            for gate, answer in answers
-            if answer and (answer.result.success or Path(answer.result.log_path or "/").exists())
-        }
+        found = {}
+        for gate in gates:
+            answer = entry.get(self._key(gate) or "")
+            if answer and _has_output(answer.result):
+                result = replace(answer.result, required=gate.required)
+                found[gate] = replace(answer, result=result)
+        return found
 
     def _has(self, contents: Mapping[str, str]) -> bool:
         return all(_content(self._root, path) == digest for path, digest in contents.items())
@@ -103,11 +104,8 @@ class Memory:
         Nothing is kept where an ignored file moved meanwhile that no tool makes: who saw it as it
         was is unknown.
         """
-        ran = {
-            gate: key
-            for gate, result in results.items()
-            if result.reused is None and (key := self._key(gate))
-        }
+        keys = {gate: self._key(gate) for gate, result in results.items() if result.reused is None}
+        ran = {gate: key for gate, key in keys.items() if key}
         there = self._all(look.files) if ran else None
         if there is None or _moved_meanwhile(there, look.files, began_s):
             return
@@ -136,7 +134,7 @@ class Memory:
         from atlas_retry.workspace.scan import SURELY_SETTLED_NS, is_settled
 
         sure_ns = taken_ns - SURELY_SETTLED_NS
-        fresh = {p: seen for p, seen in files.items() if seen[2] > sure_ns or seen[3] > sure_ns}
+        fresh = {path: seen for path, seen in files.items() if max(seen[2], seen[3]) > sure_ns}
         late = {path: seen for path, seen in fresh.items() if not is_settled(seen, taken_ns)}
         if sum(seen[1] for seen in late.values()) > MAX_READ_BYTES:
             return None
@@ -148,12 +146,11 @@ class Memory:
         tools = programs(gate.run, self._root, self._root / gate.cwd, self._environ)
         if tools is None or gate.kind is Kind.REVIEW:
             return None
-        named = {*gate.pass_env, *dict(gate.env)}
-        environ = sorted(
-            item for item in self._environ.items() if item[0] in named or item[0] not in _OF_SESSION
-        )
+        of_session = _OF_SESSION - {*gate.pass_env, *dict(gate.env)}
+        names = sorted(self._environ.keys() - of_session)
+        environ = [(name, os.fsencode(self._environ[name])) for name in names]
         spelled = replace(gate, required=True, max_retries=None, fix=None, recheck=None)
-        parts = (__version__, spelled, [(k, os.fsencode(v)) for k, v in environ], tools)
+        parts = (__version__, spelled, environ, tools)
         return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()
 
     def _read(self) -> dict[str, _Answer]:
@@ -165,6 +162,11 @@ class Memory:
         """A state directory that is full or read-only costs this knowledge and nothing else."""
         with suppress(OSError, UnicodeEncodeError):
             replace_file(self._file, msgspec.msgpack.encode(answers))
+
+
+def _has_output(result: GateResult) -> bool:
+    """Whether a person can read what it printed; of a success nobody asks."""
+    return result.success or Path(result.log_path or "/").exists()
 
 
 def _answer(result: GateResult, files: Files, unsettled: Mapping[str, str]) -> _Answer:
@@ -218,7 +220,8 @@ def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
         return []
     from atlas_retry.guard.places import CACHES, is_made
 
-    return [path for path in late if not is_made(path) and not CACHES.match(path)]
+    outside_caches = itertools.filterfalse(CACHES.match, late)
+    return [path for path in outside_caches if not is_made(path)]
 
 
 def _content(root: Path, path: str) -> str | None:

@@ -143,11 +143,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
     """What a gate's command sees: the user's environment without the agents' secrets."""
-    inherited = {
-        name: value
-        for name, value in environ.items()
-        if name not in GIT_LOCAL and (name in gate.pass_env or not _is_secret(name))
-    }
+    secret = {*filter(_is_secret, environ)} - {*gate.pass_env}
+    withheld = GIT_LOCAL | secret
+    inherited = {name: value for name, value in environ.items() if name not in withheld}
     return inherited | dict(gate.env)
 
 

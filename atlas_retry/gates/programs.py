@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 _SHELL = frozenset(
@@ -39,10 +40,11 @@ def programs(
     found = [_program(name, cwd, folders) for name in names if name not in _SHELL]
     if not names or None in found:
         return None
-    places = [*folders, *(top / name for top in {root: 0, cwd: 0} for name in _INSTALLED)]
-    inner = [site for place in places for site in _packages(place)]
-    stamps = (_stamp(place) for place in (*places, *inner))
-    return (*(one for one in found if one), *(one for one in stamps if one))
+    places = [*folders]
+    for top in dict.fromkeys((root, cwd)):
+        places += [top / name for name in _INSTALLED]
+    inner = chain.from_iterable(map(_packages, places))
+    return (*filter(None, found), *filter(None, map(_stamp, (*places, *inner))))
 
 
 def _commands(line: str) -> Iterator[str]:

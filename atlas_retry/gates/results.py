@@ -197,13 +197,10 @@ def _redacted(diagnostic: Diagnostic, secrets: frozenset[str]) -> Diagnostic:
 
 def _project_names(root: Path, cwd: str = ".") -> frozenset[str]:
     """Top-level modules: what lies where Python projects keep them, and the project's own name."""
-    names = {
-        entry.stem
-        for folder in (root, root / "src", root / "lib", root / cwd, root / cwd / "src")
-        if folder.is_dir()
-        for entry in folder.iterdir()
-        if entry.suffix in ("", ".py")
-    }
+    names = set()
+    for folder in (root, root / "src", root / "lib", root / cwd, root / cwd / "src"):
+        if folder.is_dir():
+            names |= {entry.stem for entry in folder.iterdir() if entry.suffix in ("", ".py")}
     import tomllib
 
     try:

@@ -5,6 +5,7 @@ settings are the same for all of them and at the end: what is stale runs again, 
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -92,8 +93,8 @@ def _take(course: Course, number: int, result: GateResult) -> None:
 def _not_known(course: Course) -> tuple[int, ...]:
     """The gates that have to run; of the others what they found on this very tree is taken."""
     everything = tuple(range(len(course.gates)))
-    watched = course.plan.watched
-    if course.plan.reuse is Reuse.NONE or not watched or not watched.memory or not watched.glance:
+    watched = None if course.plan.reuse is Reuse.NONE else course.plan.watched
+    if not watched or not watched.memory or not watched.glance:
         return everything
     only_red = course.plan.reuse is Reuse.BESIDE_FAILURES
     found = watched.memory.recall(course.gates, watched.glance, only_red=only_red)
@@ -109,11 +110,12 @@ def _learn(course: Course, began_s: float) -> None:
     if seen is None:
         return
     steady = {course.gates[n]: course.results[n] for n in sorted(course.steady)}
-    if not plan.wrap:
-        new = {gate: result for gate, result in steady.items() if gate.inputs and _is_new(result)}
-        plan.passed.update({gate: (seen, result) for gate, result in new.items()})
-    if plan.learns and plan.watched and plan.watched.memory and not course.is_over():
-        plan.watched.memory.learn(steady, seen, began_s)
+    for gate, result in steady.items():
+        if not plan.wrap and gate.inputs and _is_new(result):
+            plan.passed[gate] = (seen, result)
+    memory = plan.watched.memory if plan.learns and plan.watched else None
+    if memory and not course.is_over():
+        memory.learn(steady, seen, began_s)
 
 
 def _is_new(result: GateResult) -> bool:
@@ -132,10 +134,14 @@ def _blame(course: Course) -> None:
     if not stale or course.is_over():
         return
     moves = course.moves[min(course.ended_on[number] for number in stale) :]
-    for number in sorted({number for move in moves for number in move.numbers}):
-        paths = sorted({p for move in moves if number in move.numbers for p in move.paths})
+    moved: defaultdict[int, set[str]] = defaultdict(set)
+    for move in moves:
+        for number in move.numbers:
+            moved[number].update(move.paths)
+    for number in sorted(moved):
         result = course.results[number]
         if result.success:
+            paths = sorted(moved[number])
             failed = changing(result, paths, " again, after other gates had seen them")
             course.results[number] = replace(failed, required=True)
             course.emit(GateFinished(result=course.results[number]))
@@ -324,9 +330,9 @@ def _flaky(result: GateResult, error: str) -> GateResult:
 
 def _held(course: Course, group: tuple[int, ...]) -> str | None:
     """The files as they are before tests that may be flaky; None where nothing can be held."""
-    watched = course.plan.watched
+    watched = course.plan.watched if course.plan.flake_reruns > 0 else None
     is_test = any(course.gates[number].kind is Kind.TEST for number in group)
-    if course.plan.flake_reruns and is_test and watched and watched.hold:
+    if is_test and watched and watched.hold:
         with suppress(AtlasError):
             return watched.hold()
     return None
