@@ -226,7 +226,7 @@ def _name_unheld(opened: "OpenWorkspace", paths: Collection[str], shown: "Emit")
     )
     text += f"; as git has it staged or committed: git checkout -- {names}" if names else ""
     text += f"; not known to git: {others}" if others else ""
-    text += ""
+    text += ". With `writes: true` the next change can be undone"
     shown(Notice(level=Level.WARNING, text=text))
 
 
