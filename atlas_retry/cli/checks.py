@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -149,7 +150,7 @@ def _run(
 
             wrote(run_fixers(chosen, how, shown))
         validation = run_gates(chosen, how, shown)
-        wrote(path for result in validation.results for path in result.changed)
+        wrote(chain.from_iterable(result.changed for result in validation.results))
     return validation
 
 

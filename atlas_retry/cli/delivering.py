@@ -58,11 +58,7 @@ def deliver(
 
     to_branch = bool(branch or pr)
     _check(to_branch=to_branch, patch=patch, push=push)
-    if apply and (run or patch or not branch):
-        raise UsageError(
-            "--apply needs a branch, and nothing else to deliver",
-            remedy=f"atlas deliver --apply {apply} --branch NAME --push",
-        )
+    _check_applied(apply, only_to_branch=bool(branch) and not (run or patch))
     ws, made, text = _applied(apply) if apply else _committed(run, store=to_branch)
     if workspace.delivered_in_a_row(ws, made.base) >= max_pushes:
         return _refused(
@@ -77,6 +73,15 @@ def deliver(
         return DELIVERED
     there = remote if push or pr else ""
     return _to_branch(ws, text, made, branch or f"atlas/{_run_id(text)}", there, pr=pr)
+
+
+def _check_applied(file: Path | None, *, only_to_branch: bool) -> None:
+    """Raises UsageError for a patch that does not go to a branch, and there only."""
+    if file and not only_to_branch:
+        raise UsageError(
+            "--apply needs a branch, and nothing else to deliver",
+            remedy=f"atlas deliver --apply {file} --branch NAME --push",
+        )
 
 
 def _check(*, to_branch: bool, patch: Path | None, push: bool) -> None:

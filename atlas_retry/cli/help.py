@@ -1,5 +1,6 @@
 """What `--help` shows beside the options: commands in groups, and an example for each command."""
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import typer
@@ -75,7 +76,7 @@ class GroupedCommands(TyperGroup):
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write the lists; a command that no group names comes last."""
-        named = {name for names in GROUPS.values() for name in names}
+        named = set(chain.from_iterable(GROUPS.values()))
         others = tuple(name for name in self.list_commands(ctx) if name not in named)
         width = max(map(len, self.commands))
         for heading, names in {**GROUPS, "Others": others}.items():

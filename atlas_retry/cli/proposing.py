@@ -15,7 +15,7 @@ from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import bounded, counted
 
 if TYPE_CHECKING:
-    from atlas_retry.config.init.values import Proposal
+    from atlas_retry.config.init.values import Proposal, Proposed
     from atlas_retry.run.trying import TriedGate
 
 MARGINS = 4
@@ -61,17 +61,13 @@ def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     but a file of settings asks for and cannot start. Raises UsageError where nothing is found.
     """
     from atlas_retry.config.init.commands import only_checks
-    from atlas_retry.config.init.values import Choice, Slot
+    from atlas_retry.config.init.values import Choice
 
     proposal = init.propose(root, environ)
     idle = [choice.proposed for choice in proposal.idle]
     asked = [*proposal.gates, *(p for p in idle if p.in_ci)]
     only = [replace(p, run=only_checks(p.run)) for p in asked]
-    writers = [
-        p
-        for p, was in zip(only, asked, strict=True)
-        if p.writes or (p.slot is Slot.FORMAT and p.run == was.run and not was.fix)
-    ]
+    writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
     kept = [p for p in only if p not in writers]
     if not kept:
         raise init.nothing_found(root, proposal)
@@ -80,6 +76,14 @@ def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     left = f"; left out: {', '.join(without)}" if without else ""
     choices = tuple(Choice(proposed=p) for p in kept)
     return init.text_of(replace(proposal, choices=choices)), line + left
+
+
+def _writes(checking: "Proposed", proposed: "Proposed") -> bool:
+    """Whether it changes files even where it is to check only."""
+    from atlas_retry.config.init.values import Slot
+
+    cannot_check = checking.run == proposed.run and not proposed.fix
+    return checking.writes or (checking.slot is Slot.FORMAT and cannot_check)
 
 
 def _asked(root: Path, proposal: "Proposal") -> "Proposal":

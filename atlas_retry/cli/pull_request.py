@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -53,7 +54,8 @@ class GitHub(Struct, frozen=True, kw_only=True):
         place = f"repos/{{owner}}/{{repo}}/issues/{request.number}/comments"
         shape = f"[.[] | select(.body | startswith({json.dumps(mark)})) | .id]"
         ids = self._done("api", "--paginate", place, "--jq", shape)
-        known = [number for line in ids.splitlines() if line for number in json.loads(line)]
+        pages = [json.loads(line) for line in ids.splitlines() if line]
+        known = [*chain.from_iterable(pages)]
         if known:
             place = f"repos/{{owner}}/{{repo}}/issues/comments/{known[-1]}"
         method = "PATCH" if known else "POST"

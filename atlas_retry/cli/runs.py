@@ -145,7 +145,8 @@ def retry(
     asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
     level = options.verbosity(quiet, verbose)
     roots = folders.find(workspaces or [], Path.cwd(), os.environ, every=every)
-    if run_id and (dry_run or start_from or len(roots) > 1):
+    is_whole = not dry_run and not start_from
+    if run_id and (len(roots) > 1 or not is_whole):
         raise UsageError("--run-id is of one workspace, and of a whole run")
     if dry_run:
         return run_output.write_prompts(roots, os.environ, asked)

@@ -83,7 +83,8 @@ def allow(home: Path, root: Path, path: str) -> int:
 
 def turns(home: Path, root: Path) -> Mapping[str, Start]:
     """The turns that are remembered of a workspace, by id, oldest first."""
-    of_root = [begun for _, begun in _starts(home) if begun.root == str(root) and begun.snapshot]
+    held = [begun for _, begun in _starts(home) if begun.snapshot]
+    of_root = [begun for begun in held if begun.root == str(root)]
     # several prompts may belong to one turn: the last of its ends counts
     in_order = sorted(of_root, key=lambda begun: (begun.taken_at, begun.ended_at or ""))
     return {begun.id: begun for begun in in_order}

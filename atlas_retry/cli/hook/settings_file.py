@@ -168,9 +168,13 @@ def _at(within: Json, key: str, kind: type[T], source: str, host: Host) -> T:
 
 def _drop(groups: list[object], but: Json | None) -> None:
     """Take our entries out, and the groups that are empty without them."""
+
+    def stays(entry: Json) -> bool:
+        return entry is but or not _is_ours(entry)
+
     for group in [*groups]:
         entries = _entries(group)
-        kept = [entry for entry in entries if entry is but or not _is_ours(entry)]
+        kept = [*filter(stays, entries)]
         emptied = entries and not kept
         entries[:] = kept
         if emptied:

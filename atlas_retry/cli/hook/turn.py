@@ -5,6 +5,7 @@ Source: code.claude.com/docs/en/hooks, "Stop", and what the CLI 2.1 was seen to 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 from msgspec import Struct, field
@@ -123,7 +124,8 @@ def answered(
 ) -> tuple[HookAnswer, BlockTally]:
     """What to answer, and the tally afterwards. `detail` words one failure for the model."""
     failed = [result for result in validation.failures if result.status is not Status.BROKEN]
-    others = [r for r in validation.results if not r.success and r not in failed]
+    rest = [result for result in validation.results if result not in failed]
+    others = [result for result in rest if not result.success]
     warned = _joined(*_warnings(others), *_of_guard(opinion))
     if opinion.blocking:
         failed.append(guard_result(opinion.blocking))
@@ -189,10 +191,11 @@ def feedback(
 
 
 def _of_refusal(failed: Sequence[GateResult]) -> str:
-    refused = [d.path or "" for r in failed if r.name == GUARD for d in r.diagnostics]
+    by_guard = (result.diagnostics for result in failed if result.name == GUARD)
+    refused = dict.fromkeys(problem.path or "" for problem in chain.from_iterable(by_guard))
     if not refused:
         return ""
-    ways = "\n".join(f"  {ALLOW} {path}" for path in dict.fromkeys(refused))
+    ways = "\n".join(f"  {ALLOW} {path}" for path in refused)
     return (
         "What the guard refuses decides whether the work passes, and is not yours to change: make "
         "these files again what they were when the user asked. If the change is needed, say so to "
