@@ -98,11 +98,8 @@ def _candidates(start: Path, root: Path) -> Iterator[Path]:
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in sorted(environ.items())
-        if name.startswith(PREFIX) and not name.startswith(NOT_KEYS)
-    }
+    ours = sorted(name for name in environ if name.startswith(PREFIX))
+    return {name: environ[name] for name in ours if not name.startswith(NOT_KEYS)}
 
 
 def _user_path(environ: Mapping[str, str]) -> Path | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,7 +47,7 @@ def understand(
     settings = translation.settings_of(model, layer, around)
     if not settings.gates:
         raise together((_nothing(layer),))
-    secrets = tuple(warning for file in files for warning in _secrets(file))
+    secrets = tuple(chain.from_iterable(map(_secrets, files)))
     return Understood(settings=replace(settings, warnings=settings.warnings + secrets), layer=layer)
 
 

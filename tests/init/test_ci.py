@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from atlas_retry.config.init.ci_gates import not_understood
+from atlas_retry.config.init.ci_gates import not_understood, propose
 from atlas_retry.config.init.commands import fixer_of, only_checks
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.project import ProjectFiles
@@ -177,6 +177,22 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
 @pytest.mark.parametrize(("files", "expected"), FILES.values(), ids=FILES.keys())
 def test_the_lines_of_ci_are_the_gates(files: Mapping[str, str], expected: list[str]) -> None:
     assert [told(proposed) for proposed in chosen(files)] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("npm ci", {"package.json": package({"ci": "eslint ."})}),
+        ("make clean", {"Makefile": "clean:\n\tpytest\n"}),
+        ("uv sync --check", {}),
+    ],
+    ids=["node", "make", "a package manager"],
+)
+def test_a_line_that_installs_or_clears_away_is_no_gate(
+    line: str, files: Mapping[str, str]
+) -> None:
+    in_ci = {**files, GITHUB: STEPS + f"    - run: {line}\n"}
+    assert not list(propose(ProjectFiles(Layout(in_ci))))
 
 
 def test_a_line_that_only_ci_can_run_is_named() -> None:

@@ -6,6 +6,7 @@ Reads YAML and shell text; what a line is for is `commands`' work.
 import re
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
+from typing import TypeGuard
 
 from msgspec import Struct
 
@@ -113,13 +114,12 @@ def lines_of(project: ProjectFiles) -> list[CiLine]:
 def _of_files(
     project: ProjectFiles, patterns: tuple[str, ...], systems: re.Pattern[str]
 ) -> list[CiLine]:
-    documents = {path: project.yaml(path) for path in project.below(*patterns)}
-    return [
-        line
-        for path, document in documents.items()
-        for line in (_walk(document, _Around(where=path, systems=systems)))
-        if _on_push(document)
-    ]
+    lines: list[CiLine] = []
+    for path in project.below(*patterns):
+        document = project.yaml(path)
+        if _on_push(document):
+            lines += _walk(document, _Around(where=path, systems=systems))
+    return lines
 
 
 def _on_push(document: Table) -> bool:
@@ -195,12 +195,16 @@ def _is_plain(name: str, value: object) -> bool:
 def _matrix(matrix: Table) -> dict[str, str]:
     """One value of each axis: the last of a list, else what the first row on Linux has."""
     rows = [row for row in _rows(matrix) if not re.search(r"windows|macos", str(row))]
-    values = {str(k): v for row in reversed(rows) for k, v in row.items()}
-    lists = {
-        str(k): v[-1] for k, v in matrix.items() if isinstance(v, list) and v and k != "include"
-    }
-    plain = {**values, **{k: v for k, v in lists.items() if not isinstance(v, dict | list)}}
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in plain.items()}
+    values: dict[str, object] = {}
+    for row in reversed(rows):
+        values |= {str(name): value for name, value in row.items()}
+    axes = {str(name): axis for name, axis in matrix.items() if name != "include"}
+    values |= {name: axis[-1] for name, axis in axes.items() if _ends_plain(axis)}
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
+
+
+def _ends_plain(axis: object) -> TypeGuard[list[object]]:
+    return isinstance(axis, list) and bool(axis) and not isinstance(axis[-1], dict | list)
 
 
 def _rows(matrix: Table) -> Iterator[Table]:

@@ -36,9 +36,14 @@ TARGETS = (
 """How a line calls what the project itself names."""
 NODE = ("npm", "pnpm", "yarn", "bun")
 NEVER = re.compile(
-    r"(?:npm|pnpm|yarn|bun) (?:install|i|ci|add|publish|pack|dlx|config|cache|audit|version)\b|"
-    r"make (?:install|deps|setup|clean)|(?:pdm|composer|poetry|uv) (?:install|sync|update|require)"
+    r"""
+      (?:npm|pnpm|yarn|bun)[ ](?:install|i|ci|add|publish|pack|dlx|config|cache|audit|version)\b
+    | make[ ](?:install|deps|setup|clean)
+    | (?:pdm|composer|poetry|uv)[ ](?:install|sync|update|require)
+    """,
+    re.VERBOSE,
 )
+"""Lines that install, publish or clean: they check nothing."""
 TIMEOUTS = {Slot.FORMAT: None, Slot.LINT: None, Slot.TYPES: None}
 REPORTED = re.compile(r"^python[\d.]* -m (?=pytest)| (?:-v+|-q+|--verbose|--quiet)(?= |$)")
 """What changes only how a line reports: two lines that differ in it are one gate."""

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from atlas_retry.config.init.machine import Folder
@@ -94,19 +95,20 @@ def declared(root: Path, cwd: str = ".") -> Declared:
     files = Folder(root)
     bases = dict.fromkeys(("", "" if cwd == "." else f"{cwd.strip('/')}/"))
     projects = [ProjectFiles(files, base) for base in bases]
+    npm = chain.from_iterable(map(npm_packages, projects))
     return Declared(
-        python=frozenset(name for project in projects for name in dependencies(project)),
-        npm=frozenset(
-            n for project in projects for n in _npm(project) if not _is_there(n, root, cwd)
-        ),
-        gems=frozenset(name for project in projects for name in _gems(project)),
+        python=frozenset(chain.from_iterable(map(dependencies, projects))),
+        npm=frozenset(name for name in npm if not _is_there(name, root, cwd)),
+        gems=frozenset(chain.from_iterable(map(_gems, projects))),
         install_python=_installed_by(INSTALL_PYTHON, projects) or "",
         install_npm=_installed_by(INSTALL_NPM, projects) or "npm install",
     )
 
 
-def _npm(project: ProjectFiles) -> Iterator[str]:
-    return (name for key in _PACKAGES for name in table(project.package, key))
+def npm_packages(project: ProjectFiles) -> Iterator[str]:
+    """Every package that a `package.json` asks for."""
+    for key in _PACKAGES:
+        yield from table(project.package, key)
 
 
 def _is_there(name: str, root: Path, cwd: str) -> bool:
@@ -119,5 +121,7 @@ def _gems(project: ProjectFiles) -> Iterator[str]:
 
 
 def _installed_by(lines: dict[str, str], projects: list[ProjectFiles]) -> str | None:
-    locks = (name for name in lines for project in projects if project.has(name))
-    return next((lines[name] for name in locks), None)
+    for lock, line in lines.items():
+        if any(project.has(lock) for project in projects):
+            return line
+    return None

@@ -43,19 +43,23 @@ def detect(files: Files) -> tuple[Proposed, ...]:
     for base in parts_of(files)[:MAX_PARTS]:
         below = (replace(p, cwd=normpath(f"{base}{p.cwd}")) for p in _at(ProjectFiles(files, base)))
         found += [p for p in below if root.leaves_open(p)]
-    asked = {p.slot for p in found if p.in_ci}
-    return tuple(p for p in found if p.slot in asked or not (asked and p.weak))
+    in_ci = {p.slot for p in found if p.in_ci}
+    return tuple(p for p in found if not _is_replaced(p, in_ci))
+
+
+def _is_replaced(proposed: Proposed, in_ci: set[Slot]) -> bool:
+    """Whether a language's default goes: CI runs gates, and none of them does the same work."""
+    return proposed.weak and bool(in_ci) and proposed.slot not in in_ci
 
 
 class _Covered:
     """What the proposals for the root check already."""
 
     def __init__(self, found: list[Proposed], *, has_go_work: bool) -> None:
-        self._languages = {
-            (p.slot, p.language) for p in found if not (has_go_work and p.language == "go")
-        }
-        targets = [p for p in found if p.in_ci and p.cwd == "." and not p.language]
-        self._slots = {Slot.HOOKS, *(p.slot for p in targets)}
+        # with a go.work, the root's gates see only the root's own module
+        apart = {"go"} if has_go_work else set()
+        self._languages = {(p.slot, p.language) for p in found if p.language not in apart}
+        self._slots = {Slot.HOOKS, *(p.slot for p in found if _is_target_of_ci(p))}
         self._places = {(p.cwd, p.slot) for p in found}
         self._is_tested = any(p.slot is Slot.TEST for p in found)
 
@@ -67,15 +71,20 @@ class _Covered:
         return not (proposed.task and self._is_tested)
 
 
+def _is_target_of_ci(proposed: Proposed) -> bool:
+    """Whether CI runs it at the root, and it may check code of every language."""
+    return proposed.in_ci and proposed.cwd == "." and not proposed.language
+
+
 def parts_of(files: Files) -> list[str]:
     """Folders that hold a manifest of their own: one or two levels down, or in a workspace."""
     split = [path.split("/") for path in files.paths()]
-    bases = {
-        "/".join(parts[:-1]) + "/"
-        for parts in split
-        if len(parts) in (2, 3) and parts[-1] in MARKS and not NOT_OURS & set(parts)
-    }
+    bases = {"/".join(parts[:-1]) + "/" for parts in split if _is_manifest(parts)}
     return sorted(bases, key=lambda base: (base.count("/"), base))
+
+
+def _is_manifest(parts: list[str]) -> bool:
+    return len(parts) in (2, 3) and parts[-1] in MARKS and not NOT_OURS & set(parts)
 
 
 def not_understood(files: Files, found: Iterable[Proposed]) -> tuple[str, ...]:
@@ -84,7 +93,8 @@ def not_understood(files: Files, found: Iterable[Proposed]) -> tuple[str, ...]:
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
     top = [path for path in project.paths if "/" not in path]
-    unknown = [path for path in top if _any(path, UNKNOWN) and not _any(path, known)]
+    telling = [path for path in top if _any(path, UNKNOWN)]
+    unknown = [path for path in telling if not _any(path, known)]
     used = {p.cwd for p in proposed}
     rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
     named = (*unknown, *ci_gates.not_understood(project))
@@ -127,7 +137,8 @@ def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Choice, ...]:
     left = _left_to_hooks(choices)
     covered = set(map(_place, left))
     lines = [proposed for proposed in _started(choices) if proposed.in_ci]
-    kept = [c for c in choices if c not in left and not _is_within(c.proposed, lines)]
+    own = [choice for choice in choices if choice not in left]
+    kept = [choice for choice in own if not _is_within(choice.proposed, lines)]
     chosen: list[Choice] = []
     for place in _in_order(map(_place, kept)):
         here = [choice for choice in kept if _place(choice) == place]
@@ -140,7 +151,8 @@ def _left_to_hooks(choices: Iterable[Choice]) -> list[Choice]:
     every = list(choices)
     if not any(proposed.slot is Slot.HOOKS for proposed in _started(every)):
         return []
-    return [c for c in every if c.proposed.in_hooks and not c.proposed.in_ci]
+    in_hooks = [choice for choice in every if choice.proposed.in_hooks]
+    return [choice for choice in in_hooks if not choice.proposed.in_ci]
 
 
 def _in_order(places: Iterable[Place]) -> list[Place]:
@@ -163,11 +175,11 @@ def _is_within(proposed: Proposed, lines: Iterable[Proposed]) -> bool:
     if proposed.in_ci or proposed.task or not proposed.tool:
         return False
     layout = LAYOUTS.get(proposed.tool)
-    mates = [tool for tool, language in LAYOUTS.items() if layout and language == layout]
+    mates = [tool for tool, language in LAYOUTS.items() if language == layout]
     names = [proposed.tool, *mates]
     words = {*names, *(name.replace("-", " ") for name in names)}
-    bodies = [line.body for line in lines if line.cwd == proposed.cwd]
-    return any(word in body for body in bodies for word in words)
+    bodies = "\n".join(line.body for line in lines if line.cwd == proposed.cwd)
+    return any(word in bodies for word in words)
 
 
 def _in_slot(here: list[Choice], *, covered: bool) -> list[Choice]:
@@ -209,8 +221,10 @@ def _is_said(choice: Choice, lines: list[Choice]) -> bool:
 
 def _once(lines: list[Choice]) -> list[Choice]:
     """Of one tool's lines those that only check, if any does; a build that a test repeats stays."""
-    checks = {c.proposed.tool for c in lines if not c.proposed.writes}
-    return [c for c in lines if not c.proposed.writes or c.proposed.tool not in checks]
+    checks = {line.proposed.tool for line in lines if not line.proposed.writes}
+    writers = [line for line in lines if line.proposed.writes]
+    left_out = [line for line in writers if line.proposed.tool in checks]
+    return [line for line in lines if line not in left_out]
 
 
 LAYOUTS = {

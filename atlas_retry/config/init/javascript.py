@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from itertools import product
 
 from msgspec import Struct
 
+from atlas_retry.config.init.dependencies import npm_packages
 from atlas_retry.config.init.project import ProjectFiles, table
 from atlas_retry.config.init.values import Need, Proposed, Slot
 
@@ -144,8 +146,7 @@ class Node(Struct, frozen=True, kw_only=True):
 
     @property
     def packages(self) -> frozenset[str]:
-        keys = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
-        return frozenset(name for key in keys for name in table(self.project.package, key))
+        return frozenset(npm_packages(self.project))
 
     def needs(self, program: str | None = None) -> tuple[Need, ...]:
         """The manager, and what an install puts down; Yarn's Plug'n'Play puts down no folder."""
@@ -190,9 +191,8 @@ class Node(Struct, frozen=True, kw_only=True):
             )
             for path in project.below("*/package.json")
         }
-        named = (
-            (name, path) for name in NAMES[slot] for path, m in members.items() if m.fits(name)
-        )
+        pairs = product(NAMES[slot], members)
+        named = ((name, path) for name, path in pairs if members[path].fits(name))
         name, path = next(named, (None, ""))
         if slot is Slot.FORMAT or name is None:
             return None
@@ -281,5 +281,5 @@ class Node(Struct, frozen=True, kw_only=True):
 
 def _tool(body: str) -> str:
     """The first word of a script that is a program."""
-    words = [word for word in body.split() if "=" not in word and word not in ("cross-env", "npx")]
-    return words[0] if words else ""
+    words = (word for word in body.split() if "=" not in word)
+    return next((word for word in words if word not in ("cross-env", "npx")), "")

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -102,17 +103,18 @@ class Machine(Struct, frozen=True, dict=True):
 
     def _without_target(self, proposed: Proposed) -> Proposed | None:
         """What a target starts, where that can start and the target's own runner is missing."""
-        lacking = [n.program for n in proposed.needs if n.program and not self._which(n.program)]
+        programs = [need.program for need in proposed.needs if need.program]
+        lacking = [program for program in programs if not self._which(program)]
         line = startable(proposed.body) if lacking else None
         if line is None or {*lacking} & {"npm", *NODE_RUNNERS}:
             return None
-        first = replace(proposed, run=line.partition(" && ")[0], needs=needs_of(line), body="")
+        start, *others = line.split(" && ")
+        first = replace(proposed, run=start, needs=needs_of(line), body="")
         first = self._in_environment(first) or self._without_runner(first)
-        others = [needs_of(part) for part in line.split(" && ")[1:]]
-        rest = replace(first, needs=tuple(need for needs in others for need in needs))
+        rest = replace(first, needs=tuple(chain.from_iterable(map(needs_of, others))))
         if self.obstacle(first) or self.obstacle(rest):
             return None
-        tail = "".join(f" && {part}" for part in line.split(" && ")[1:])
+        tail = "".join(f" && {other}" for other in others)
         why = f"{proposed.reason}{_missing_runner(lacking[0])}"
         return replace(
             first, run=f"{first.run}{tail}", body=proposed.body, reason=why, recheck=None

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatch, translate
 from functools import cached_property
+from itertools import product
 from typing import Protocol
 
 from msgspec import Struct
@@ -70,7 +71,8 @@ class ProjectFiles(Struct, frozen=True, dict=True):
     def first(self, *patterns: str) -> str | None:
         """The first file at the top that one of the patterns names, in their order."""
         top = [path for path in self.paths if "/" not in path]
-        return next((path for pattern in patterns for path in top if fnmatch(path, pattern)), None)
+        pairs = product(patterns, top)
+        return next((path for pattern, path in pairs if fnmatch(path, pattern)), None)
 
     def below(self, *patterns: str) -> Iterator[str]:
         """Every file whose whole path one of the patterns names."""

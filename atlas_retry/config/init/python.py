@@ -116,9 +116,10 @@ def _evidence(project: ProjectFiles, tool: PythonTool, asked: dict[str, Where]) 
     if (tool.name) in asked:
         where, group = asked[tool.name]
         return configured or f"{tool.name} is asked for in {group or 'the dependencies'} ({where})"
-    if configured and (not asked or project.runs(tool.name) or tool.slot is Slot.TEST):
-        return configured
-    return None
+    if not configured:
+        return None
+    is_run = not asked or project.runs(tool.name) or tool.slot is Slot.TEST
+    return configured if is_run else None
 
 
 def _configured(project: ProjectFiles, tool: PythonTool) -> str | None:
@@ -171,9 +172,9 @@ def _prefix(runner: PythonRunner, where: Where | None) -> str:
 def _with_target(project: ProjectFiles, tool: PythonTool) -> str:
     """Mypy and pylint want to be told what to look at, unless their configuration says it."""
     mypy = table(project.pyproject, "tool", "mypy")
-    is_said = any(key in mypy for key in ("files", "packages", "modules"))
     ini = project.ini("mypy.ini").get("mypy", {}) or project.ini("setup.cfg").get("mypy", {})
-    if tool.name not in ("mypy", "pylint") or (tool.name == "mypy" and (is_said or "files" in ini)):
+    is_said = any(key in mypy for key in ("files", "packages", "modules")) or "files" in ini
+    if tool.name not in ("mypy", "pylint") or (tool.name == "mypy" and is_said):
         return tool.run
     return f"{tool.run} {' '.join(_packages(project))}"
 

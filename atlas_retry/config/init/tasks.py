@@ -189,12 +189,10 @@ def _session(decorator: ast.expr) -> str | None:
     target = call.func if call else decorator
     if not ast.unparse(target).endswith("session"):
         return None
-    given = [
-        k.value.value
-        for k in (call.keywords if call else [])
-        if k.arg == "name" and isinstance(k.value, ast.Constant)
-    ]
-    return str(given[0]) if given else ""
+    for keyword in call.keywords if call else ():
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value)
+    return ""
 
 
 def _composer(project: ProjectFiles) -> Iterator[Task]:

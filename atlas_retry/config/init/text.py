@@ -29,9 +29,10 @@ def configuration(choices: Iterable[Choice], notes: Iterable[str] = ()) -> str:
     """The whole file. What cannot start here is a comment that says why."""
     every = tuple(choices)
     lines = [HEAD.rstrip(), *_comment(notes, "")]
-    body = [line for kind in KEYS for line in _kind(kind, every)]
     active = any(choice.obstacle is None for choice in every)
-    lines += ["validation:" if active else "# validation:", *body]
+    lines.append("validation:" if active else "# validation:")
+    for kind in KEYS:
+        lines += _kind(kind, every)
     return "\n".join(lines) + "\n"
 
 
