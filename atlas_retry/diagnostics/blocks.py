@@ -20,6 +20,11 @@ def titled(
         yield start, len(lines) - 1
 
 
+def matching(lines: Sequence[str], pattern: re.Pattern[str]) -> dict[int, re.Match[str]]:
+    """The lines whose start the pattern matches, in order, by their number."""
+    return {i: match for i, line in enumerate(lines) if (match := pattern.match(line))}
+
+
 def above(lines: Sequence[str], *stops: re.Pattern[str]) -> list[str]:
     """The lines before the first that any of `stops` matches."""
     return list(takewhile(lambda line: not any(stop.match(line) for stop in stops), lines))

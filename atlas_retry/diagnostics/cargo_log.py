@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from atlas_retry.diagnostics.blocks import above, titled
+from atlas_retry.diagnostics.blocks import above, matching, titled
 from atlas_retry.diagnostics.traceback import inside, placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
@@ -29,13 +29,13 @@ _RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; ")
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    results = [(i, m) for i, line in enumerate(lines) if (m := _RESULT.match(line))]
-    ran = sum(int(m[1]) + int(m[2]) for _, m in results)
+    results = matching(lines, _RESULT)
+    ran = sum(int(m[1]) + int(m[2]) for m in results.values()) if results else None
     return Reading(
         found=tuple(_failure(lines, first, last) for first, last in titled(lines, _TITLE, _END)),
-        summary=tuple(i for i, m in results if m[2] != "0"),
-        tests_run=ran if results else None,
-        vacuous=bool(results) and ran == 0,
+        summary=tuple(i for i, m in results.items() if m[2] != "0"),
+        tests_run=ran,
+        vacuous=ran == 0,
     )
 
 
@@ -64,7 +64,7 @@ def _said(body: Sequence[str]) -> tuple[dict[str, str], str]:
             old = match.groupdict().get("message")
             place = {name: value for name, value in match.groupdict().items() if name != "message"}
             return place, old or _printed(body[number + 1 :])
-    silent = next((m for line in body if (m := _NOT_PANICKED.match(line))), None)
+    silent = next(filter(None, map(_NOT_PANICKED.match, body)), None)
     place = {"path": silent["path"], "line": silent["line"]} if silent else {}
     return place, _printed(body)
 

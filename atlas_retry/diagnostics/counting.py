@@ -105,7 +105,9 @@ def only_new(result: GateResult, base: GateResult) -> GateResult | None:
     """
     if _is_uncounted(result) or (not base.success and _is_uncounted(base)):
         return None
-    known = Counter(_key(d) for d in base.diagnostics for _ in range(d.count))
+    known = Counter[Key]()
+    for diagnostic in base.diagnostics:
+        known[_key(diagnostic)] += diagnostic.count
     left: list[Diagnostic] = []
     for diagnostic in sorted(result.diagnostics, key=lambda d: not d.preexisting):
         taken = min(known[_key(diagnostic)], diagnostic.count)
@@ -124,8 +126,8 @@ def only_new(result: GateResult, base: GateResult) -> GateResult | None:
 
 def _is_uncounted(result: GateResult) -> bool:
     unread = any(d.tool == UNREAD for d in result.diagnostics)
-    cut = is_cut_short(result, Validation())
-    return bool(result.beyond or result.at_least or unread or cut)
+    is_partial = bool(result.beyond or result.at_least)
+    return is_partial or unread or is_cut_short(result, Validation())
 
 
 def total(validation: Validation) -> int:
@@ -148,15 +150,14 @@ def is_cut_short(result: GateResult, other: Validation) -> bool:
         return True
     if not result.problems:
         return not _is_known(result, other)
-    errors = [d for d in result.diagnostics if d.level is Level.ERROR and d.tool != UNREAD]
-    return any(_stops(d, result.kind) for d in errors)
+    return any(_stops(d, result.kind) for d in result.diagnostics)
 
 
 def _is_known(result: GateResult, other: Validation) -> bool:
     """Whether all that a gate printed is what another gate of that name, which counts, printed."""
     lines = _lines(result)
-    same = (r for r in other.failures if r.name == result.name and r.problems)
-    return bool(lines) and any(lines <= _lines(r) for r in same)
+    same = [r for r in other.failures if r.name == result.name]
+    return bool(lines) and any(r.problems and lines <= _lines(r) for r in same)
 
 
 def _lines(result: GateResult) -> set[str]:
@@ -164,6 +165,9 @@ def _lines(result: GateResult) -> set[str]:
 
 
 def _stops(d: Diagnostic, kind: Kind) -> bool:
+    """Whether it says that something could not be collected, parsed or compiled."""
+    if d.level is not Level.ERROR or d.tool == UNREAD:
+        return False
     if d.test_id:
         return _is_whole_file(d, d.test_id)
     if kind is Kind.TEST and d.rule_id != _BAR:
@@ -207,7 +211,7 @@ def _validations(outcome: Outcome) -> tuple[Validation, ...]:
 
 def _hidden(seen: Sequence[Validation]) -> frozenset[int]:
     """Which of them a gate could not count."""
-    hidden = {n for n, one in enumerate(seen) if not one.success and cut_short(one, seen[0])}
+    hidden = {n for n, one in enumerate(seen) if cut_short(one, seen[0])}
     # no runner that can count: what it says is all there is to compare
     return frozenset(hidden if len(hidden) < len(seen) else ())
 

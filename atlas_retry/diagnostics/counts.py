@@ -1,13 +1,16 @@
 """Reads how many tests a runner says it ran. A row a runner; reads no failure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TypeGuard
 
 from msgspec import Struct
 
+from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.values import Log, Parser, Reading
+
+_RAN = re.compile(r"(\d+) (?:failed|passed)")
 
 
 class Runner(Struct, frozen=True, kw_only=True):
@@ -91,6 +94,21 @@ def _number(match: re.Match[str]) -> int:
 
 def _is_number(said: str | None) -> TypeGuard[str]:
     return said is not None and said.isdigit()
+
+
+def of_javascript(
+    lines: Sequence[str], tests: re.Pattern[str], summary: re.Pattern[str], none: str
+) -> Reading:
+    """What jest and vitest say at the end of each run: `1 failed | 2 passed`.
+
+    `tests` has the group counts; `none` begins a line that says that there are no tests.
+    """
+    said = [match["counts"] for match in matching(lines, tests).values()]
+    empty = any(line.startswith(none) for line in lines)
+    ran = sum(map(int, _RAN.findall("\n".join(said)))) if said or empty else None
+    return Reading(
+        summary=tuple(matching(lines, summary)), tests_run=ran, vacuous=empty or ran == 0
+    )
 
 
 MOCHA = Runner(

@@ -2,36 +2,46 @@
 
 import re
 
+from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import THRESHOLD_RULE, Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level
 
-# coverage.py and pytest-cov; jest; vitest, nyc and c8; JaCoCo; interrogate
 _BELOW = re.compile(
-    r"^(?:ERROR: |\[ERROR\] )?(?:Coverage failure: total of .+ is less than fail-under="
-    r"|FAIL Required test coverage of .+ not reached"
-    r"|Jest: .*coverage .*threshold"
-    r"|Jest: Coverage for .+ does not meet "
-    r"|ERROR: Coverage for .+ does not meet "
-    r"|Coverage for \w+ \([\d.]+%\) does not meet "
-    r"|Rule violated for .+ but expected minimum is "
-    r"|RESULT: FAILED \(minimum: )"
+    r"""^
+    (?: ERROR:[ ] | \[ERROR\][ ] )?
+    (?: Coverage[ ]failure:[ ]total[ ]of[ ].+[ ]is[ ]less[ ]than[ ]fail-under=  # coverage.py
+      | FAIL[ ]Required[ ]test[ ]coverage[ ]of[ ].+[ ]not[ ]reached             # pytest-cov
+      | Jest:[ ].*coverage[ ].*threshold
+      | Jest:[ ]Coverage[ ]for[ ].+[ ]does[ ]not[ ]meet[ ]
+      | ERROR:[ ]Coverage[ ]for[ ].+[ ]does[ ]not[ ]meet[ ]                     # vitest, nyc, c8
+      | Coverage[ ]for[ ]\w+[ ]\([\d.]+%\)[ ]does[ ]not[ ]meet[ ]
+      | Rule[ ]violated[ ]for[ ].+[ ]but[ ]expected[ ]minimum[ ]is[ ]           # JaCoCo
+      | RESULT:[ ]FAILED[ ]\(minimum:[ ]                                        # interrogate
+    )""",
+    re.VERBOSE,
 )
 # https://coverage.readthedocs.io/en/latest/cmd.html#coverage-summary-coverage-report
 _FILE = re.compile(
-    r"^(?P<path>\S+\.py) +\d+ +(?P<missed>[1-9]\d*) +(?:\d+ +\d+ +)?(?P<percent>\d+(?:\.\d+)?)%"
-    r"(?: +(?P<lines>\d[\d, >exit-]*))?$"
+    r"""^
+    (?P<path>\S+\.py)
+    [ ]+\d+                            # statements
+    [ ]+(?P<missed>[1-9]\d*)
+    [ ]+(?:\d+[ ]+\d+[ ]+)?            # branches, partial branches
+    (?P<percent>\d+(?:\.\d+)?)%
+    (?:[ ]+(?P<lines>\d[\d, >exit-]*))?
+    $""",
+    re.VERBOSE,
 )
 _FIRST = re.compile(r"\d+")
 
 
 def _read(log: Log) -> Reading:
-    below = [i for i, line in enumerate(log.lines) if _BELOW.match(line)]
+    below = matching(log.lines, _BELOW)
     if not below:
         return Reading()
-    files = [(i, m) for i, line in enumerate(log.lines) if (m := _FILE.match(line))]
     found = [Located(_threshold(log.lines[i]), i, i) for i in below]
-    found += [Located(_file(m), i, i) for i, m in files]
+    found += [Located(_file(m), i, i) for i, m in matching(log.lines, _FILE).items()]
     return Reading(found=tuple(found), summary=tuple(below), threshold=True)
 
 

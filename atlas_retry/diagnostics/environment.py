@@ -38,9 +38,15 @@ _EVERYWHERE = (
     ),
     _Cause(
         re.compile(
-            r"Temporary failure in name resolution|Name or service not known"
-            r"|\bENOTFOUND\b|\bEAI_AGAIN\b"
-            r"|Could ?n[o']t resolve host|Unknown host|dial tcp: lookup|Network is unreachable"
+            r"""Temporary[ ]failure[ ]in[ ]name[ ]resolution
+            | Name[ ]or[ ]service[ ]not[ ]known
+            | \bENOTFOUND\b
+            | \bEAI_AGAIN\b
+            | Could[ ]?n[o']t[ ]resolve[ ]host
+            | Unknown[ ]host
+            | dial[ ]tcp:[ ]lookup
+            | Network[ ]is[ ]unreachable""",
+            re.VERBOSE,
         ),
         "the network cannot be reached",
     ),
@@ -49,9 +55,15 @@ _EVERYWHERE = (
 """Every error has to say so: one test that expects it proves nothing."""
 
 _DOWNLOADS = re.compile(
-    r"^(?:npm (?:ERR!|error) (?:network|code (?:ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNREFUSED))"
-    r"|error: failed to (?:download|fetch|get) |go: .+: dial tcp|fatal: unable to access '"
-    r"|\[ERROR\] .*Could not transfer artifact )",
+    r"""^(?:
+        npm[ ](?:ERR!|error)[ ]
+            (?: network | code[ ](?:ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNREFUSED) )
+      | error:[ ]failed[ ]to[ ](?:download|fetch|get)[ ]
+      | go:[ ].+:[ ]dial[ ]tcp
+      | fatal:[ ]unable[ ]to[ ]access[ ]'
+      | \[ERROR\][ ].*Could[ ]not[ ]transfer[ ]artifact[ ]
+    )""",
+    re.VERBOSE,
 )
 _MODULE = re.compile(r"^(?:ModuleNotFoundError|ImportError)?:? ?No module named '([\w.]+)'")
 _DENIED = re.compile(r"(?:PermissionError|EACCES|EPERM)\b.*?['\" ](/[^'\"\s]+)")

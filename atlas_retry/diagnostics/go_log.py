@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks
+from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
@@ -48,13 +50,13 @@ def _read(log: Log) -> Reading:
     found: list[Located] = []
     for start, end, package in _packages(lines):
         found += [_found(lines, test, _folder(package)) for test in _telling(lines, start, end)]
-    empty = any(map(_EMPTY.match, lines))
-    others = [i for i, line in enumerate(lines) if _PACKAGE.match(line) and not _EMPTY.match(line)]
+    empty = matching(lines, _EMPTY)
+    others = [i for i in matching(lines, _PACKAGE) if i not in empty]
     failed = [i for i in others if lines[i].startswith("FAIL")]
     if numbers is not None:
         found = [_at(f, lines, numbers) for f in found]
         failed = []
-    nothing = empty and not others
+    nothing = bool(empty) and not others
     return Reading(
         found=tuple(found),
         summary=tuple(failed),
@@ -67,16 +69,15 @@ def _ended(lines: Sequence[str]) -> int | None:
     """How many tests have ended; None where only failures are listed."""
     if not any(map(_NOW.match, lines)):
         return None
-    return sum(1 for line in lines if _ENDED.match(line))
+    return len(matching(lines, _ENDED))
 
 
 def _telling(lines: Sequence[str], start: int, end: int) -> list[_Test]:
     """The failed tests of a package, but those that only say that a subtest failed."""
     failed = [test for test in _tests(lines, start, end) if test.failed]
-    parents: set[str] = set()
-    for test in failed:
-        parents.update(_parents(test.name))
-    return [test for test in failed if test.said or test.name not in parents]
+    parents = {*chain.from_iterable(_parents(test.name) for test in failed)}
+    silent = {test.name for test in failed if not test.said}
+    return [test for test in failed if test.name not in parents & silent]
 
 
 def _plain(lines: Sequence[str]) -> tuple[Sequence[str], list[int] | None]:
@@ -85,7 +86,7 @@ def _plain(lines: Sequence[str]) -> tuple[Sequence[str], list[int] | None]:
     Text that is no JSON stays as it is, without numbers.
     """
     events = [(i, _event(line)) for i, line in enumerate(lines) if _JSON in line]
-    told = [(i, e) for i, e in events if e is not None and e.Output and e.Package]
+    told = [(i, event) for i, event in events if event]
     if not told:
         return lines, None
     told.sort(key=lambda pair: pair[1].Package)
@@ -93,10 +94,12 @@ def _plain(lines: Sequence[str]) -> tuple[Sequence[str], list[int] | None]:
 
 
 def _event(line: str) -> _Event | None:
+    """What a package printed; None for any other line."""
     try:
-        return msgspec.json.decode(line, type=_Event)
+        event = msgspec.json.decode(line, type=_Event)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
+    return event if event.Output and event.Package else None
 
 
 def _at(found: Located, lines: Sequence[str], numbers: Sequence[int]) -> Located:

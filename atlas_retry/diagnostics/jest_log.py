@@ -4,7 +4,9 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from atlas_retry.diagnostics import stacks
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics import counts, stacks
 from atlas_retry.diagnostics.blocks import above
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.traceback import placed, shortened
@@ -24,25 +26,14 @@ _TESTS = re.compile(r"^Tests: +(?P<counts>.*\d total)$")
 _AGAIN = re.compile(r"^Summary of all failing tests")
 _END = re.compile(r"^(?:Test Suites: |Jest: |-{5,}\|)")
 _SUMMARY = re.compile(r"^(?:Test Suites|Tests|Snapshots): +\S")
-_RAN = re.compile(r"(\d+) (?:failed|passed)")
 _NONE = "No tests found, exiting with code"
 _SUITE = "Test suite failed to run"
 
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    found = tuple(
-        _failure(lines, path, first, last) for path, first, last in _blocks(above(lines, _AGAIN))
-    )
-    counts = [m for line in lines if (m := _TESTS.match(line))]
-    ran = sum(int(n) for m in counts for n in _RAN.findall(m["counts"]))
-    none = any(line.startswith(_NONE) for line in lines)
-    return Reading(
-        found=found,
-        summary=tuple(i for i, line in enumerate(lines) if _SUMMARY.match(line)),
-        tests_run=ran if counts or none else None,
-        vacuous=none or (bool(counts) and ran == 0),
-    )
+    found = tuple(_failure(lines, *block) for block in _blocks(above(lines, _AGAIN)))
+    return replace(counts.of_javascript(lines, _TESTS, _SUMMARY, _NONE), found=found)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
@@ -50,7 +41,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
     path, start = "", None
     for number, line in enumerate(lines):
         file, title = _FILE.match(line), _TITLE.match(line)
-        if start is not None and (file or title or _END.match(line)):
+        ends = file or title or _END.match(line)
+        if start is not None and ends:
             yield path, start, number - 1
             start = None
         path = file[1] if file else path
@@ -62,7 +54,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
 def _failure(lines: Sequence[str], path: str, first: int, last: int) -> Located:
     title = lines[first].removeprefix("  ● ").strip()
     body = lines[first + 1 : last + 1]
-    syntax = next((m for line in body if (m := _SYNTAX.match(line))), None)
+    syntax = next(filter(None, map(_SYNTAX.match, body)), None)
     if syntax:
         told = Diagnostic(
             tool="jest",

@@ -26,13 +26,14 @@ def combined(parts: Iterable[Findings]) -> Findings:
     kept: dict[Hashable, Diagnostic] = {}
     for number, part in enumerate(parts):
         fresh = {_identity(d): d for d in part.diagnostics}
-        again = sum(d.count for key, d in fresh.items() if key in kept and not d.test_id)
+        again = [d for key, d in fresh.items() if key in kept]
+        repeated = sum(d.count for d in again if not d.test_id)
         new = [(key, d) for key, d in fresh.items() if key not in kept]
         room = MAX_DIAGNOSTICS - len(kept)
         kept.update(new[:room])
         dropped = sum(d.count for _, d in new[room:])
         whole = _joined(whole, part, is_first=number == 0)
-        whole = replace(whole, beyond=whole.beyond + again + dropped)
+        whole = replace(whole, beyond=whole.beyond + repeated + dropped)
     return replace(whole, diagnostics=_named(_of_tools(kept.values())))
 
 
@@ -47,7 +48,8 @@ def _named(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
 
     A runner lists the names at the end, with no place and the start of the message at most.
     """
-    names = {id(d): d for d in found if d.test_id and d.region is None}
+    tests = [d for d in found if d.test_id]
+    names = {id(d): d for d in tests if d.region is None}
     whole: dict[int, Diagnostic] = {}
     for is_of, block in product((_is_of, _is_torn_of), found):
         is_open = not block.test_id and id(block) not in whole
@@ -55,7 +57,7 @@ def _named(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
             del names[id(name)]
             one = replace(block, test_id=name.test_id, path=block.path or name.path)
             whole |= {id(block): one, id(name): one}
-    whole |= _of_subtests(found, {d.test_id or "": key for key, d in names.items()})
+    whole |= _of_subtests(tests, {d.test_id or "": key for key, d in names.items()})
     each = {id(one): one for one in (whole.get(id(d), d) for d in found)}
     return tuple(each.values())
 
@@ -69,12 +71,12 @@ def _name_of(
     return next((name for name in near if is_of(name, block)), None)
 
 
-def _of_subtests(found: Sequence[Diagnostic], names: Mapping[str, int]) -> dict[int, Diagnostic]:
+def _of_subtests(tests: Sequence[Diagnostic], names: Mapping[str, int]) -> dict[int, Diagnostic]:
     """The blocks of subtests, under the name of their test."""
     whole: dict[int, Diagnostic] = {}
-    for block in (d for d in found if d.test_id and d.region):
+    for block in tests:
         test_id = str(block.test_id).partition(" (")[0]
-        if test_id in names:
+        if block.region and test_id in names:
             one = replace(block, test_id=test_id)
             whole |= {id(block): one, names[test_id]: one}
     return whole
@@ -108,7 +110,7 @@ def _joined(whole: Findings, part: Findings, *, is_first: bool) -> Findings:
         cut=True,
         tests_run=sum(counts) if counts else None,
         vacuous=(whole.vacuous or part.vacuous) and not sum(counts),
-        threshold=(whole.threshold or part.threshold) and (silent or part.threshold),
+        threshold=part.threshold or (whole.threshold and silent),
         environment=whole.environment if silent else None,
         lack=whole.lack or part.lack,
         summary=(*whole.summary, *part.summary)[-MAX_SUMMARY_LINES:],

@@ -8,36 +8,48 @@ from atlas_retry.diagnostics.values import Declared, Log, ToolOutput
 from atlas_retry.model import Diagnostic
 
 _NOT_FOUND = re.compile(
-    r"^(?:(?:/usr)?/bin/)?(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,9}: )?(?P<program>\S{1,200}): "
-    r"(?:command )?not found$"
-    r"|^g?make(?:\[\d{1,3}\])?: (?P<made>\S{1,200}): No such file or directory$"
+    r"""
+    ^(?:(?:/usr)?/bin/)?(?:ba|da|z|k)?sh:[ ](?:line[ ])?(?:\d{1,9}:[ ])?
+        (?P<program>\S{1,200}):[ ](?:command[ ])?not[ ]found$
+    | ^g?make(?:\[\d{1,3}\])?:[ ](?P<made>\S{1,200}):[ ]No[ ]such[ ]file[ ]or[ ]directory$
+    """,
+    re.VERBOSE,
 )
 """How a shell, and make where it needs none, name the program that is missing."""
 
 _STATUS_127 = re.compile(
-    r"^g?make(?:\[\d{1,3}\])?: \*\*\* \[.{1,300}\] Error 127$"
-    r"|^npm (?:ERR!|error) code 127$"
-    r"|^\S{1,100}: exit 127 \("  # tox
-    r"|^(?:error |\s?ELIFECYCLE\s{1,3})Command failed with exit code 127\.?$"  # yarn, pnpm
-    r"|^error: [Rr]ecipe `.{1,100}` failed (?:on line \d{1,9} )?with exit code 127$"  # just
-    r'|^task: Failed to run task ".{1,100}": exit status 127$'
+    r"""
+    ^g?make(?:\[\d{1,3}\])?:[ ]\*\*\*[ ]\[.{1,300}\][ ]Error[ ]127$
+    | ^npm[ ](?:ERR!|error)[ ]code[ ]127$
+    | ^\S{1,100}:[ ]exit[ ]127[ ]\(  # tox
+    | ^(?:error[ ]|\s?ELIFECYCLE\s{1,3})  # yarn, pnpm
+        Command[ ]failed[ ]with[ ]exit[ ]code[ ]127\.?$
+    | ^error:[ ][Rr]ecipe[ ]`.{1,100}`[ ]failed[ ]  # just
+        (?:on[ ]line[ ]\d{1,9}[ ])?with[ ]exit[ ]code[ ]127$
+    | ^task:[ ]Failed[ ]to[ ]run[ ]task[ ]".{1,100}":[ ]exit[ ]status[ ]127$
+    """,
+    re.VERBOSE,
 )
 """A tool that runs commands tells that one of them was not found (POSIX, XCU 2.8.2)."""
 
 _PROGRAM = re.compile(
-    r"^\S{1,100}: Exception running subprocess \[Errno 2\] No such file or directory: "
-    r"'(?P<tox>.{1,200})'$"
-    r"|^error: Failed to spawn: `?(?P<uv>[^`\s]{1,200})`?$"
-    r"|^nox > Program (?P<nox>\S{1,200}) not found\.$"
-    r"|^bundler: command not found: (?P<bundler>\S{1,200})$"
-    r"|^Command not found: (?P<poetry>\S{1,200})$"
-    r"|^Executable `(?P<pre_commit>[^`]{1,200})` not found$"
-    r"|^(?:error |\s?ERR_PNPM_\w+\s{1,3}|\s{1,4}\u00d7 )"
-    r"Command \"(?P<yarn>[^\"]{1,200})\" not found\.?$"
-    r"|^\s?ERR_PNPM_\w+\s{1,3}Command failed with ENOENT: (?P<pnpm>\S{1,200})"
-    r'|^npm (?:ERR!|error) npx canceled due to missing packages .*?\["(?P<npx>[^"]{1,200})"'
-    r"|^npm (?:ERR!|error) 404\s+(?:The requested resource )?'(?P<registry>[^']{1,200})' "
-    r"(?:could not be found|is not in this registry)"
+    r"""
+    ^\S{1,100}:[ ]Exception[ ]running[ ]subprocess[ ]
+        \[Errno[ ]2\][ ]No[ ]such[ ]file[ ]or[ ]directory:[ ]'(?P<tox>.{1,200})'$
+    | ^error:[ ]Failed[ ]to[ ]spawn:[ ]`?(?P<uv>[^`\s]{1,200})`?$
+    | ^nox[ ]>[ ]Program[ ](?P<nox>\S{1,200})[ ]not[ ]found\.$
+    | ^bundler:[ ]command[ ]not[ ]found:[ ](?P<bundler>\S{1,200})$
+    | ^Command[ ]not[ ]found:[ ](?P<poetry>\S{1,200})$
+    | ^Executable[ ]`(?P<pre_commit>[^`]{1,200})`[ ]not[ ]found$
+    | ^(?:error[ ]|\s?ERR_PNPM_\w+\s{1,3}|\s{1,4}\u00d7[ ])
+        Command[ ]"(?P<yarn>[^"]{1,200})"[ ]not[ ]found\.?$
+    | ^\s?ERR_PNPM_\w+\s{1,3}Command[ ]failed[ ]with[ ]ENOENT:[ ](?P<pnpm>\S{1,200})
+    | ^npm[ ](?:ERR!|error)[ ]npx[ ]canceled[ ]due[ ]to[ ]missing[ ]packages[ ]
+        .*?\["(?P<npx>[^"]{1,200})"
+    | ^npm[ ](?:ERR!|error)[ ]404\s+(?:The[ ]requested[ ]resource[ ])?'(?P<registry>[^']{1,200})'[ ]
+        (?:could[ ]not[ ]be[ ]found|is[ ]not[ ]in[ ]this[ ]registry)
+    """,
+    re.VERBOSE,
 )
 """A tool that runs programs says itself which one it did not find."""
 
@@ -48,17 +60,28 @@ _STUBS = re.compile(r'^Library stubs not installed for "(?P<name>[^"]+)"')
 _STUBS_HINT = re.compile(r'note: Hint: "(?P<line>[^"]* pip install [^"]+)"')
 
 _PYTHON = re.compile(
-    r"(?:^|: )No module named '(\w+)'"
-    r"|library stub for module named \"(\w+)[\".]"
-    r"|^Unable to import '(\w+)[.']"
-    r'|^Import "(\w+)(?:\.\w+)*" could not be resolved'
-    r"|^Cannot resolve imported module `(\w+)"
+    r"""
+    (?:^|:[ ])No[ ]module[ ]named[ ]'(\w+)'
+    | library[ ]stub[ ]for[ ]module[ ]named[ ]"(\w+)[".]
+    | ^Unable[ ]to[ ]import[ ]'(\w+)[.']
+    | ^Import[ ]"(\w+)(?:\.\w+)*"[ ]could[ ]not[ ]be[ ]resolved
+    | ^Cannot[ ]resolve[ ]imported[ ]module[ ]`(\w+)
+    """,
+    re.VERBOSE,
 )
 _NPM = re.compile(
-    r"(?:Cannot find (?:module|package)|Failed to resolve import|Can't resolve|Could not resolve"
-    r"|declaration file for module|[Uu]nable to resolve path to module"
-    r"|couldn't find the (?:plugin|config)) "
-    r"['\"](@[\w.-]+/[\w.-]+|[\w-][\w.-]*)"
+    r"""
+    (?: Cannot[ ]find[ ](?:module|package)
+      | Failed[ ]to[ ]resolve[ ]import
+      | Can't[ ]resolve
+      | Could[ ]not[ ]resolve
+      | declaration[ ]file[ ]for[ ]module
+      | [Uu]nable[ ]to[ ]resolve[ ]path[ ]to[ ]module
+      | couldn't[ ]find[ ]the[ ](?:plugin|config)
+    )
+    [ ]['"](@[\w.-]+/[\w.-]+|[\w-][\w.-]*)
+    """,
+    re.VERBOSE,
 )
 _GEM = re.compile(
     r"cannot load such file -- ([\w-]+)|^Could not find (?:gem '|)([\w.-]+?)(?:-[\d.]+| |')"

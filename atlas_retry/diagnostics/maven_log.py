@@ -4,15 +4,21 @@ import re
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics import stacks
-from atlas_retry.diagnostics.blocks import above
+from atlas_retry.diagnostics.blocks import above, matching
 from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
 # https://maven.apache.org/surefire/maven-surefire-plugin/
 _TITLE = re.compile(
-    r"^(?:\[ERROR\] )?(?P<name>[\w.$]+(?:\(.*?\))?(?:\[[^\]]*\])?)(?:\((?P<owner>[\w.$]+)\))?"
-    r"(?: --|) {1,2}Time elapsed: [\d.,]+ s(?:ec)? +<<< (?:FAILURE|ERROR)!$"
+    r"""^
+    (?:\[ERROR\][ ])?
+    (?P<name>[\w.$]+(?:\(.*?\))?(?:\[[^\]]*\])?)  # a method, its parameters and their number
+    (?:\((?P<owner>[\w.$]+)\))?
+    (?:[ ]--|)[ ]{1,2}Time[ ]elapsed:[ ][\d.,]+[ ]s(?:ec)?
+    [ ]+<<<[ ](?:FAILURE|ERROR)!
+    $""",
+    re.VERBOSE,
 )
 _RAISED = re.compile(r"^(?:Caused by: )?([\w.$]+)(?:: (.*))?$")
 _STACK = re.compile(r"\tat ")
@@ -24,14 +30,15 @@ _NONE = re.compile(r"^(?:\[INFO\] )?No tests to run\.")
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    totals = [(i, m) for i, line in enumerate(lines) if (m := _TOTAL.match(line))]
-    ran = sum(int(m["run"]) - int(m["skipped"]) for _, m in totals)
-    none = any(_NONE.match(line) for line in lines)
+    totals = matching(lines, _TOTAL)
+    none = any(map(_NONE.match, lines))
+    counts = [int(m["run"]) - int(m["skipped"]) for m in totals.values()]
+    ran = sum(counts) if counts or none else None
     return Reading(
         found=tuple(_failure(lines, first, last) for first, last in _blocks(lines)),
-        summary=tuple(i for i, _ in totals),
-        tests_run=ran if totals or none else None,
-        vacuous=ran == 0 and (none or bool(totals)),
+        summary=tuple(totals),
+        tests_run=ran,
+        vacuous=ran == 0,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import counts, stacks
-from atlas_retry.diagnostics.blocks import above, titled
+from atlas_retry.diagnostics.blocks import above, matching, titled
 from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
@@ -29,7 +29,7 @@ def _read(log: Log) -> Reading:
 
 def _failures(lines: Sequence[str]) -> Iterator[Located]:
     """The failures of the list at the end: the titles above it have no messages."""
-    start = max((i for i, line in enumerate(lines) if _LIST.match(line)), default=len(lines))
+    start = max(matching(lines, _LIST), default=len(lines))
     for first, last in titled(lines[start:], _TITLE, _END):
         yield _failure(lines, start + first, start + last)
 
@@ -38,7 +38,7 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     names = _names(lines[first : last + 1])
     body = lines[first + len(names) : last + 1]
     frames = stacks.javascript(body)
-    timed_out = next((m for line in body if (m := _TIMED_OUT.match(line))), None)
+    timed_out = next(filter(None, map(_TIMED_OUT.match, body)), None)
     file = frames[0].path if frames else timed_out[1] if timed_out else ""
     message = textwrap.dedent("\n".join(above(body, _STACK))).strip()
     raised = _RAISED.match(message)

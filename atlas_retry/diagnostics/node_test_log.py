@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from atlas_retry.diagnostics import stacks
-from atlas_retry.diagnostics.blocks import above
+from atlas_retry.diagnostics.blocks import above, matching
 from atlas_retry.diagnostics.lines import NODE
 from atlas_retry.diagnostics.table import parser_of
 from atlas_retry.diagnostics.traceback import placed, shortened
@@ -33,27 +33,29 @@ def _read(log: Log) -> Reading:
     if any(f.diagnostic.message == _FILE_FAILED for f in found):
         plain = tuple(line.removeprefix("# ") for line in lines)
         found += _CRASH.read(Log(plain, "")).found
-    counts = [(i, m[1], int(m[2])) for i, line in enumerate(lines) if (m := _COUNT.match(line))]
-    ran = sum(n for _, word, n in counts if word in ("pass", "fail", "cancelled"))
+    counts = matching(lines, _COUNT)
+    ended = [int(m[2]) for m in counts.values() if m[1] in ("pass", "fail", "cancelled")]
+    ran = sum(ended) if counts else None
     return Reading(
         found=tuple(found),
-        summary=tuple(i for i, _, _ in counts),
-        tests_run=ran if counts else None,
-        vacuous=bool(counts) and ran == 0,
+        summary=tuple(counts),
+        tests_run=ran,
+        vacuous=ran == 0,
     )
 
 
 def _spec(lines: Sequence[str]) -> Iterator[Located]:
     """The failures below `failing tests:`, where each comes with its place."""
-    starts = [i for i, line in enumerate(lines) if _AT.match(line)]
-    for first, after in pairwise((*starts, len(lines))):
-        place = _AT.match(lines[first])
+    places = matching(lines, _AT)
+    for first, after in pairwise((*places, len(lines))):
         title = _SPEC.match(lines[first + 1]) if first + 1 < after else None
-        if place and title:
+        if title:
             body = lines[first + 2 : after]
             message = _message(body)
             frames = stacks.javascript(body)
-            yield Located(_told(title[1], message, frames, place.groupdict()), first, after - 1)
+            yield Located(
+                _told(title[1], message, frames, places[first].groupdict()), first, after - 1
+            )
 
 
 def _message(body: Sequence[str]) -> str:

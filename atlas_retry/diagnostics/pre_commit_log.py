@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import filterfalse, islice, pairwise
 
 from atlas_retry.diagnostics.traceback import shortened
 from atlas_retry.diagnostics.values import Log, Parser, Reading, Section
@@ -18,11 +18,15 @@ _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    titles = [i for i, line in enumerate(lines) if line.endswith(_OUTCOMES) and "..." in line]
+    titles = [i for i, line in enumerate(lines) if _is_title(line)]
     return Reading(
         sections=tuple(islice(_sections(lines, [*titles, len(lines)]), _MAX_SECTIONS)),
         summary=tuple(i for i in titles if lines[i].endswith("Failed")),
     )
+
+
+def _is_title(line: str) -> bool:
+    return line.endswith(_OUTCOMES) and "..." in line
 
 
 def _sections(lines: Sequence[str], titles: Sequence[int]) -> Iterator[Section]:
@@ -34,7 +38,7 @@ def _sections(lines: Sequence[str], titles: Sequence[int]) -> Iterator[Section]:
 
 def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
     """Stands for a hook whose output says nothing that can be read."""
-    said = [line for line in lines if line.strip() and not _FACT.match(line)]
+    said = [line for line in filterfalse(_FACT.match, lines) if line.strip()]
     modified = "files were modified by this hook" if _MODIFIED in lines else "the hook failed"
     return Diagnostic(tool=name, rule_id="hook", message=shortened([modified, *said]))
 

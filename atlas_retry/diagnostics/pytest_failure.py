@@ -64,7 +64,7 @@ def _add(frames: list[Frame], place: re.Match[str], function: str | None) -> Non
 
 def _one_line(lines: Sequence[str]) -> list[Frame]:
     """The place that `--tb=line` gives below the message."""
-    places = (m for line in lines if (m := ONE_LINE.match(line)))
+    places = filter(None, map(ONE_LINE.match, lines))
     return [Frame(path=m[1], line=int(m[2])) for m in places if traceback.inside(m[1])][:1]
 
 
@@ -97,13 +97,10 @@ def _diagnostic(frames: Sequence[Frame], said: Sequence[str], rule: str | None) 
     message = textwrap.dedent("\n".join(said)).split("\n")
     raised = RAISED.match(message[0])
     own = tuple(frame for frame in frames if traceback.inside(frame.path))
-    place = traceback.place_of(own)
     failed = "AssertionError" if message[0].startswith("assert ") else None
-    return Diagnostic(
+    told = Diagnostic(
         tool="pytest",
         rule_id=(raised[1] if raised else None) or failed or rule,
         message=traceback.shortened(message),
-        path=place.get("path"),
-        region=region_of(place),
-        frames=own,
     )
+    return traceback.placed(told, own, {})

@@ -4,7 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.pytest_failure import CAPTURED, ONE_LINE, RAISED, explain, uncaptured
 from atlas_retry.diagnostics.pytest_summary import (
     SummaryLine,
@@ -108,19 +111,13 @@ def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Lo
         paths = frozenset(frame.path for frame in diagnostic.frames)
         test_id = _test_id(stage[3] if stage else name, entries, paths, diagnostic)
     at = f"error at {stage[1]}: " if stage and stage[1] else ""
-    return Located(
-        Diagnostic(
-            tool="pytest",
-            rule_id=diagnostic.rule_id,
-            message=at + (diagnostic.message or name),
-            path=diagnostic.path or (test_id or "").partition("::")[0] or None,
-            region=diagnostic.region,
-            test_id=test_id,
-            frames=diagnostic.frames,
-        ),
-        first,
-        last,
+    told = replace(
+        diagnostic,
+        message=at + (diagnostic.message or name),
+        path=diagnostic.path or (test_id or "").partition("::")[0] or None,
+        test_id=test_id,
     )
+    return Located(told, first, last)
 
 
 def _test_id(
@@ -144,11 +141,8 @@ def _outside_tests(lines: Sequence[str]) -> list[Located]:
     for number, line in enumerate(lines):
         usage = _USAGE.match(line)
         if usage:
-            found.append(
-                Located(
-                    Diagnostic(tool="pytest", rule_id="usage", message=usage[1]), number, number
-                )
-            )
+            told = Diagnostic(tool="pytest", rule_id="usage", message=usage[1])
+            found.append(Located(told, number, number))
         elif line.startswith(_CONFTEST):
             found.append(_conftest(lines, number))
     return found + _internal(lines)
@@ -160,18 +154,7 @@ def _conftest(lines: Sequence[str], first: int) -> Located:
         last += 1
     told = explain(lines[first + 1 : last + 1])
     path = lines[first].removeprefix(_CONFTEST).partition("'")[0]
-    return Located(
-        Diagnostic(
-            tool="pytest",
-            rule_id=told.rule_id,
-            message=told.message,
-            path=told.path or path,
-            region=told.region,
-            frames=told.frames,
-        ),
-        first,
-        last,
-    )
+    return Located(replace(told, path=told.path or path), first, last)
 
 
 def _internal(lines: Sequence[str]) -> list[Located]:
@@ -187,7 +170,7 @@ def _only_listed(
 ) -> Iterator[Located]:
     """Failures that only the summary names: `--tb=no`, `--tb=line`, a log cut in the middle."""
     told = Counter(f.diagnostic.test_id for f in found)
-    places = [m for line in lines if (m := ONE_LINE.match(line))] if entries else []
+    places = [*matching(lines, ONE_LINE).values()] if entries else []
     for entry in entries:
         if told[entry.node]:
             told[entry.node] -= 1
@@ -200,7 +183,9 @@ def _only_listed(
 
 def _place_of(entry: SummaryLine, places: Sequence[re.Match[str]]) -> re.Match[str] | None:
     said = entry.said.removesuffix("...")
-    return next((m for m in places if said and m[3].startswith(said)), None)
+    if not said:
+        return None
+    return next((place for place in places if place[3].startswith(said)), None)
 
 
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:

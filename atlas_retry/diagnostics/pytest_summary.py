@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from atlas_retry.diagnostics.blocks import matching
+
 # https://docs.pytest.org/en/stable/how-to/output.html#producing-a-detailed-summary-report
 _HEADING = re.compile(r"^={2,} short test summary info ={2,}$")
 _ENTRY = re.compile(r"^(FAILED|ERROR|SUBFAILED\S*) (\S.*)$")
@@ -40,7 +42,7 @@ class SummaryLine(Struct, frozen=True):
 
 def summary_start(lines: Sequence[str]) -> int:
     """Number of the last heading: what a test has captured may hold others. Else of the end."""
-    return max((i for i, line in enumerate(lines) if _HEADING.match(line)), default=len(lines))
+    return max(matching(lines, _HEADING), default=len(lines))
 
 
 def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
@@ -92,16 +94,20 @@ def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> SummaryLine
 def runs(line: str) -> int | None:
     """How many tests ran according to a closing line; None for any other line."""
     match = _COUNTS.match(line)
-    return sum(int(n) for n in _RAN.findall(match["counts"])) if match else None
+    return _ran(match) if match else None
+
+
+def _ran(closing: re.Match[str]) -> int:
+    return sum(map(int, _RAN.findall(closing["counts"])))
 
 
 def tests_run(lines: Sequence[str]) -> int | None:
     """Over every session in the output; None when none has ended."""
-    counts = [n for line in lines if (n := runs(line)) is not None]
-    return sum(counts) if counts else None
+    counts = matching(lines, _COUNTS).values()
+    return sum(map(_ran, counts)) if counts else None
 
 
 def closing_lines(lines: Sequence[str], entries: Sequence[SummaryLine]) -> tuple[int, ...]:
     """Numbers of the lines never to be cut."""
-    ends = [i for i, line in enumerate(lines) if _STOPPED.match(line) or runs(line) is not None]
-    return (*(e.number for e in entries[:_SHOWN]), *ends)
+    ends = {*matching(lines, _STOPPED), *matching(lines, _COUNTS)}
+    return (*(e.number for e in entries[:_SHOWN]), *sorted(ends))

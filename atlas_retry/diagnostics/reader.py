@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain, starmap
 
 from msgspec.structs import replace
 
@@ -31,7 +32,7 @@ from atlas_retry.model import Diagnostic, Kind, Level
 MAX_DIAGNOSTICS = 10_000
 """Distinct ones kept of one output; whoever has more has a misconfigured tool."""
 _TOOLS = tuple(parser for parser in PARSERS.values() if parser not in FALLBACKS)
-_PROGRAMS = frozenset(command for parser in _TOOLS for command in parser.commands)
+_PROGRAMS = frozenset(chain.from_iterable(parser.commands for parser in _TOOLS))
 _NOWHERE = -1, -1
 """Lines of what a report file says."""
 _TEXT_LINES = 400
@@ -77,7 +78,12 @@ def _read(output: ToolOutput, log: Log) -> tuple[Reading, ...]:
 
 def _unsaid(log: Log, readings: Sequence[Reading]) -> Log:
     """The log without the lines in which a runner says how many tests ran: no error is one."""
-    return log.without(tuple(Section("", n, n) for r in readings for n in r.summary))
+    return log.without(tuple(Section("", number, number) for number in _closing(readings)))
+
+
+def _closing(readings: Iterable[Reading]) -> list[int]:
+    """Numbers of the lines with which the tools close."""
+    return [*chain.from_iterable(reading.summary for reading in readings)]
 
 
 def _worded(diagnostic: Diagnostic) -> Diagnostic:
@@ -97,7 +103,7 @@ def _report(output: ToolOutput) -> Report | None:
 
 def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
     """The parser that was asked for, or those that know the output, named in the command first."""
-    custom = [parser for name, pattern in output.custom for parser in _custom(name, pattern)]
+    custom = [*filter(None, starmap(_custom, output.custom))]
     known = {**PARSERS, **{parser.name: parser for parser in custom}}
     if output.parser is not None:
         return (known[output.parser],) if output.parser in known else ()
@@ -106,15 +112,14 @@ def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
     return tuple(special)
 
 
-def _custom(name: str, pattern: str) -> Iterator[Parser]:
+def _custom(name: str, pattern: str) -> Parser | None:
     """The user's own parser; none when its expression is none, which the configuration reports."""
     try:
         re.compile(pattern)
     except re.error:
-        return
-    yield parser_of(
-        LineFormat(name=name, source="configuration", pattern=pattern, message="failed")
-    )
+        return None
+    row = LineFormat(name=name, source="configuration", pattern=pattern, message="failed")
+    return parser_of(row)
 
 
 def _readings(log: Log, parsers: Iterable[Parser]) -> Iterator[Reading]:
@@ -141,7 +146,7 @@ def _section(log: Log, section: Section) -> Reading:
         found=tuple(
             Located(f.diagnostic, f.first + section.first, f.last + section.first) for f in found
         ),
-        summary=tuple(n + section.first for r in readings for n in r.summary),
+        summary=tuple(number + section.first for number in _closing(readings)),
         tests_run=_total(readings),
         vacuous=any(r.vacuous for r in readings),
         threshold=any(r.threshold for r in readings),
@@ -152,7 +157,7 @@ def _claims(lines: int, readings: Sequence[Reading]) -> list[Located]:
     """What was found, in the order of the lines; a line belongs to the first that read it."""
     taken = bytearray(lines)
     kept: list[Located] = []
-    for found in (f for reading in readings for f in reading.found):
+    for found in chain.from_iterable(reading.found for reading in readings):
         if not taken[found.first]:
             other = taken.find(1, found.first, found.last + 1)
             last = found.last if other < 0 else other - 1
@@ -175,16 +180,7 @@ def _distinct(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
     counts: Counter[Hashable] = Counter()
     for told in found:
         d = told.diagnostic
-        key: Hashable = (
-            d.tool,
-            d.rule_id,
-            d.level,
-            d.message,
-            d.path,
-            d.region,
-            d.test_id,
-            d.frames,
-        )
+        key = (d.tool, d.rule_id, d.level, d.message, d.path, d.region, d.test_id, d.frames)
         if key in first or len(first) < MAX_DIAGNOSTICS:
             first.setdefault(key, told)
             counts[key] += 1
@@ -211,5 +207,5 @@ def _findings(
         threshold=below,
         environment=blame(output, log, errors) if failed else None,
         lack=lack(output, log, errors, _PROGRAMS) if failed else None,
-        summary=tuple(log.lines[n] for n in sorted({n for r in readings for n in r.summary})),
+        summary=tuple(log.lines[number] for number in sorted({*_closing(readings)})),
     )

@@ -5,6 +5,7 @@ https://github.com/testmoapp/junitxml describes what runners put into it.
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from xml.etree.ElementTree import Element
 
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ def junit(content: bytes) -> tuple[tuple[Diagnostic, ...], int]:
         raise ValueError(str(error)) from error
     cases = list(root.iter("testcase"))
     skipped = sum(case.find("skipped") is not None for case in cases)
-    return tuple(d for case in cases for d in _failures(case)), len(cases) - skipped
+    return tuple(chain.from_iterable(map(_failures, cases))), len(cases) - skipped
 
 
 def _failures(case: Element) -> Iterator[Diagnostic]:
@@ -77,7 +78,7 @@ def _test_id(owner: str, name: str, frames: tuple[Frame, ...]) -> str | None:
     module = path.removesuffix(".py").replace("/", ".")
     if path.endswith(".py") and owner.startswith(module):
         owner = path + owner.removeprefix(module).replace(".", "::")
-    return "::".join(part for part in (owner, name) if part) or None
+    return "::".join(filter(None, (owner, name))) or None
 
 
 def _fuller(attribute: str, body: str) -> str:

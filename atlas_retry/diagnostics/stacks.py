@@ -9,8 +9,12 @@ from atlas_retry.model import Frame
 
 # https://v8.dev/docs/stack-trace-api; vitest marks its frames with an arrow.
 _JS = re.compile(
-    r"^[\s#]*(?:at|\u276f) (?:async )?(?:(?P<function>[^\s(:][^(:]{0,200}?) \(?)?"
-    r"(?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d{1,9}\)?$"
+    r"""^
+    [\s#]*(?:at|\u276f)[ ](?:async[ ])?
+    (?:(?P<function>[^\s(:][^(:]{0,200}?)[ ]\(?)?
+    (?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d{1,9}\)?
+    $""",
+    re.VERBOSE,
 )
 _JS_BARE = re.compile(
     r"^\s+(?:async )?(?P<function>[^\s(:][^(:]{0,200}?) \((?:file://)?(?P<path>[^\s:()]+):(?P<line>\d{1,9}):\d+\)$"
@@ -37,7 +41,7 @@ def tap(lines: Iterable[str]) -> tuple[Frame, ...]:
 def _frames(
     lines: Iterable[str], match: Callable[[str], re.Match[str] | None]
 ) -> tuple[Frame, ...]:
-    matches = [m for line in lines if (m := match(line))]
+    matches = [*filter(None, map(match, lines))]
     return tuple(
         Frame(path=m["path"], line=int(m["line"]), function=m["function"])
         for m in reversed(matches)
@@ -61,11 +65,11 @@ def go(lines: Sequence[str]) -> tuple[Frame, ...]:
 def java(lines: Iterable[str], owner: str) -> tuple[Frame, ...]:
     """The frames in the packages of the class `owner`, outermost first."""
     common = ".".join(owner.split(".")[:2]) if owner.count(".") > 1 else owner.partition(".")[0]
-    matches = [m for line in lines if (m := _JAVA.match(line))]
+    matches = [*filter(None, map(_JAVA.match, lines))]
     return tuple(
         Frame(path=java_path(m[1], m[3]), line=int(m[4]), function=m[2])
         for m in reversed(matches)
-        if m[1] == common or m[1].startswith(f"{common}.")
+        if f"{m[1]}.".startswith(f"{common}.")
     )
 
 
@@ -75,4 +79,4 @@ def java_path(owner: str, file: str) -> str:
     test = stem.startswith("Test") or stem.endswith(("Test", "Tests", "TestCase", "IT"))
     folder = {"kt": "kotlin"}.get(language, language)
     package = owner.rpartition(".")[0].replace(".", "/")
-    return "/".join(p for p in ("src", "test" if test else "main", folder, package, file) if p)
+    return "/".join(filter(None, ("src", "test" if test else "main", folder, package, file)))

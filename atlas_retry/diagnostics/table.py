@@ -6,6 +6,7 @@ from functools import cache
 
 from msgspec import Struct
 
+from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level, Region
 
@@ -87,13 +88,8 @@ def parser_of(row: LineFormat) -> Parser:
 
 
 def _read(compiled: _Compiled, log: Log) -> Reading:
-    summary = compiled.summary
-    return Reading(
-        found=tuple(_problems(compiled, log.lines)),
-        summary=tuple(i for i, line in enumerate(log.lines) if summary.match(line))
-        if summary
-        else (),
-    )
+    closing = matching(log.lines, compiled.summary) if compiled.summary else ()
+    return Reading(found=tuple(_problems(compiled, log.lines)), summary=tuple(closing))
 
 
 def _problems(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Located]:

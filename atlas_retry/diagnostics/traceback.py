@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import filterfalse
 
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
@@ -24,8 +26,13 @@ MESSAGE_LINES = 40
 """A longer message keeps its head and its last quarter: assertions stand first, hints last."""
 
 _OUTSIDE = re.compile(
-    r"(?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|rustc|\.rustup|\.m2)/"
-    r"|^(?:/usr/|/opt/|/nix/|<|node:|internal/|java\.|jdk\.)|/lib/python3(?:\.\d+)?/|/pkg/mod/"
+    r"""
+    (?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|rustc|\.rustup|\.m2)/
+    | ^(?:/usr/|/opt/|/nix/|<|node:|internal/|java\.|jdk\.)
+    | /lib/python3(?:\.\d+)?/
+    | /pkg/mod/
+    """,
+    re.VERBOSE,
 )
 
 
@@ -57,7 +64,7 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
 
 def last_exception(lines: Sequence[str]) -> tuple[str | None, str]:
     """Type and text of the exception that ends the last traceback in the lines."""
-    start = max((i for i, line in enumerate(lines) if _FRAME.match(line)), default=-1)
+    start = max(matching(lines, _FRAME), default=-1)
     for number in range(start + 1, len(lines)):
         line = lines[number]
         match = None if line.startswith("    ") else _EXCEPTION.match(line)
@@ -96,22 +103,14 @@ def crash(tool: str, lines: Sequence[str]) -> Diagnostic | None:
 
     Of an exception group it is the last exception in it.
     """
-    grouped = any(_BETWEEN.match(line) for line in lines)
-    plain = [_BAR.sub("", x) for x in lines if not _BETWEEN.match(x)] if grouped else lines
+    rest = [*filterfalse(_BETWEEN.match, lines)]
+    plain = [_BAR.sub("", line) for line in rest] if len(rest) < len(lines) else lines
     rule, message = last_exception(plain)
     return None if rule is None else _told(tool, rule, message, frames_of(plain))
 
 
 def _told(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> Diagnostic:
-    place = place_of(frames)
-    return Diagnostic(
-        tool=tool,
-        rule_id=rule,
-        message=message,
-        path=place.get("path"),
-        region=region_of(place),
-        frames=frames,
-    )
+    return placed(Diagnostic(tool=tool, rule_id=rule, message=message), frames, {})
 
 
 def _read(log: Log) -> Reading:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -21,25 +22,24 @@ _SKIPPED = re.compile(r"\bskipped=(\d{1,9})")
 def _read(log: Log) -> Reading:
     lines = log.lines
     found = tuple(_failure(lines, first, last) for first, last in _blocks(lines))
-    ran = [(i, int(m[1])) for i, line in enumerate(lines) if (m := _RAN.match(line))]
-    ends = [i for i, line in enumerate(lines) if _END.match(line)] if ran else []
+    ran = matching(lines, _RAN)
+    ends = matching(lines, _END) if ran else {}
     skipped = sum(int(m[1]) for i in ends if (m := _SKIPPED.search(lines[i])))
-    count = max(0, sum(n for _, n in ran) - skipped)
+    count = max(0, sum(int(m[1]) for m in ran.values()) - skipped) if ran else None
     return Reading(
         found=found,
-        summary=tuple(sorted([i for i, _ in ran] + ends)),
-        tests_run=count if ran else None,
-        vacuous=bool(ran) and count == 0 and not found,
+        summary=tuple(sorted((*ran, *ends))),
+        tests_run=count,
+        vacuous=count == 0 and not found,
     )
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """First and last line of each failure, from below its rule to above the next one."""
-    titles = [
-        i for i, line in enumerate(lines) if i and _RULE.match(lines[i - 1]) and _TITLE.match(line)
-    ]
-    for title in titles:
-        yield title, _last_line(lines, title)
+    rules = matching(lines, _RULE)
+    for title in matching(lines, _TITLE):
+        if title - 1 in rules:
+            yield title, _last_line(lines, title)
 
 
 def _last_line(lines: Sequence[str], title: int) -> int:

@@ -14,10 +14,26 @@ _SEVERAL = re.compile(
     r"[;&|\n]|^\s*(?:\S*/)?(?:make|just|task|tox|nox|npm|pnpm|yarn|sh|bash|\./\S+)\b"
 )
 _NOISE = re.compile(
-    r"\s|\W*$|\S+/?\S*:?$|[$>+*#-]+ |={3}|g?make(?:\[\d+\])?: |npm (?:ERR!|error|WARN|notice)"
-    r"|(?:warning|note|info|hint|help): |(?:Found|Checked|Checking|Skipped|Ran|Running|All|Some) "
-    r"|(?:In file included|For more information|Success|error Command failed|exit status) ?"
-    r"|\d+ |\S+ (?:In|At) "
+    r"""
+    \s
+    | \W*$
+    | \S+/?\S*:?$
+    | [$>+*#-]+[ ]
+    | ={3}
+    | g?make(?:\[\d+\])?:[ ]
+    | npm[ ](?:ERR!|error|WARN|notice)
+    | (?:warning|note|info|hint|help):[ ]
+    | (?:Found|Checked|Checking|Skipped|Ran|Running|All|Some)[ ]
+    | (?: In[ ]file[ ]included
+        | For[ ]more[ ]information
+        | Success
+        | error[ ]Command[ ]failed
+        | exit[ ]status
+      )[ ]?
+    | \d+[ ]
+    | \S+[ ](?:In|At)[ ]
+    """,
+    re.VERBOSE,
 )
 """Headings, counts, warnings and echoed commands: no problem of their own."""
 

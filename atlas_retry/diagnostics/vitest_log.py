@@ -3,7 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from atlas_retry.diagnostics import stacks
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics import counts, stacks
 from atlas_retry.diagnostics.blocks import above, titled
 from atlas_retry.diagnostics.traceback import placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
@@ -18,22 +20,13 @@ _FILE = re.compile(r"^ +File: (?P<path>[^\s:]+)(?::(?P<line>\d+):(?P<column>\d+)
 _RAISED = re.compile(r"^([A-Z]\w*Error)(?: \[\w+\])?: ")
 _TESTS = re.compile(r"^ +Tests {2}(?P<counts>.+)$")
 _SUMMARY = re.compile(r"^ +(?:Test Files|Tests|Errors) {2}\S")
-_RAN = re.compile(r"(\d+) (?:failed|passed)")
 _NONE = "No test files found"
 
 
 def _read(log: Log) -> Reading:
     lines = log.lines
     found = tuple(_failure(lines, first, last) for first, last in titled(lines, _TITLE, _RULE))
-    counts = [m for line in lines if (m := _TESTS.match(line))]
-    ran = sum(int(n) for m in counts for n in _RAN.findall(m["counts"]))
-    none = any(line.startswith(_NONE) for line in lines)
-    return Reading(
-        found=found,
-        summary=tuple(i for i, line in enumerate(lines) if _SUMMARY.match(line)),
-        tests_run=ran if counts or none else None,
-        vacuous=none or (bool(counts) and ran == 0),
-    )
+    return replace(counts.of_javascript(lines, _TESTS, _SUMMARY, _NONE), found=found)
 
 
 def _failure(lines: Sequence[str], first: int, last: int) -> Located:
