@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -146,12 +147,7 @@ def _passage(spot: Spot, project: Project) -> Passage:
     scope = spot.scope
     end = scope.end_line
     if scope.kind is ScopeKind.CLASS and scope.lines > MAX_CLASS_LINES:
-        methods = [
-            other.start_line
-            for other in project.definitions(spot.path)
-            if other.kind is ScopeKind.FUNCTION and scope.def_line < other.start_line < end
-        ]
-        end = min(methods, default=end + 1) - 1
+        end = min(_inner_functions(spot, project), default=end + 1) - 1
     return Passage(
         path=spot.path,
         start_line=scope.start_line,
@@ -159,6 +155,14 @@ def _passage(spot: Spot, project: Project) -> Passage:
         def_line=scope.def_line,
         symbol=scope.qualified_name,
     )
+
+
+def _inner_functions(spot: Spot, project: Project) -> Iterator[int]:
+    """The first lines of the functions inside a definition."""
+    for scope in project.definitions(spot.path):
+        is_inside = spot.scope.def_line < scope.start_line < spot.scope.end_line
+        if scope.kind is ScopeKind.FUNCTION and is_inside:
+            yield scope.start_line
 
 
 def _own_sources(tests: tuple[FailingTest, ...], project: Project) -> list[Candidate]:
@@ -205,15 +209,10 @@ def _plain_places(diagnostics: tuple[Diagnostic, ...], project: Project) -> list
 
 def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
     """Of each file in which a name is undefined: that is where it belongs."""
-    paths = dict.fromkeys(
-        path
-        for diagnostic in diagnostics[:MAX_MARKS]
-        if NO_NAME.search(diagnostic.message)
-        and diagnostic.path
-        and (path := known_path(diagnostic.path, project.paths))
-    )
+    unnamed = [d.path for d in diagnostics[:MAX_MARKS] if NO_NAME.search(d.message)]
+    paths = [known_path(path, project.paths) for path in filter(None, unnamed)]
     found = []
-    for path in list(paths)[:5]:
+    for path in list(dict.fromkeys(filter(None, paths)))[:5]:
         lines = [one for one in project.imports(path) if one.start_line < _first(path, project)]
         if lines:
             start = lines[0].start_line

@@ -87,7 +87,8 @@ def _likelihood(block: Block, others: Iterable[Candidate]) -> float:
 
 def _tests(found: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
     """Failing tests whose source the output does not show."""
-    unseen = [c for c in found if c.is_test and not _is_quoted(c.passage, cutting)]
+    tests = [c for c in found if c.is_test]
+    unseen = [c for c in tests if not _is_quoted(c.passage, cutting)]
     return unseen[: 3 if cutting.room > MANY_CHARS else 1]
 
 
@@ -166,11 +167,8 @@ def shown(blocks: tuple[Block, ...]) -> str:
 
 def unshown(found: tuple[Candidate, ...], blocks: tuple[Block, ...]) -> tuple[Candidate, ...]:
     """The code that did not fit, likeliest first."""
-    return tuple(
-        c
-        for c in found
-        if not c.is_test and not any(_covers(block.passage, c.passage) for block in blocks)
-    )
+    code = [c for c in found if not c.is_test]
+    return tuple(c for c in code if not any(_covers(block.passage, c.passage) for block in blocks))
 
 
 def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:

@@ -4,9 +4,16 @@ import re
 
 _ASSERTED = re.compile(r"^E\s+\S|^[\w./-]+\.\w+:\d+: \w+$")
 _DECISIVE = re.compile(
-    r"^\s*(FAIL|FAILED|ERROR|panic|thread '.*panicked|✕|✗|●|Expected|Received|expected|actual"
-    r"|got|want|left|right)\b"
-    r"|^\s*assert|\b\w*(Error|Exception|Failure)\b\s*:|timed? ?out|\berror(\[\w+\])?:|: error\b"
+    r"""
+    ^\s*(FAIL|FAILED|ERROR|panic|thread[ ]'.*panicked|✕|✗|●
+      |Expected|Received|expected|actual|got|want|left|right)\b
+    | ^\s*assert
+    | \b\w*(Error|Exception|Failure)\b\s*:
+    | timed?[ ]?out
+    | \berror(\[\w+\])?:
+    | :[ ]error\b
+    """,
+    re.VERBOSE,
 )
 _OUTSIDE = re.compile(
     r"^\s*(?:at )?.*(?:/rustc/|node:internal|/node_modules/|/site-packages/|\(native\))"

@@ -31,12 +31,22 @@ TESTS_SHARE = 0.15
 MAX_TESTS, MAX_ID_CHARS, MAX_TEST_CHARS = 5, 80, 400
 _PLACED = re.compile(r"\s*(?:[\w.@+-]+/)*[\w.@+-]+\.\w{1,5}:\d+\b")
 _SUMMARY = re.compile(
-    r"^=+ .*\b(passed|failed|errors?|no tests ran)\b.* =+$|^\d+ (passed|failed)\b.*"
-    r"|^Found \d+ .*"
-    r"|^(Tests?|Test Suites|Ran|FAILED \(|OK \(|Total|TOTAL)\b.*\d.*|^\d+ errors?\b.*"
-    r"|^test result: FAILED.*"
-    r"|^.*\bproblems? \(\d+ errors?.*|^ERROR: Coverage .*|^FAIL Required test coverage.*"
-    r"|^error: could not compile.*|^BUILD FAILED.*|^\[ERROR\] Tests run: .*|^# (pass|fail) \d+"
+    r"""
+    ^=+[ ].*\b(passed|failed|errors?|no[ ]tests[ ]ran)\b.*[ ]=+$
+    | ^\d+[ ](passed|failed)\b.*
+    | ^Found[ ]\d+[ ].*
+    | ^(Tests?|Test[ ]Suites|Ran|FAILED[ ]\(|OK[ ]\(|Total|TOTAL)\b.*\d.*
+    | ^\d+[ ]errors?\b.*
+    | ^test[ ]result:[ ]FAILED.*
+    | ^.*\bproblems?[ ]\(\d+[ ]errors?.*
+    | ^ERROR:[ ]Coverage[ ].*
+    | ^FAIL[ ]Required[ ]test[ ]coverage.*
+    | ^error:[ ]could[ ]not[ ]compile.*
+    | ^BUILD[ ]FAILED.*
+    | ^\[ERROR\][ ]Tests[ ]run:[ ].*
+    | ^\#[ ](pass|fail)[ ]\d+
+    """,
+    re.VERBOSE,
 )
 
 
@@ -121,8 +131,8 @@ def _failing_tests(result: GateResult, quoting: Quoting, room: int) -> str:
     ids = dict.fromkeys(_safe(str(d.test_id)[:MAX_TEST_CHARS], quoting) for d in tests)
     shown = f"Failing: {some(ids, max(1, min(MAX_TESTS, room // (2 * MAX_ID_CHARS))))}"
     command = _safe(reproducing(result, tests[0]) or "", quoting)
-    lines = (shown, f"Reproduce: {command}" if command else "")
-    return "\n".join(line for line in lines if line and len(line) <= room)
+    lines = [shown, f"Reproduce: {command}"] if command else [shown]
+    return "\n".join(line for line in lines if len(line) <= room)
 
 
 def _first_line(diagnostic: Diagnostic) -> str:
@@ -215,7 +225,8 @@ def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
 
 
 def _those(diagnostics: Sequence[Diagnostic], named: Collection[str]) -> list[Diagnostic]:
-    return [d for d in diagnostics if d.fingerprint and d.fingerprint in named]
+    sought = {*filter(None, named)}
+    return [d for d in diagnostics if d.fingerprint in sought]
 
 
 def _line_of(diagnostic: Diagnostic) -> str:

@@ -66,7 +66,7 @@ def locate(diagnostic: Diagnostic, project: Project, graph: Graph) -> FailingTes
     in_test = [frame.line for frame in frames if frame.path == path]
     if spot is None and path and in_test:
         spot = graph.at(path, in_test[0])
-    inside = [line for line in in_test if spot and spot.scope.holds(line)]
+    inside = [*filter(spot.scope.holds, in_test)] if spot else []
     return FailingTest(
         diagnostic=diagnostic,
         spot=spot,
@@ -139,14 +139,15 @@ def _by_id(diagnostic: Diagnostic, path: str, graph: Graph) -> Spot | None:
     test_id = diagnostic.test_id or ""
     name = _PARAMETER.sub("", test_id.partition("::")[2] or test_id)
     dotted = f".{_BETWEEN.sub('.', name)}."
-    named = [
-        scope
-        for scope in graph.project.definitions(path)
-        if (scope.kind is ScopeKind.FUNCTION and _ends(dotted, scope.qualified_name))
-        or (scope.kind is ScopeKind.TEST and f".{_BETWEEN.sub('.', scope.name)}." in dotted)
-    ]
+    named = [scope for scope in graph.project.definitions(path) if _is_named(scope, dotted)]
     best = max(named, key=lambda scope: (scope.depth, len(scope.qualified_name)), default=None)
     return Spot(path, best) if best else None
+
+
+def _is_named(scope: Scope, dotted: str) -> bool:
+    if scope.kind is ScopeKind.FUNCTION:
+        return _ends(dotted, scope.qualified_name)
+    return scope.kind is ScopeKind.TEST and f".{_BETWEEN.sub('.', scope.name)}." in dotted
 
 
 def _ends(dotted: str, name: str) -> bool:

@@ -88,11 +88,8 @@ class Graph:
 
     def at(self, path: str, line: int) -> Spot | None:
         """The innermost function, test or class around a line."""
-        around = [
-            scope
-            for scope in self.project.definitions(path)
-            if scope.holds(line) and scope.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)
-        ]
+        around = [scope for scope in self.project.definitions(path) if scope.holds(line)]
+        around = [s for s in around if s.kind not in (ScopeKind.VARIABLE, ScopeKind.MODULE)]
         best = min(around, key=lambda scope: (scope.lines, -scope.depth), default=None)
         return Spot(path, best) if best else None
 
@@ -185,13 +182,8 @@ class Graph:
         return named or [spot for spot in same if spot.scope.owner]
 
     def _bare(self, path: str, name: str) -> list[Spot]:
-        here = [
-            Spot(path, scope)
-            for scope in self.project.definitions(path)
-            if scope.name == name
-            and scope.kind is not ScopeKind.TEST
-            and (scope.depth == 0 or scope.kind is not ScopeKind.VARIABLE)
-        ]
+        named = [scope for scope in self.project.definitions(path) if scope.name == name]
+        here = [Spot(path, scope) for scope in named if _has_bare_name(scope)]
         if here:
             return [spot for spot in here if not _is_method(spot)] or here[:1]
         found = self._imported(path, name, MAX_REEXPORTS)
@@ -250,6 +242,13 @@ class Graph:
         classes = (spot for spot in self.bare(path, first) if spot.scope.kind is ScopeKind.CLASS)
         methods = (self.method(one.path, one.scope.qualified_name, name) for one in classes)
         return next(filter(None, methods), [])
+
+
+def _has_bare_name(scope: Scope) -> bool:
+    """Whether other code can mean it by its name: no test, and no variable of a function."""
+    if scope.kind is ScopeKind.VARIABLE:
+        return scope.depth == 0
+    return scope.kind is not ScopeKind.TEST
 
 
 def _is_method(spot: Spot) -> bool:

@@ -10,11 +10,10 @@ MAX_SHARE = 0.02
 MIN_FAMILY = 40
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_KEEP = re.compile(r"^(E |>|FAILED|ERROR\b)|Traceback|Error:|panicked|assert", re.IGNORECASE)
 
 
 def quiet(text: str) -> str:
-    """The text without frequent families of lines; what tells of an error stays."""
+    """The text without frequent families of lines."""
     lines = text.splitlines()
     if len(lines) < MIN_LINES:
         return text
@@ -27,8 +26,7 @@ def quiet(text: str) -> str:
 def _kept(lines: list[str], shapes: list[str], sizes: Counter[str], limit: int) -> Iterator[str]:
     dropped = 0
     for line, shape in zip(lines, shapes, strict=True):
-        frequent = sizes[shape] > limit
-        if frequent and not (_KEEP.search(line) and sizes[line] == 1 and sizes[shape] < MIN_FAMILY):
+        if sizes[shape] > limit:
             dropped += 1
             continue
         if dropped:

@@ -29,10 +29,14 @@ _OF_CLASS = re.compile(
     r"|[`\"']([\w.]++)[^`\"']*+[`\"'] has no"
 )
 _RUN_TIME = re.compile(
-    r"undefined|not defined|unbound|syntax|cannot (find|access)|no attribute|no member"
-    r"|undeclared|missing (positional|return|required)|too many arg|not a known|does not exist"
-    r"|unexpected",
-    re.IGNORECASE,
+    r"""
+    undefined | not[ ]defined | unbound | undeclared
+    | syntax | unexpected
+    | cannot[ ](find|access) | does[ ]not[ ]exist | not[ ]a[ ]known
+    | no[ ]attribute | no[ ]member
+    | missing[ ](positional|return|required) | too[ ]many[ ]arg
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 _MAYBE_NONE = re.compile(r"of [\"'`]None[\"'`]|Optional|possibly")
 _COSMETIC = re.compile(r"unused|redundant|style|format|deprecated|docstring|overlap", re.IGNORECASE)
@@ -41,9 +45,12 @@ NO_NAME = re.compile(
 )
 _SET = re.compile(r"\b(?:self|cls|this)\.(\w+)(?: *: *[^=\n]{1,200})? *=(?!=)")
 UNDEFINED = re.compile(
-    r"undefined|not defined|unbound|unresolved|cannot find|can't find|undeclared|not declared"
-    r"|unknown|no attribute|has no|cannot access|does not exist|unimported|not found|no member",
-    re.IGNORECASE,
+    r"""
+    undefined | not[ ]defined | unbound | unresolved | undeclared | not[ ]declared | unimported
+    | cannot[ ]find | can't[ ]find | not[ ]found | cannot[ ]access | does[ ]not[ ]exist | unknown
+    | no[ ]attribute | has[ ]no | no[ ]member
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 
 

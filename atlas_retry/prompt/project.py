@@ -5,9 +5,9 @@ import math
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, filterfalse
 
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
 from atlas_retry.source import Import, Scope, ScopeKind, definitions, imports, language_of
@@ -21,9 +21,15 @@ _SCRIPTS = frozenset({"javascript", "typescript", "tsx"})
 PACKAGE_LANGUAGES = frozenset({"go", "java", "c", "cpp", "rust", "ruby", "php"})
 """Files of one folder see each other."""
 _TEST_PATH = re.compile(
-    r"(^|/)(tests?|testing|specs?|__tests__|testcases|testdata)/"
-    r"|(^|/)(test_[^/]*|conftest)\.py$|_(test|tests|spec)\.\w+$|\.(test|spec)\.\w+$"
-    r"|(^|/)tests?\.rs$|Tests?\.(java|kt|php|cs)$"
+    r"""
+    (^|/)(tests?|testing|specs?|__tests__|testcases|testdata)/
+    | (^|/)(test_[^/]*|conftest)\.py$
+    | _(test|tests|spec)\.\w+$
+    | \.(test|spec)\.\w+$
+    | (^|/)tests?\.rs$
+    | Tests?\.(java|kt|php|cs)$
+    """,
+    re.VERBOSE,
 )
 _CRATE = re.compile(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
@@ -113,8 +119,9 @@ class Project:
 
     def speaking_of(self, words: Collection[str], language: str, limit: int) -> tuple[str, ...]:
         """The sources that have most of the rarest of these words, whatever imports them."""
-        files = (path for path in sorted(self.paths) if language_of(path) == language)
-        texts = [(p, text) for p in files if not is_test_path(p) and (text := self.source(p))]
+        files = [path for path in sorted(self.paths) if language_of(path) == language]
+        sources = ((path, self.source(path)) for path in filterfalse(is_test_path, files))
+        texts = [(path, text) for path, text in sources if text]
         scores: dict[str, float] = defaultdict(float)
         for word in words:
             sought = word.encode()
@@ -149,7 +156,8 @@ class Project:
         folder = posixpath.dirname(path)
         folders = dict.fromkeys((folder, folder.replace("src/test/", "src/main/", 1)))
         files = chain.from_iterable(self._by_folder.get(one, ()) for one in folders)
-        return [other for other in files if language_of(other) == language and other != path]
+        others = (file for file in files if file != path)
+        return [other for other in others if language_of(other) == language]
 
     def neighbours(self, path: str) -> Iterator[str]:
         """The files that one sees: by its imports, and by its folder where that is a package."""
@@ -238,11 +246,16 @@ class Project:
         for skip in range(len(parts)):
             folder = "/".join(parts[skip:])
             if folder in self._by_folder:
-                yield from (p for p in self._by_folder[folder] if p.endswith(".go") and p != path)
+                yield from self._other_go_files(folder, path)
                 return
         for folder, name in self._go_modules.items():
             if name == module:
-                yield from (p for p in self._by_folder[folder] if p.endswith(".go") and p != path)
+                yield from self._other_go_files(folder, path)
+
+    def _other_go_files(self, folder: str, path: str) -> Iterator[str]:
+        for other in self._by_folder[folder]:
+            if other.endswith(".go") and other != path:
+                yield other
 
     def _header(self, path: str, module: str) -> Iterator[str]:
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
@@ -286,11 +299,11 @@ def is_test_path(path: str) -> bool:
 def _written(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     """Without the declarations of overloads: of one name, the function that is written out."""
     longest = {s.qualified_name: s for s in sorted(scopes, key=lambda scope: scope.lines)}
-    return tuple(
-        scope
-        for scope in scopes
-        if scope.kind is not ScopeKind.FUNCTION or longest[scope.qualified_name] is scope
-    )
+    return tuple(scope for scope in scopes if not _is_declaration(scope, longest))
+
+
+def _is_declaration(scope: Scope, longest: Mapping[str, Scope]) -> bool:
+    return scope.kind is ScopeKind.FUNCTION and longest[scope.qualified_name] is not scope
 
 
 def _implemented(scopes: tuple[Scope, ...], source: bytes) -> tuple[Scope, ...]:
@@ -298,12 +311,12 @@ def _implemented(scopes: tuple[Scope, ...], source: bytes) -> tuple[Scope, ...]:
     if b"overload" not in source:
         return scopes
     lines = source.splitlines()
-    return tuple(
-        scope
-        for scope in scopes
-        if scope.kind is not ScopeKind.FUNCTION
-        or not any(_OVERLOAD.match(one) for one in lines[scope.start_line - 1 : scope.def_line - 1])
-    )
+    return tuple(scope for scope in scopes if not _is_overload(scope, lines))
+
+
+def _is_overload(scope: Scope, lines: list[bytes]) -> bool:
+    above = lines[scope.start_line - 1 : scope.def_line - 1]
+    return scope.kind is ScopeKind.FUNCTION and any(map(_OVERLOAD.match, above))
 
 
 def module_of(path: str) -> str:

@@ -238,15 +238,14 @@ def _scene(
 
 def _sources(graph: Graph) -> list[Spot]:
     """Functions, tables and constants outside the tests."""
-    return [
-        spot
-        for spot in graph.spots
-        if not is_test_path(spot.path)
-        and (
-            spot.scope.kind is ScopeKind.FUNCTION
-            or (spot.scope.kind is ScopeKind.VARIABLE and _is_table(spot, graph))
-        )
-    ]
+    code = [spot for spot in graph.spots if not is_test_path(spot.path)]
+    return [spot for spot in code if _is_source(spot, graph)]
+
+
+def _is_source(spot: Spot, graph: Graph) -> bool:
+    if spot.scope.kind is ScopeKind.FUNCTION:
+        return True
+    return spot.scope.kind is ScopeKind.VARIABLE and _is_table(spot, graph)
 
 
 def _is_table(spot: Spot, graph: Graph) -> bool:
