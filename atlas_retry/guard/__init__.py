@@ -7,11 +7,4 @@ from atlas_retry.guard.case import Case
 from atlas_retry.guard.inspection import Ruling, assess, rulings
 from atlas_retry.guard.judgement import Content, Judgement
 
-__all__ = [
-    "Case",
-    "Content",
-    "Judgement",
-    "Ruling",
-    "assess",
-    "rulings",
-]
+__all__ = ["Case", "Content", "Judgement", "Ruling", "assess", "rulings"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
+from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene, differing
 from atlas_retry.guard.documents import flat, parse
 from atlas_retry.text.globs import Globs, globs
 
@@ -71,8 +71,7 @@ def _moves_own_part(delta: Delta) -> bool:
     if places.suffix(delta.path) not in (".toml", ".json", ".cfg", ".ini"):
         return False
     old, new = (flat(parse(delta.path, side or b"")) for side in (delta.before, delta.after))
-    moved = (key for key in {*old, *new} if old.get(key) != new.get(key))
-    return any(_PART.match(part) for key in moved for part in key[:2])
+    return any(any(map(_PART.match, key[:2])) for key in differing(old, new))
 
 
 def _sets_own_variable(delta: Delta) -> bool:
@@ -82,19 +81,17 @@ def _sets_own_variable(delta: Delta) -> bool:
 def _git_state(scene: Scene) -> Iterator[Seen]:
     """Commits, refs, flags of the index, hooks, configuration: staging alone is innocent."""
     before, after = scene.case.git_before, scene.case.git_after
-    for key in sorted({*before, *after} - INNOCENT_FACTS):
-        flagged = key.partition("index-flags:")[2]
-        if how := _moved(before.get(key), after.get(key)):
-            yield flagged or ".git", f"git's {key} was {how}"
+    for key in differing(before, after):
+        if key not in INNOCENT_FACTS:
+            flagged = key.partition("index-flags:")[2]
+            yield flagged or ".git", f"git's {key} was {_moved(before.get(key), after.get(key))}"
     for delta in scene.deltas:
         if "160000" in (delta.old_mode, delta.new_mode):
             yield delta.path, "a submodule was added, moved or removed"
 
 
 def _moved(was: str | None, now: str | None) -> str:
-    """How a fact came to differ; empty where it does not."""
-    if was == now:
-        return ""
+    """How a fact came to differ."""
     return "added" if was is None else "removed" if now is None else "changed"
 
 

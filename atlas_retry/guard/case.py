@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
+from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -145,6 +146,15 @@ def _more(text: str, than: str) -> tuple[tuple[int, str], ...]:
         else:
             more.append((number, line))
     return tuple(more)
+
+
+_K = TypeVar("_K", str, tuple[str, ...])
+
+
+def differing(before: Mapping[_K, object], after: Mapping[_K, object]) -> list[_K]:
+    """Keys that have another value after than before, or are only in one of the two; sorted."""
+    keys = before.keys() | after.keys()
+    return sorted(key for key in keys if before.get(key) != after.get(key))
 
 
 class Scene(Struct, frozen=True, kw_only=True, eq=False, dict=True):

@@ -136,8 +136,8 @@ class Reached(Struct, frozen=True, kw_only=True):
         if not shared and any(path == name or path.endswith(f"/{name}") for name in self.spelled):
             return "a script of a gate names it"
         match = _OF_PROGRAM.match(places.name(path))
-        marked = match and (match["dot"] or match["mark"] or (match["form"] and not shared))
-        if match and marked and match["name"] in self.programs:
+        marks = ("dot", "mark") if shared else ("dot", "mark", "form")
+        if match and any(match.group(*marks)) and match["name"] in self.programs:
             return f"it is named for {match['name']}, which a gate runs"
         return None
 
@@ -224,8 +224,7 @@ def _satisfies_make(path: PurePosixPath, scene: Scene) -> bool:
     first = path.parts[0]
     if any(old == first or old.startswith(f"{first}/") for old in scene.old_paths):
         return False
-    asked = {word for line in scene.commands if "make" in line for word in line.split()}
-    return first in asked
+    return any("make" in line and first in line.split() for line in scene.commands)
 
 
 _SPELLED = re.compile(r"(?<![\w/])(?:\.{0,2}/)*([\w-][\w./-]*\.(?!md\b|rst\b)[A-Za-z]\w*)")
@@ -255,7 +254,7 @@ def reached(asked: Iterable[str], scene: Scene) -> Reached:
                 scripts.add(path)
                 waiting += _lines_of_script(path, scene)
     texts = (scene.old_text(path) for path in scripts if not places.is_test(path))
-    spelled = frozenset(name for text in texts for name in _SPELLED.findall(text))
+    spelled = frozenset(chain.from_iterable(map(_SPELLED.findall, texts)))
     return Reached(lines=frozenset(seen), scripts=frozenset(scripts),
                    programs=frozenset(programs), spelled=spelled)  # fmt: skip
 
@@ -289,9 +288,12 @@ def commands(line: str) -> Iterator[list[str]]:
             yield words
 
 
+_OPTION_OR_VARIABLE = re.compile(r"^-|=")
+
+
 def _behind(command: list[str], scene: Scene) -> list[str]:
     """The lines that a runner goes on to: recipes, package scripts, hooks."""
-    plain = [word for word in command[1:] if not word.startswith("-") and "=" not in word]
+    plain = [word for word in command[1:] if not _OPTION_OR_VARIABLE.search(word)]
     match command[0]:
         case "make" | "gmake":
             files = map(scene.old_text, _MAKEFILES)
@@ -377,4 +379,4 @@ def _lines_of_script(path: str, scene: Scene) -> Iterable[str]:
     if places.suffix(path) not in (".sh", ".bash", "") or places.is_test(path):
         return ()
     lines = scene.old_text(path).splitlines()
-    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return [line for line in lines if line.strip()[:1] not in ("", "#")]

@@ -36,7 +36,8 @@ def _reader(name: str, suffix: str, text: str) -> Callable[[str], Value] | None:
         return _json
     if suffix in _INI or name in _INI:
         return _ini
-    if suffix in (".yaml", ".yml") or name in _YAML or (rc_file and ":" in text):
+    is_yaml = suffix in (".yaml", ".yml") or name in _YAML
+    if is_yaml or (rc_file and ":" in text):
         return _yaml
     if suffix == ".xml":
         return _xml

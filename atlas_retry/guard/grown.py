@@ -7,8 +7,9 @@ for others to hold. That a kept change proves nothing less is shown by running, 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from msgspec import Struct, field
 
 from atlas_retry.guard import places, tokens
 from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.documents import parse
 from atlas_retry.source import Import, imports, language_of
 from atlas_retry.text.globs import words
 
@@ -72,8 +74,11 @@ _SETS_UP = re.compile(
 )
 """Names by which a definition reaches tests beside it without being called."""
 _REACHES_OUT = re.compile(
-    r"\bautouse\b|@(Before|After|Rule|ClassRule|Disabled|Ignore)\w*|\bcfg\s*\(|\bctor\b|\bskip"
-    r"|\bxfail\b|\bexpectedFailure\b|\[ignore"
+    r"""
+    \bautouse\b | @(Before|After|Rule|ClassRule|Disabled|Ignore)\w* | \bcfg\s*\( | \bctor\b
+    | \bskip | \bxfail\b | \bexpectedFailure\b | \[ignore
+    """,
+    re.VERBOSE,
 )
 _SNAPSHOTS = re.compile(r"\.(snap|ambr)$")
 
@@ -83,7 +88,8 @@ class Renames:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._sources = [d for d in scene.deltas if places.is_source(d.path) and d.is_text]
+        sources = (delta for delta in scene.deltas if places.is_source(delta.path))
+        self._sources = [delta for delta in sources if delta.is_text]
         self._changed = frozenset(delta.path for delta in self._sources)
         self._users: dict[str, bool] = {}
 
@@ -121,12 +127,8 @@ class Renames:
 
 def _parts(paths: Iterable[str]) -> frozenset[str]:
     """Words of the folders and files that paths name."""
-    return frozenset(
-        word
-        for path in paths
-        for name in PurePosixPath(path).with_suffix("").parts
-        for word in _WORD.findall(name)
-    )
+    names = (str(PurePosixPath(path).with_suffix("")) for path in paths)
+    return frozenset(chain.from_iterable(map(_WORD.findall, names)))
 
 
 class Growth(Struct, frozen=True, kw_only=True):
@@ -207,8 +209,6 @@ def _hides_module(path: str, scene: Scene) -> bool:
 
 def _same_data(delta: Delta) -> bool:
     """Whether structured data says the same, key by key."""
-    from atlas_retry.guard.documents import parse
-
     if places.is_code(delta.path):
         return False
     old = parse(delta.path, delta.before or b"")
@@ -343,12 +343,8 @@ class SourceChange(Struct, kw_only=True, dict=True):
 
 def _parts_of(node: "Node") -> "list[Node]":
     """Children without remarks and what only stands between."""
-    return [
-        child
-        for child in node.children
-        if child.type not in (",", ";", "\n")
-        and not (tokens.is_comment(child) and not tokens.speaks(child))
-    ]
+    parts = (child for child in node.children if child.type not in (",", ";", "\n"))
+    return [part for part in parts if not tokens.is_remark(part)]
 
 
 def _is_container(node: "Node") -> bool:
@@ -439,25 +435,28 @@ def confined(delta: Delta, lines: Mapping[str, frozenset[int]]) -> bool:
     return not (spared - kept) and not lost and bool(named)
 
 
-def _statements(root: "Node") -> "list[Node]":
+def _statements(root: "Node") -> "Iterator[Node]":
     """The innermost statements of a tree."""
+    for node in filter(_is_statement, tokens.walk(root)):
+        below = chain.from_iterable(map(tokens.walk, node.children))
+        if not any(map(_is_statement, below)):
+            yield node
+
+
+def _is_statement(node: "Node") -> bool:
     ends = ("statement", "declaration", "definition", "assignment", "item")
-    whole = [n for n in tokens.walk(root) if n.is_named and n.type.endswith(ends)]
-    return [n for n in whole if not any(inner is not n and inner.is_named
-            and inner.type.endswith(ends) for inner in tokens.walk(n))]  # fmt: skip
+    return node.is_named and node.type.endswith(ends)
 
 
 def _touches(node: "Node", lines: frozenset[int]) -> bool:
     return any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines)
 
 
-_PROOF = re.compile(r"^(assert\w*|expect\w*|should\w*|verify|require|raises|fail|t|Errorf|Fatalf)$")
+_PROOF = re.compile(
+    r"^(assert\w*|expect\w*|should\w*|verify|require|raises|fail|t|Errorf|Fatalf)$|^[\"'\d]"
+)
 
 
 def _proofs(root: "Node") -> list[str]:
     """Literals and words of assertions, which a repair may not lose."""
-    return [
-        leaf
-        for leaf in tokens.leaves(root)
-        if _PROOF.match(leaf) or leaf[:1] in "\"'" or leaf[:1].isdigit()
-    ]
+    return list(filter(_PROOF.match, tokens.leaves(root)))

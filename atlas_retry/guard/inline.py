@@ -7,6 +7,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -63,17 +64,16 @@ def _items(path: str, source: bytes) -> "list[Node]":
     tree = tokens.root(path, source)
     if tree is None:
         return []
-    pattern = _RUST_TEST if places.suffix(path) == ".rs" else _VITEST
     if places.suffix(path) == ".rs":
-        return list(_rust_items(tree, pattern))
-    return [child for child in tree.named_children if pattern.match(tokens.text_of(child))]
+        return list(_rust_items(tree))
+    return [child for child in tree.named_children if _VITEST.match(tokens.text_of(child))]
 
 
-def _rust_items(tree: "Node", pattern: "re.Pattern[str]") -> "Iterator[Node]":
+def _rust_items(tree: "Node") -> "Iterator[Node]":
     marked = False
     for child in tree.named_children:
         if child.type == "attribute_item":
-            marked = marked or bool(pattern.match(tokens.text_of(child)))
+            marked = marked or bool(_RUST_TEST.match(tokens.text_of(child)))
         elif not tokens.is_comment(child):
             if marked:
                 yield child
@@ -163,12 +163,8 @@ def _doctests(delta: Delta) -> Inline | None:
     old, new = _examples(delta.before), _examples(delta.after)
     if old is None or new is None:
         return None
-    lost = Counter(e for examples in old.values() for e in examples) - Counter(
-        e for examples in new.values() for e in examples
-    )
-    if not lost:
-        return None
-    return Inline(path=delta.path, restored=_with_docstrings(delta, set(lost)))
+    lost = Counter(chain.from_iterable(old.values())) - Counter(chain.from_iterable(new.values()))
+    return Inline(path=delta.path, restored=_with_docstrings(delta, set(lost))) if lost else None
 
 
 _Example = tuple[str, str]

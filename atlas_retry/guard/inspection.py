@@ -31,6 +31,11 @@ class Ruling(Struct, frozen=True, kw_only=True):
     """Restoring the file undoes it."""
     restorable: bool = True
 
+    @property
+    def answer(self) -> Answer | None:
+        """None: it is kept."""
+        return self.finding.answer if self.finding else None
+
 
 def rulings(case: Case) -> tuple[Ruling, ...]:
     """Every ruling on a change, kept paths included, in order of the rules and paths."""
@@ -112,11 +117,10 @@ def _deciding(
 
 def _kept(delta: Delta, reason: decides.Reason, change: Scene, led: grown.Renames) -> Ruling | None:
     """The ruling on a change that proves what was proved before, or more."""
-    has_same_mode = delta.old_mode == delta.new_mode
     growth = None
     if reason.rule == "test-changed":
         growth = grown.growth(delta, change, led)
-    elif has_same_mode and grown.is_same(delta):
+    elif delta.old_mode == delta.new_mode and grown.is_same(delta):
         growth = grown.Growth(is_same=True)
     if growth is None:
         return None
@@ -169,14 +173,13 @@ def _inline(delta: Delta, change: Scene, led: grown.Renames) -> Ruling | None:
     return Ruling(path=delta.path, mechanism="inline", finding=finding, rewrite=moved.restored)
 
 
-def _suppressions(delta: Delta, change: Scene) -> list[Ruling]:
+def _suppressions(delta: Delta, change: Scene) -> Iterator[Ruling]:
     """New suppressions: of the failing gate's own kind they are taken out, else noted."""
     added = ratchet.added(delta) if delta.is_text and delta.after is not None else ()
     failing = ratchet.kinds_failing(change) if added else frozenset()
     own = tuple(mark for mark in added if mark.kind in failing)
     left = ratchet.without(delta, own) if own else None
     answer_to_own = Answer.REVIEW if left is None else Answer.HELD
-    rulings = []
     for mark in added:
         finding = RuleFinding(
             rule="suppression-added",
@@ -186,10 +189,7 @@ def _suppressions(delta: Delta, change: Scene) -> list[Ruling]:
             answer=answer_to_own if mark in own else Answer.NOTED,
         )
         rewrite = left if mark in own else None
-        rulings.append(
-            Ruling(path=delta.path, mechanism="ratchet", finding=finding, rewrite=rewrite)
-        )
-    return rulings
+        yield Ruling(path=delta.path, mechanism="ratchet", finding=finding, rewrite=rewrite)
 
 
 def assess(case: Case) -> Judgement:
@@ -201,7 +201,7 @@ def assess(case: Case) -> Judgement:
     modes = {path: case.after.mode(path) or "100644" for path in rewrites}
     whole = any(not r.separable for r in refused)
     paths = [r.path for r in (*refused, *held) if r.path not in rewrites]
-    lost = [r for r in refused if not r.restorable]
+    lost = list(filter(None, (r.finding for r in refused if not r.restorable)))
     return Judgement(
         refused=tuple(_violation(r) for r in refused), held=(*(_held(r) for r in held), *(_held(r)
         for r in answers[Answer.REVIEW])), noted=tuple(_violation(r) for r in
@@ -212,21 +212,20 @@ def assess(case: Case) -> Judgement:
     )  # fmt: skip
 
 
-def _remedy(lost: Sequence[Ruling], case: Case) -> str:
+def _remedy(lost: Sequence[RuleFinding], case: Case) -> str:
     """What brings back what no snapshot holds."""
-    paths = [r.path for r in lost if r.finding and r.finding.rule == "dependency-changed"]
+    paths = [finding.path for finding in lost if finding.rule == "dependency-changed"]
     if len(paths) < len(lost):
         return "restore what is named above by hand"
-    there = frozenset(case.before.paths())
-    commands = settings.reinstalling(paths, there)
+    commands = settings.reinstalling(paths, frozenset(case.before.paths()))
     return f"reinstall what is named above: {' && '.join(commands)}"
 
 
-def _end(lost: Sequence[Ruling], case: Case) -> Verdict | None:
+def _end(lost: Sequence[RuleFinding], case: Case) -> Verdict | None:
     """How a run ends that cannot be undone: a dependency that a manifest asks for is for review."""
     if not lost:
         return None
-    only_installed = all(r.finding and r.finding.rule == "dependency-changed" for r in lost)
+    only_installed = all(finding.rule == "dependency-changed" for finding in lost)
     manifest = any(
         settings.is_manifest(path) and case.before.read(path) != case.after.read(path)
         for path in case.changed or ()
@@ -240,7 +239,7 @@ def _of(made: Sequence[Ruling], answer: Answer, case: Case) -> tuple[Ruling, ...
         wanted.add(Answer.REVIEW)
     if case.notes_reviews and answer is Answer.REVIEW:
         return ()
-    return tuple(r for r in made if r.finding and r.finding.answer in wanted)
+    return tuple(r for r in made if r.answer in wanted)
 
 
 _MAX_DETAIL_CHARS = 300
@@ -262,5 +261,5 @@ def _violation(ruling: Ruling) -> Violation:
 
 def _held(ruling: Ruling) -> Held:
     rule, line, detail = _said(ruling)
-    in_place = ruling.finding is not None and ruling.finding.answer is Answer.REVIEW
+    in_place = ruling.answer is Answer.REVIEW
     return Held(rule=rule, path=ruling.path, line=line, detail=detail, in_place=in_place)

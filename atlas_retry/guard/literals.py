@@ -6,8 +6,9 @@ the branch answers with a value of the same tests, or asks for several of their 
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -90,9 +91,10 @@ def _is_one_line_of_a_test(branch: Branch, scene: Scene) -> bool:
     if not asks_for_several or not all(re.search(r"\w", text) for text in values):
         return False
     files = frozenset[str].intersection(*map(_mentions(scene).__getitem__, values))
-    tests = [path for path in sorted(files) if places.is_test(path) and places.is_code(path)]
+    tests = filter(places.is_test, filter(places.is_code, sorted(files)))
+    texts = map(scene.old_text, islice(tests, _MAX_KNOWN_FILES))
     wanted = [re.compile(rf"(?<![\w.]){re.escape(_bare(text))}(?![\w.])") for text in values]
-    lines = (line for path in tests[:_MAX_KNOWN_FILES] for line in scene.old_text(path).split("\n"))
+    lines = chain.from_iterable(text.split("\n") for text in texts)
     return any(all(pattern.search(line) for pattern in wanted) for line in lines)
 
 
@@ -173,7 +175,7 @@ def _fresh_branches(delta: Delta) -> tuple[Branch, ...]:
     branches = _branches(delta.path, delta.after, added) if added else []
     if not branches:
         return ()
-    known = _asked_before(delta, {text for branch in branches for text in branch.asked})
+    known = _asked_before(delta, _asked(branches))
     fresh = (tuple(text for text in branch.asked if text not in known) for branch in branches)
     pairs = zip(branches, fresh, strict=True)
     return tuple(replace(branch, asked=asked) for branch, asked in pairs if asked)
@@ -183,7 +185,11 @@ def _asked_before(delta: Delta, texts: Collection[str]) -> set[str]:
     """What the earlier source asked for; it is read only where it holds one of these texts."""
     if not any(_bare(text) in delta.old_text for text in texts):
         return set()
-    return {text for branch in _branches(delta.path, delta.before) for text in branch.asked}
+    return _asked(_branches(delta.path, delta.before))
+
+
+def _asked(branches: Iterable[Branch]) -> set[str]:
+    return set(chain.from_iterable(branch.asked for branch in branches))
 
 
 _MAY_HOLD_LITERAL = re.compile(r"[\d\"'`]")
@@ -255,9 +261,8 @@ def _entry(pair: "Node", child: "Node") -> "Node | None":
 
 def _is_asked(above: "Node", node: "Node") -> bool:
     if above.type in ("comparison_operator", "binary_expression", "binary", "test_command"):
-        between = " ".join(
-            tokens.text_of(c) for c in above.children if not c.named_children and c != node
-        )
+        leaves = (child for child in above.children if not child.named_children)
+        between = " ".join(tokens.text_of(leaf) for leaf in leaves if leaf != node)
         return bool(_EQUALS.search(between)) and not re.search(r"&&|\|\||[-+*/%]$", between)
     return above.named_children[0] == node or "pattern" in node.type or above.type != "switch_case"
 

@@ -29,13 +29,12 @@ _CODE = words(
     " .ex .exs .dart .m .mm .zig .groovy .clj .hs .ml .erl .r .jl .sql .proto .graphql"
 )
 _FAMILIES = {
-    suffix: row.split()[0]
-    for row in (
-        "py .py .pyi .pyx", "js .js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte", "go .go",
-        "c .c .h .cc .cpp .cxx .hpp .hh .m .mm", "rs .rs", "jvm .java .kt .kts .scala .groovy",
-        "cs .cs", "rb .rb .rake", "php .php",
-    )
-    for suffix in row.split()[1:]
+    **dict.fromkeys(words(".py .pyi .pyx"), "py"),
+    **dict.fromkeys(words(".js .jsx .mjs .cjs .ts .tsx .mts .cts .vue .svelte"), "js"),
+    **dict.fromkeys(words(".c .h .cc .cpp .cxx .hpp .hh .m .mm"), "c"),
+    **dict.fromkeys(words(".java .kt .kts .scala .groovy"), "jvm"),
+    **dict.fromkeys(words(".rb .rake"), "rb"),
+    ".go": "go", ".rs": "rs", ".cs": "cs", ".php": "php",
 }  # fmt: skip
 _MADE = globs("build/ dist/ out/ _build/ tmp/ var/ .cache/ coverage/ logs/ *.log bin/ obj/")
 _PROSE = globs(

@@ -119,10 +119,9 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
     before = Counter(text for _, text in _remarks(delta.path, delta.before or b""))
     after = tuple(_remarks(delta.path, delta.after or b""))
     broader = list((before - Counter(text for _, text in after)).elements())
-    fresh = _more_often(after, before)
     marks = (
         Suppression(kind=silencer.kind, line=line, text=text)
-        for line, text in fresh
+        for line, text in _more_often(after, before)
         if (silencer := _silencer(text))
     )
     return tuple(mark for mark in marks if not _narrows(mark.text, broader))
@@ -139,8 +138,8 @@ def _more_often(remarks: Iterable[Remark], known: Counter[str]) -> Iterator[Rema
 
 def _narrows(text: str, broader: list[str]) -> bool:
     """Whether a suppression took the place of one that named no rule, which leaves the list."""
-    bare = (other for other in broader if text.startswith(other) and _names_no_rule(other))
-    replaced = next(bare, None)
+    starts = filter(text.startswith, broader)
+    replaced = next(filter(_names_no_rule, starts), None)
     if replaced is not None:
         broader.remove(replaced)
     return replaced is not None

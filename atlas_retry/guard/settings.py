@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Delta
+from atlas_retry.guard.case import Delta, differing
 from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.text.globs import words
 
@@ -99,12 +99,10 @@ def deciding_part(delta: Delta) -> str | None:
 
 
 def _by_key(delta: Delta, counts: Callable[[Key], bool]) -> str | None:
-    old = _leaves(delta.path, delta.before)
-    new = _leaves(delta.path, delta.after)
+    old, new = _leaves(delta.path, delta.before), _leaves(delta.path, delta.after)
     if old is None or new is None:
         return "a file that cannot be read"
-    moved = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-    for key in moved:
+    for key in differing(old, new):
         if counts(key) or _redirects(old.get(key), new.get(key)):
             return f"`{'.'.join(key)}`"
     return None
@@ -136,8 +134,9 @@ def _by_line(delta: Delta, counts: re.Pattern[str]) -> str | None:
 def _of_requirements(delta: Delta) -> str | None:
     """A requirement that is new is an addition; one that leads elsewhere decides."""
     old, new = delta.old_text.splitlines(), delta.new_text.splitlines()
-    gone = [line for line in old if line.strip() and line not in new]
-    led = [line for line in new if line not in old and _REDIRECTED.search(line)]
+    gone = [line for line in filter(str.strip, old) if line not in new]
+    came = (line for line in new if line not in old)
+    led = list(filter(_REDIRECTED.search, came))
     of_tests = re.search(r"dev|test|lint|constraints", places.name(delta.path))
     decisive = led or (gone if of_tests else [])
     return f"`{decisive[0].strip()[:60]}`" if decisive else None

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -226,12 +227,9 @@ def _run_ended(delta: Delta, scene: Scene) -> Iterator[Seen]:
 @lru_cache(maxsize=1)
 def _defined_now(scene: Scene) -> frozenset[str]:
     """What the changed sources define."""
-    return frozenset(
-        scope.name
-        for delta in scene.deltas
-        if places.is_source(delta.path)
-        for scope in definitions(delta.path, delta.after or b"")
-    )
+    sources = (delta for delta in scene.deltas if places.is_source(delta.path))
+    scopes = (definitions(delta.path, delta.after or b"") for delta in sources)
+    return frozenset(scope.name for scope in chain.from_iterable(scopes))
 
 
 def _removed(delta: Delta, scene: Scene) -> Iterator[Seen]:
@@ -295,7 +293,9 @@ _VARIABLE = re.compile(
 
 def _known_to_tests(delta: Delta, scene: Scene) -> Iterator[Seen]:
     """Variables of the environment that a source newly asks for, and that only tests set."""
-    asked = {m[1]: n for n, line in delta.added_lines for m in _VARIABLE.finditer(line)}
+    asked: dict[str, int] = {}
+    for number, line in delta.added_lines:
+        asked |= dict.fromkeys(_VARIABLE.findall(line), number)
     for name, files in scene.case.mentions(sorted(asked)).items() if asked else ():
         if files and all(map(places.is_test, files)):
             yield asked[name], f"asks for {name}, which only the tests set"

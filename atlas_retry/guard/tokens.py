@@ -6,6 +6,7 @@ Reads trees of tree-sitter; knows nothing of tests.
 import ast
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from atlas_retry.guard import places
@@ -67,6 +68,11 @@ def speaks(comment: "Node") -> bool:
             return True
         here = here.prev_sibling
     return False
+
+
+def is_remark(node: "Node") -> bool:
+    """Whether a node is a comment that decides nothing."""
+    return is_comment(node) and not speaks(node)
 
 
 def leaves(node: "Node") -> list[str]:
@@ -136,8 +142,8 @@ def _python(source: bytes) -> str | None:
 def _directives(path: str, source: bytes) -> list[str]:
     """The comments that speak to tools, sorted."""
     tree = root(path, source)
-    nodes = walk(tree) if tree is not None else ()
-    return sorted(text_of(node).strip() for node in nodes if is_comment(node) and speaks(node))
+    comments = filter(is_comment, walk(tree)) if tree is not None else ()
+    return sorted(text_of(comment).strip() for comment in comments if speaks(comment))
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -146,6 +152,5 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def words_of(path: str, source: bytes | None) -> frozenset[str]:
     """Every name in a source that is no comment; of an unreadable one every word."""
     tree = root(path, source)
-    if tree is None:
-        return frozenset(_WORD.findall((source or b"").decode("utf-8", "replace")))
-    return frozenset(word for leaf in leaves(tree) for word in _WORD.findall(leaf))
+    texts = leaves(tree) if tree is not None else [(source or b"").decode("utf-8", "replace")]
+    return frozenset(chain.from_iterable(map(_WORD.findall, texts)))

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
@@ -80,7 +81,7 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
     before = base_tree(asked, environ)
     after = directory_tree(root, environ=environ)
     changed = _differing(before, after)
-    outside = [c for old, new in asked.outside for c in folders.differences(old, new)]
+    outside = chain.from_iterable(folders.differences(old, new) for old, new in asked.outside)
     case = Case(
         before=before, after=after, changed=changed, gates=asked.gates, failing=asked.failing,
         allow=asked.allow, protect=asked.protect, outside=tuple(outside),
@@ -117,11 +118,11 @@ def _differing(before: Tree, after: Tree) -> tuple[str, ...]:
     preload = getattr(before, "preload", None)
     if preload:
         preload(both)
-    return tuple(
-        path
-        for path in both
-        if before.mode(path) != after.mode(path) or before.read(path) != after.read(path)
-    )
+
+    def differs(path: str) -> bool:
+        return before.mode(path) != after.mode(path) or before.read(path) != after.read(path)
+
+    return tuple(filter(differs, both))
 
 
 def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
@@ -209,11 +210,12 @@ def judge_attempt(
 def _untracked(installed: tuple[str, ...], trees: Iterable[Tree]) -> tuple[str, ...]:
     """Without what is vendored under git: that is the project's own."""
     vendored = frozenset(path for path in installed if "vendor" in path.split("/"))
-    known = {path for one in trees for path in one.paths()} if vendored else set()
-    return tuple(path for path in installed if path not in vendored & known)
+    if not vendored:
+        return installed
+    own = vendored.intersection(chain.from_iterable(one.paths() for one in trees))
+    return tuple(path for path in installed if path not in own)
 
 
 def _hides(git_dir: str, before: ObjectTree) -> bool:
     """Whether files that were there now lie in a repository of their own, and out of sight."""
-    folder = f"{git_dir.removesuffix('.git')}"
-    return any(path.startswith(folder) for path in before.paths())
+    return any(path.startswith(git_dir.removesuffix(".git")) for path in before.paths())

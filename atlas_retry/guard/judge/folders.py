@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from atlas_retry.guard.case import OutsideChange
+from atlas_retry.guard.case import OutsideChange, differing
 from atlas_retry.model import Tree
 from atlas_retry.workspace import directory_tree
 
@@ -83,10 +83,8 @@ class Mixed:
 
 def differences(before: Path, after: Path) -> Iterator[OutsideChange]:
     """Files that differ between two states of a place outside the workspace."""
-    old, new = _digests(before), _digests(after)
-    for path in sorted({*old, *new}):
-        if old.get(path) != new.get(path):
-            yield OutsideChange(place=str(after), path=path)
+    for path in differing(_digests(before), _digests(after)):
+        yield OutsideChange(place=str(after), path=path)
 
 
 def _digests(root: Path) -> dict[str, str]:

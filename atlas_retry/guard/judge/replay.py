@@ -40,10 +40,7 @@ def replayed(asked: ChangeAsked, judgement: Judgement, environ: Mapping[str, str
 
 
 def _pass(
-    lines: list[str],
-    sealed: Mapping[str, Content | None],
-    root: Path,
-    environ: Mapping[str, str],
+    lines: list[str], sealed: Mapping[str, Content | None], root: Path, environ: Mapping[str, str]
 ) -> bool:
     ws = open_workspace(root, state_dir.locate(environ), environ=environ)
     shell = shutil.which("sh") or "/bin/sh"

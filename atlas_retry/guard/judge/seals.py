@@ -5,13 +5,14 @@ import shutil
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.guard.beside import INNOCENT_FACTS
-from atlas_retry.guard.case import OutsideChange, Tool
+from atlas_retry.guard.case import OutsideChange, Tool, differing
 from atlas_retry.guard.decides import commands
 from atlas_retry.guard.judge.folders import digest
 from atlas_retry.guard.places import CHECK_CACHES, RUN_CACHES, is_code
@@ -137,26 +138,25 @@ class Moved(Struct, frozen=True, kw_only=True):
 def compared(taken: Seal, found: Scan | None = None) -> Moved:
     """What has moved since the seal was taken. `found` is a walk over the root."""
     look, was = _look(taken.root, found or walk(taken.root, taken.environ)), taken.look
-    paths = _moved(was.aside, look.aside)
+    paths = differing(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     return Moved(
         outside=changes_outside(taken), tools=moved_tools(taken), installed=_installed(paths),
-        unseen=(*caches, *_moved(was.ignored, look.ignored)), nested=tuple(path for path in
+        unseen=(*caches, *differing(was.ignored, look.ignored)), nested=tuple(path for path in
         was.nested if _has_moved(path, taken)), hiding=tuple(path for path in look.nested if path
         not in was.nested), modes=tuple(p for p, mode in look.modes.items() if was.modes.get(p,
         mode) != mode), look=look,
     )  # fmt: skip
 
 
+def _is_cache(path: str, *, checks: bool = True) -> bool:
+    """Whether a path aside is a cache of runs or, with `checks`, of checkers."""
+    return RUN_CACHES.match(path) or (checks and CHECK_CACHES.match(path))
+
+
 def _installed(paths: Iterable[str]) -> tuple[str, ...]:
     """Those of paths aside that are no caches."""
-    return tuple(p for p in paths if not RUN_CACHES.match(p) and not CHECK_CACHES.match(p))
-
-
-def _moved(
-    before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]
-) -> list[str]:
-    return sorted(p for p in {*before, *after} if before.get(p) != after.get(p))
+    return tuple(path for path in paths if not _is_cache(path))
 
 
 def _facts(git_dir: Path, environ: Mapping[str, str]) -> GitFacts:
@@ -166,13 +166,12 @@ def _facts(git_dir: Path, environ: Mapping[str, str]) -> GitFacts:
 def _has_moved(path: str, taken: Seal) -> bool:
     """Whether a repository within is not as it was, but for what merely looking at it moves."""
     was, now = taken.nested[path], _facts(taken.root / path, taken.environ)
-    return any(was.get(name) != now.get(name) for name in {*was, *now} - INNOCENT_FACTS)
+    return not INNOCENT_FACTS.issuperset(differing(was, now))
 
 
 def installed_differences(before: Path, after: Path) -> tuple[str, ...]:
     """Files of installed dependencies that differ between two folders, by size and content."""
-    both = {path for root in (before, after) for path in _look(root).aside}
-    ours = _installed(sorted(both))
+    ours = _installed(sorted({*_look(before).aside, *_look(after).aside}))
     return tuple(path for path in ours if digest(before / path) != digest(after / path))
 
 
@@ -183,8 +182,8 @@ def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) 
     With `checks`, those of checkers as well. `look` is what is there, if that is known. Which
     were removed.
     """
-    moved = _moved(taken.look.aside, (look or _look(taken.root)).aside)
-    gone = tuple(p for p in moved if RUN_CACHES.match(p) or (checks and CHECK_CACHES.match(p)))
+    moved = differing(taken.look.aside, (look or _look(taken.root)).aside)
+    gone = tuple(path for path in moved if _is_cache(path, checks=checks))
     _drop(taken.root, gone)
     return gone
 
@@ -196,8 +195,8 @@ def clean_between(
 
     By the time of the inode's last change, which nobody can set back.
     """
-    stamps = _look(root).aside.items()
-    moved = {p for p, stamp in stamps if stamp and since_s <= stamp[-1] / 1e9 <= until_s}
+    times_s = {path: stamp[-1] / 1e9 for path, stamp in _look(root).aside.items() if stamp}
+    moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
     installed = _installed(sorted(moved.difference(tracked)))
     _drop(root, moved.difference(tracked, installed))
     return installed
@@ -282,17 +281,21 @@ def _note_file(
 def _unwalked(root: Path, found: Scan, seen: FolderStat) -> list[_Unwalked]:
     """Note what a walk has found; the folders that are for us to look into."""
     folders = {folder.prefix[:-1]: folder for folder in _left_out(found)}
-
     own = _outside_of(folders, found.folders.keys() - folders)
     seen.modes.update((path, stat.S_IMODE(found.folders[path][0])) for path in own)
     checks = {path for path in found.files if path.endswith(_CHECK_FILES)}
     for path in _outside_of(folders, checks | found.ignored):
         (seen.aside if _is_check(path) else seen.ignored)[path] = _stamp(found.files[path])
-    big = (p for p, why in found.left_out.items() if is_ignored(why) and not p.endswith("/"))
-    seen.ignored.update((path, _stamp(there)) for path, there in _statuses(root, big))
+    big = _statuses(root, _big_ignored(found))
+    seen.ignored.update((path, _stamp(there)) for path, there in big)
     entered = (path for path, folder in folders.items() if not folder.is_aside)
     seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
     return [*folders.values()]
+
+
+def _big_ignored(found: Scan) -> Iterator[str]:
+    files = (path for path in found.left_out if not path.endswith("/"))
+    return (path for path in files if is_ignored(found.left_out[path]))
 
 
 def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Iterator[str]:
@@ -349,20 +352,16 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
     """Watched files outside the workspace that are not as they were."""
-    now = _watched(taken.root, taken.environ, taken.linked)
-    paths = sorted({*taken.watched, *now})
-    return tuple(
-        OutsideChange(place=str(Path(path).parent), path=Path(path).name)
-        for path in paths
-        if taken.watched.get(path) != now.get(path)
-    )
+    moved = map(Path, differing(taken.watched, _watched(taken.root, taken.environ, taken.linked)))
+    return tuple(OutsideChange(place=str(path.parent), path=path.name) for path in moved)
 
 
 def _resolved(
     gates: Iterable[Gate], root: Path, environ: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
     tools = {}
-    for name in dict.fromkeys(line[0] for gate in gates for line in commands(gate.run)):
+    lines = chain.from_iterable(commands(gate.run) for gate in gates)
+    for name in dict.fromkeys(line[0] for line in lines):
         if "/" in name:
             continue
         where = shutil.which(name, path=environ.get("PATH")) or ""
@@ -376,14 +375,16 @@ def _resolved(
 def _watched(root: Path, environ: Mapping[str, str], linked: Iterable[str]) -> dict[str, str]:
     home = Path(environ.get("HOME") or "/nonexistent")
     paths = [home / name for name in _OF_HOME]
-    paths += [p for name in _OF_HOME_FOLDERS for p in (home / name).glob("*")]
-    paths += [
-        p for p in home.glob(".local/lib/python*/site-packages/*") if p.suffix in (".pth", ".py")
-    ]
-    paths += [parent / name for parent in list(root.parents)[:-1] for name in _OF_PARENTS]
+    for folder in _OF_HOME_FOLDERS:
+        paths += (home / folder).glob("*")
+    packages = home.glob(".local/lib/python*/site-packages/*")
+    paths += [path for path in packages if path.suffix in (".pth", ".py")]
+    for parent in root.parents[:-1]:
+        paths += [parent / name for name in _OF_PARENTS]
     code = {path: str(status) for path, status in stamps(linked).items() if is_code(path)}
-    return code | {
-        str(path): digest(path)
-        for path in paths
-        if not path.is_relative_to(root) and (path.is_file() or path.is_symlink())
-    }
+
+    def is_watched(path: Path) -> bool:
+        is_outside = not path.is_relative_to(root)
+        return is_outside and (path.is_file() or path.is_symlink())
+
+    return code | {str(path): digest(path) for path in filter(is_watched, paths)}
