@@ -25,16 +25,23 @@ def combined(parts: Iterable[Findings]) -> Findings:
     whole = Findings()
     kept: dict[Hashable, Diagnostic] = {}
     for number, part in enumerate(parts):
-        fresh = {_identity(d): d for d in part.diagnostics}
-        again = [d for key, d in fresh.items() if key in kept]
-        repeated = sum(d.count for d in again if not d.test_id)
-        new = [(key, d) for key, d in fresh.items() if key not in kept]
-        room = MAX_DIAGNOSTICS - len(kept)
-        kept.update(new[:room])
-        dropped = sum(d.count for _, d in new[room:])
+        unkept = _keep(kept, part.diagnostics)
         whole = _joined(whole, part, is_first=number == 0)
-        whole = replace(whole, beyond=whole.beyond + repeated + dropped)
+        whole = replace(whole, beyond=whole.beyond + unkept)
     return replace(whole, diagnostics=_named(_of_tools(kept.values())))
+
+
+def _keep(kept: dict[Hashable, Diagnostic], diagnostics: Iterable[Diagnostic]) -> int:
+    """Adds what is new as far as there is room; how many problems are not added."""
+    unkept = 0
+    for key, diagnostic in {_identity(d): d for d in diagnostics}.items():
+        if key in kept:
+            unkept += 0 if diagnostic.test_id else diagnostic.count
+        elif len(kept) < MAX_DIAGNOSTICS:
+            kept[key] = diagnostic
+        else:
+            unkept += diagnostic.count
+    return unkept
 
 
 def _of_tools(found: Collection[Diagnostic]) -> Sequence[Diagnostic]:
@@ -50,16 +57,24 @@ def _named(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """
     tests = [d for d in found if d.test_id]
     names = {id(d): d for d in tests if d.region is None}
-    whole: dict[int, Diagnostic] = {}
-    for is_of, block in product((_is_of, _is_torn_of), found):
-        is_open = not block.test_id and id(block) not in whole
-        if is_open and (name := _name_of(block, names, is_of)):
-            del names[id(name)]
-            one = replace(block, test_id=name.test_id, path=block.path or name.path)
-            whole |= {id(block): one, id(name): one}
-    whole |= _of_subtests(tests, {d.test_id or "": key for key, d in names.items()})
+    whole = _paired([d for d in found if not d.test_id], names)
+    rest = {d.test_id or "": key for key, d in names.items() if key not in whole}
+    whole |= _of_subtests(tests, rest)
     each = {id(one): one for one in (whole.get(id(d), d) for d in found)}
     return tuple(each.values())
+
+
+def _paired(blocks: Sequence[Diagnostic], names: Mapping[int, Diagnostic]) -> dict[int, Diagnostic]:
+    """The tests whose block and name are known, by the id of either."""
+    free = dict(names)
+    whole: dict[int, Diagnostic] = {}
+    for is_of, block in product((_is_of, _is_torn_of), blocks):
+        name = None if id(block) in whole else _name_of(block, free, is_of)
+        if name:
+            del free[id(name)]
+            one = replace(block, test_id=name.test_id, path=block.path or name.path)
+            whole |= {id(block): one, id(name): one}
+    return whole
 
 
 def _name_of(
