@@ -106,6 +106,24 @@ def test_passed_tests_below_the_coverage_threshold_are_a_threshold(case: str) ->
     assert findings.tests_run
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Coverage failure: total of 50 is less than fail-under=90",
+        "FAIL Required test coverage of 90% not reached. Total coverage: 50.00%",
+        'Jest: "global" coverage threshold for lines (90%) not met: 50%',
+        "Jest: Coverage for lines (50%) does not meet src/a.js threshold (90%)",
+        "ERROR: Coverage for lines (50%) does not meet global threshold (90%)",
+        "Coverage for lines (50%) does not meet global threshold (90%)",
+        "[ERROR] Rule violated for bundle shop: ratio is 0.5, but expected minimum is 0.9",
+        "RESULT: FAILED (minimum: 90.0%, actual: 50.0%)",
+    ],
+)
+def test_whatever_says_that_too_little_is_covered_is_a_threshold(line: str) -> None:
+    output = ToolOutput(command="./check", kind=Kind.TEST, exit_code=1, stdout=f"{line}\n")
+    assert diagnose(output).threshold
+
+
 def test_a_failed_test_beside_the_threshold_is_no_threshold() -> None:
     failed = regenerate.output_of(regenerate.FOLDER / "pytest-9.2.0-plain").stdout
     below = "FAIL Required test coverage of 90% not reached. Total coverage: 50.00%\n"
@@ -152,7 +170,19 @@ def test_a_missing_module_that_the_caller_knows_is_code() -> None:
         (137, "Killed\n", "signal 9"),
         (-9, "", "signal 9"),
         (1, "npm error code ENOTFOUND\nnpm error network request failed\n", "network"),
+        (1, "curl: getaddrinfo: Temporary failure in name resolution\n", "network"),
+        (1, "ping: x: Name or service not known\n", "network"),
+        (1, "Error: getaddrinfo EAI_AGAIN x\n", "network"),
+        (1, "curl: (6) Could not resolve host: x\n", "network"),
+        (1, "java.net.UnknownHostException: Unknown host x\n", "network"),
+        (1, "go: dial tcp: lookup x: no such host\n", "network"),
+        (1, "connect: Network is unreachable\n", "network"),
         (1, "error: failed to download from `https://x/y`\n", "download"),
+        (1, "npm error network request failed\n", "download"),
+        (1, "npm ERR! code ETIMEDOUT\n", "download"),
+        (1, "go: x.org/y@v1: dial tcp 192.0.2.1:443: i/o timeout\n", "download"),
+        (1, "fatal: unable to access 'https://x/y/': timed out\n", "download"),
+        (1, "[ERROR] Failed: Could not transfer artifact x:y:jar:1 from z\n", "download"),
         (134, "FATAL ERROR: JavaScript heap out of memory\n", "memory"),
         (1, "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.\n", "Docker"),
         (1, "Error: listen EADDRINUSE: address already in use :::3000\n", "port"),

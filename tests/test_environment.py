@@ -192,6 +192,15 @@ E404 = "The requested resource 'nosuch@*'"
             127,
         ),
         ("just", "sh: 1: nosuch: not found\nerror: Recipe `test` failed with exit code 127\n", 1),
+        ("npm", "sh: 1: nosuch: not found\nnpm error code 127\n", 127),
+        ("tox", "sh: 1: nosuch: not found\npy: exit 127 (0.01 seconds) /w> nosuch\n", 1),
+        ("yarn", "sh: 1: nosuch: not found\nerror Command failed with exit code 127.\n", 1),
+        ("pnpm", "sh: 1: nosuch: not found\n ELIFECYCLE  Command failed with exit code 127.\n", 1),
+        (
+            "task",
+            'sh: 1: nosuch: not found\ntask: Failed to run task "t": exit status 127\n',
+            1,
+        ),
     ],
 )
 def test_a_program_that_a_runner_does_not_find_is_broken(
@@ -233,6 +242,7 @@ NO_STUB = "Cannot find implementation or library stub for"
     [
         ("mypy", f'a.py:1: error: {NO_STUB} module named "ask_me"  [import-not-found]\n'),
         ("pylint", "a.py:1:0: E0401: Unable to import 'ask_me' (import-error)\n"),
+        ("pyright", '/w/a.py:1:8 - error: Import "ask_me.x" could not be resolved (rule)\n'),
     ],
 )
 @pytest.mark.parametrize("declared", [True, False])

@@ -234,6 +234,24 @@ def test_condensing_keeps_the_assertion_and_drops_the_source_around_it() -> None
     assert condensed(text, 200) == ">       assert a == b\nE       assert 1 == 2"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  FAILED the_test",
+        "thread 'main' panicked",
+        "  Expected 3 items",
+        "    assert total == 2",
+        "builtins.ValueError: no price",
+        "the request timed out",
+        "error[E0308]: mismatched types",
+        "cart.c:3: error",
+    ],
+)
+def test_condensing_keeps_the_line_that_says_what_failed(line: str) -> None:
+    around = "\n".join(f"{'x' * 40} {number} of" for number in range(40))
+    assert line in condensed(f"{around}\n{line}\n{around}", 200).splitlines()
+
+
 def test_a_short_log_is_not_filtered() -> None:
     assert quiet("a\n" * 50) == "a\n" * 50
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.diagnostics import ToolOutput, diagnose
-from atlas_retry.diagnostics.unread import UNREAD
+from atlas_retry.diagnostics.unread import UNREAD, telling
 from tests.projects import Project, atlas, make_project
 
 GATE = (
@@ -69,3 +69,30 @@ def test_the_rest_counts_beside_what_was_read_of_several_programs(
 ) -> None:
     found = diagnose(ToolOutput(command=command, exit_code=1, stdout=printed)).diagnostics
     assert sum(d.count for d in found if d.tool == UNREAD) == unread
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "    a line of code",
+        "-----",
+        "src/cart.py:",
+        "$ make lint",
+        "=== lint ===",
+        "make[1]: Leaving directory '/w'",
+        "npm WARN deprecated x@1",
+        "npm ERR! a line of a log",
+        "warning: this is deprecated",
+        "Found 3 errors",
+        "In file included from a.h",
+        "For more information see the manual",
+        "Success: no issues found",
+        "error Command failed with exit code 1.",
+        "exit status 1",
+        "3 files would be reformatted",
+        "./deploy.sh In line 3:",
+    ],
+)
+def test_headings_counts_warnings_and_echoes_are_no_problem_of_their_own(line: str) -> None:
+    assert list(telling([line])) == []
