@@ -2,7 +2,7 @@
 
 import pytest
 
-from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose, relative
+from atlas_retry.diagnostics import PARSERS, ToolOutput, diagnose, inside, relative
 from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
 from atlas_retry.diagnostics.table import LineFormat, parser_of
 from atlas_retry.diagnostics.values import Log
@@ -277,3 +277,23 @@ def test_a_command_line_names_its_tool(name: str, command: str) -> None:
 )
 def test_a_word_that_only_begins_like_a_tool_is_none(name: str, command: str) -> None:
     assert not PARSERS[name].starts(Log.of("", command))
+
+
+@pytest.mark.parametrize(
+    ("path", "is_inside"),
+    [
+        ("src/shop/cart.py", True),
+        ("lib/cart.py", True),
+        ("env/site-packages/a.py", False),
+        ("node_modules/a/index.js", False),
+        ("/usr/include/stdio.h", False),
+        ("node:internal/modules", False),
+        ("<string>", False),
+        ("/home/me/lib/python3.11/json/decoder.py", False),
+        ("/home/me/go/pkg/mod/example.com/a.go", False),
+    ],
+)
+def test_libraries_and_interpreters_are_outside_of_the_project(
+    path: str, *, is_inside: bool
+) -> None:
+    assert inside(path) is is_inside

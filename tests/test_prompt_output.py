@@ -47,6 +47,30 @@ def test_what_is_too_long_is_condensed_and_keeps_the_places_that_no_parser_reads
     assert chatter not in text
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "== 1 failed, 2 passed in 0.01s ==",
+        "3 failed of 12",
+        "Found 3 spellings",
+        "Test Suites: 1 of 2",
+        "3 errors generated.",
+        "test result: FAILED. 1 passed",
+        "\u2716 2 problems (2 errors, 0 warnings)",
+        "ERROR: Coverage for lines is low",
+        "FAIL Required test coverage of 90% not reached",
+        "error: could not compile `shop`",
+        "BUILD FAILED in 2s",
+        "[ERROR] Tests run: 3",
+        "# fail 1",
+    ],
+)
+def test_the_closing_line_of_a_tool_is_quoted_however_long_its_output_is(line: str) -> None:
+    chatter = "".join(f"step {'x' * n} of many\n" for n in range(1, 150))
+    log = f"{chatter}{line}\n{chatter}"
+    assert line in text_of(failed("my-runner", log), 4_000).splitlines()
+
+
 @pytest.mark.parametrize("budget", [2_500, 4_000, 16_000])
 def test_code_is_quoted_with_its_white_space(budget: int) -> None:
     assert "\n        return rounded(sum(self.items) - 1)\n" in text_of(
