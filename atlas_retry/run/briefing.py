@@ -64,8 +64,8 @@ def first_brief(
 def _worth_showing(protected: Iterable[str], settings: Settings, tree: Tree) -> tuple[str, ...]:
     """The user's own globs first, then those of which there is a file: room is scarce."""
     own, wanted = settings.guard.protect, tuple(protected)
-    there = with_a_match(wanted, tuple(tree.paths()))
-    shown = (glob for glob in wanted if glob in own or glob in there)
+    worth = {*own, *with_a_match(wanted, tuple(tree.paths()))}
+    shown = (glob for glob in wanted if glob in worth)
     return tuple(sorted(shown, key=lambda glob: glob not in own))
 
 

@@ -1,6 +1,7 @@
 """When a run ends and as what: every stop rule in one pure function, and the order of attempts."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -236,7 +237,7 @@ def _rejected(progress: Progress, _: Limits) -> End | None:
     refused = [attempt for attempt in progress.attempts if attempt.rolled_back]
     if len(refused) < MAX_REJECTIONS:
         return None
-    what = held.named(v for attempt in refused for v in attempt.violations)
+    what = held.named(chain.from_iterable(attempt.violations for attempt in refused))
     return End(verdict=Verdict.REJECTED, reason=f"the guard refused two attempts: {what}")
 
 

@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -383,13 +383,13 @@ class Effects(Struct, kw_only=True):
         guard = self.opened.settings.guard
         if guard.mode is GuardMode.OFF or self.sealed is None:
             return Judgement()
-        earlier = (a.changes for a in progress.attempts if not (a.rolled_back or a.worse))
+        left = (a.changes for a in progress.attempts if not (a.rolled_back or a.worse))
         turn = judge.JudgedTurn(
             origin=progress.origin,
             before=before,
             after=after,
             failing=progress.latest.failures,
-            earlier=frozenset(change.path for changes in earlier for change in changes),
+            earlier=frozenset(change.path for change in chain.from_iterable(left)),
             theirs=progress.theirs,
             outputs=self._written_by_gates(progress),
         )
@@ -415,7 +415,7 @@ class Effects(Struct, kw_only=True):
             return ()
         checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
         results = (result for result in validation.results if result.kind in checkers)
-        changed = {path for result in results for path in result.changed}
+        changed = set(chain.from_iterable(result.changed for result in results))
         return judge.rewritten(self.opened.git, before, after, changed)
 
     def unseen(self, start: str, end: str, paths: Collection[str], green: Validation) -> Contents:

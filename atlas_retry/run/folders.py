@@ -1,5 +1,6 @@
 """Which workspaces the arguments of a command mean, and what each is called. Runs nothing."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -38,9 +39,13 @@ def labels(folders: Sequence[Path]) -> dict[Path, str]:
     told = dict.fromkeys(folders, 1)
     while True:
         named = {folder: str(Path(*folder.parts[-count:])) for folder, count in told.items()}
-        names = list(named.values())
-        alike = [f for f, name in named.items() if names.count(name) > 1 and told[f] < len(f.parts)]
+        alike = [path for path in _named_alike(named) if told[path] < len(path.parts)]
         if not alike:
             return named
         for folder in alike:
             told[folder] += 1
+
+
+def _named_alike(named: Mapping[Path, str]) -> list[Path]:
+    counts = Counter(named.values())
+    return [folder for folder, name in named.items() if counts[name] > 1]

@@ -87,9 +87,8 @@ def _owner(diagnostic: Diagnostic, gates: Sequence[Gate]) -> Gate | None:
     if diagnostic.tool in tools:
         return gates[tools.index(diagnostic.tool)]
     kind = Kind.TEST if diagnostic.test_id else Kind.LINT
-    fitting = (
-        gate
-        for gate, tool in zip(gates, tools, strict=True)
-        if gate.kind is kind and (tool not in PARSERS or diagnostic.tool == "junit")
-    )
-    return next(fitting, gates[0] if len(gates) == 1 else None)
+    for gate, tool in zip(gates, tools, strict=True):
+        may_run_it = tool not in PARSERS or diagnostic.tool == "junit"
+        if gate.kind is kind and may_run_it:
+            return gate
+    return gates[0] if len(gates) == 1 else None

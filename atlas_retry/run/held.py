@@ -1,6 +1,7 @@
 """What was restored of a run's attempts, and how that is told. Pure; ends no run."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from atlas_retry.model import Attempt, Held, Violation
 from atlas_retry.text.units import some
@@ -10,27 +11,34 @@ MAX_SHOWN = 4
 Attempts = Sequence[Attempt]
 
 
+def restored(attempt: Attempt) -> tuple[Held, ...]:
+    """Held, and not in the workspace."""
+    return tuple(held for held in attempt.held if not held.in_place)
+
+
 def held_paths(attempt: Attempt) -> frozenset[str]:
     """Held, and not in the workspace."""
-    return frozenset(held.path for held in attempt.held if not held.in_place)
+    return frozenset(held.path for held in restored(attempt))
 
 
 def needed_paths(attempt: Attempt) -> frozenset[str]:
     """Held, and the gates are green only with them."""
-    return frozenset(held.path for held in attempt.held if held.needed and not held.in_place)
+    return frozenset(held.path for held in restored(attempt) if held.needed)
 
 
 def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
     """What is in the workspace for a person to look at, with the number of its attempt."""
-    there = in_place(attempts)
-    return tuple((a.number, held) for a in there for held in a.held if held.in_place)
+    found: list[tuple[int, Held]] = []
+    for attempt in in_place(attempts):
+        found += ((attempt.number, held) for held in attempt.held if held.in_place)
+    return tuple(found)
 
 
 def in_place(attempts: Attempts) -> tuple[Attempt, ...]:
     """Attempts whose edits are there: what left things worse goes before the next one."""
-    *earlier, last = attempts or (None,)
-    stay = [a for a in earlier if a and not a.worse]
-    return tuple(a for a in (*stay, last) if a and not a.rolled_back)
+    earlier, last = attempts[:-1], attempts[-1:]
+    stay = (attempt for attempt in earlier if not attempt.worse)
+    return tuple(attempt for attempt in (*stay, *last) if not attempt.rolled_back)
 
 
 def standing(attempts: Attempts) -> Attempt | None:
@@ -68,9 +76,9 @@ def account(attempts: Attempts) -> str:
 
 
 def _account(attempts: Attempts) -> Iterator[str]:
-    if refused := named(v for a in attempts for v in a.violations):
+    if refused := named(chain.from_iterable(attempt.violations for attempt in attempts)):
         yield f"the guard refused {refused}"
-    if held := named(h for a in attempts for h in a.held if not h.in_place):
+    if held := named(chain.from_iterable(map(restored, attempts))):
         yield f"held for a person to accept: {held}"
 
 

@@ -4,6 +4,7 @@ Everything it touches is a method of `Effects`; it starts no process itself and 
 """
 
 from contextlib import suppress
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -276,7 +277,8 @@ def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
 
 def _of_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
     """What differs from the start of the run, and was changed by no agent and no person."""
-    agents = {change.path for attempt in progress.attempts for change in attempt.changes}
+    by_agents = chain.from_iterable(attempt.changes for attempt in progress.attempts)
+    agents = {change.path for change in by_agents}
     moved = (change.path for change in do.changes(progress.start, progress.current))
     return tuple(path for path in moved if path not in agents | progress.theirs)
 

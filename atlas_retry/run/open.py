@@ -186,7 +186,7 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
         parsers=opened.settings.parsers,
         secrets=secret_values(opened.environ),
         known_s={name: run.duration_s for name, run in last.items()},
-        waiting={name for name, run in last.items() if automatic and run.mostly_waited},
+        waiting={name for name, run in last.items() if run.mostly_waited} if automatic else set(),
         cpu_s=opened.cpu_s,
         movers=opened.movers,
         passed=opened.passed,
@@ -256,7 +256,9 @@ def select(gates: Sequence[Gate], only: Sequence[str]) -> tuple[Gate, ...]:
             meant = near(word, known)
             message = f"no gate is of kind or name {word!r}{meant}"
             raise UsageError(message, remedy=f"one of: {', '.join(known)}")
-    return tuple(g for g in gates if not only or g.kind in only or g.name in only)
+    if not only:
+        return tuple(gates)
+    return tuple(gate for gate in gates if not {gate.kind, gate.name}.isdisjoint(only))
 
 
 def failing_gates(opened: OpenWorkspace, validation: Validation) -> tuple[Gate, ...]:

@@ -1,7 +1,7 @@
 """Which attempt is worth keeping, and which left things worse. Pure."""
 
 from atlas_retry.diagnostics.counting import compared, cut_short, total
-from atlas_retry.model import Attempt, Status, Validation
+from atlas_retry.model import Attempt, GateResult, Status, Validation
 from atlas_retry.run.decide import Progress
 
 Standing = tuple[int, int, int]
@@ -14,11 +14,15 @@ def best(progress: Progress) -> Attempt | None:
     Order: required gates that pass, fewest remaining, fewest introduced, smallest change. Where a
     gate could not count its problems, that is more than any number of them.
     """
-    candidates = [a for a in progress.attempts if a.validation and a.result and not a.rolled_back]
+    candidates = filter(_is_candidate, progress.attempts)
     chosen = min(candidates, key=lambda attempt: _rank(attempt, progress.settled), default=None)
     if chosen is None or chosen.validation is None:
         return None
     return chosen if is_worse(progress.settled, than=chosen.validation) else None
+
+
+def _is_candidate(attempt: Attempt) -> bool:
+    return bool(attempt.validation and attempt.result and not attempt.rolled_back)
 
 
 def _rank(attempt: Attempt, start: Validation) -> tuple[Standing, int, int]:
@@ -33,6 +37,11 @@ def is_worse(validation: Validation, *, than: Validation) -> bool:
     return _standing(validation, than) > _standing(than, validation)
 
 
+def _is_red(result: GateResult) -> bool:
+    """Whether a required gate did not pass."""
+    return result.blocks or (result.required and result.status is Status.SKIPPED)
+
+
 def _standing(validation: Validation, other: Validation) -> Standing:
-    red = [r for r in validation.results if r.blocks or (r.required and r.status is Status.SKIPPED)]
+    red = list(filter(_is_red, validation.results))
     return len(red), cut_short(validation, other), total(validation)

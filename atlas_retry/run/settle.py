@@ -1,6 +1,7 @@
 """What an agent's turn comes to: what is restored of it, and what the gates say of the rest."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.effects import Contents, Effects, Taken
+from atlas_retry.run.held import restored
 from atlas_retry.text.units import some
 
 NEEDED = "needed-by-tests"
@@ -183,10 +185,15 @@ def _written_unseen(
     attempts: Sequence[Attempt], start: str, end: str, do: Effects
 ) -> frozenset[str]:
     """What turns wrote where git does not look; of those that were restored, what is still so."""
-    left = {path for one in attempts if not one.rolled_back for path in one.unseen}
-    back = {path for one in attempts if one.rolled_back for path in one.unseen} - left
+    left = _unseen(attempt for attempt in attempts if not attempt.rolled_back)
+    back = _unseen(attempt for attempt in attempts if attempt.rolled_back) - left
     was, now = do.read(start, back), do.read(end, back)
-    return frozenset(left | {p for p in back if was[p] is None or was[p] != now[p]})
+    undone = {path for path in back if now[path] == was[path] is not None}
+    return left | (back - undone)
+
+
+def _unseen(attempts: Iterable[Attempt]) -> frozenset[str]:
+    return frozenset(chain.from_iterable(attempt.unseen for attempt in attempts))
 
 
 def forget(progress: Progress, do: Effects) -> None:
@@ -194,7 +201,8 @@ def forget(progress: Progress, do: Effects) -> None:
 
     Where a run does not end green, the next one would take it for the user's.
     """
-    attempts = [attempt for attempt in progress.attempts if attempt.unseen and attempt.snapshot]
+    wrote = (attempt for attempt in progress.attempts if attempt.unseen)
+    attempts = [attempt for attempt in wrote if attempt.snapshot]
     left = do.snapshot("left").id if attempts else ""
     for attempt in attempts:
         do.write(_as_before(attempt, progress.origin, left, do))
@@ -204,9 +212,11 @@ def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Content
     """What the attempt wrote unseen and is still so, as it was in the snapshot `origin`."""
     paths = {*attempt.unseen} - {change.path for change in attempt.changes}
     was, wrote, now = (do.read(s, paths) for s in (origin, f"{attempt.snapshot}", left))
-    cached = {path: None for path in paths if now[path] is None and CHECK_CACHES.match(path)}
-    ours = {path for path in paths if now[path] == wrote[path] != was[path]}
-    return cached | {path: was[path] for path in ours if now[path] and not is_made(path)}
+    gone = (path for path in paths if now[path] is None)
+    cached = dict.fromkeys(filter(CHECK_CACHES.match, gone))
+    there = (path for path in paths if now[path])
+    ours = (path for path in there if now[path] == wrote[path] != was[path])
+    return cached | {path: was[path] for path in ours if not is_made(path)}
 
 
 def _denies(result: GateResult) -> bool:
@@ -221,7 +231,7 @@ def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Set
     """
     attempt, end, validation = settled
     red = validation or before
-    paths = [h.path for h in attempt.held if h.needed is None and not h.in_place]
+    paths = [held.path for held in restored(attempt) if held.needed is None]
     refused = any(result.kind is Kind.REVIEW for result in red.failures)
     if red.success or refused or not paths:
         return settled

@@ -1,6 +1,7 @@
 """Which failures are there without the change: what fails now, run on a revision before it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -32,7 +33,8 @@ def against_baseline(
     before = _at_base(opened, revision, failing, how)
     known = Validation(results=tuple(before.values())).fingerprints
     marked = [_marked(result, known) for result in validation.results]
-    told = [d for result in marked if not result.success for d in result.diagnostics]
+    red = (result.diagnostics for result in marked if not result.success)
+    told = list(chain.from_iterable(red))
     there = sum(diagnostic.preexisting for diagnostic in told)
     if told:
         text = f"{there} of {len(told)} problems are there at {revision} too, without the change"

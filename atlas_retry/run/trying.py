@@ -110,7 +110,7 @@ def _run(ws: workspace.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Tr
         written = there.written()
     moved = [path for path, status in written.items() if status in MOVED]
     made = tuple(workspace.ignored(ws.root, environ))
-    kept = sorted(path for path in moved if path not in made and not path.startswith(made))
+    kept = sorted(path for path in moved if not path.startswith(made))
     return _Trial(result=found.results[0], moved=tuple(kept))
 
 

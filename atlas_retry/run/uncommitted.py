@@ -5,6 +5,7 @@ Reads snapshots and the last commit; changes nothing.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from atlas_retry import workspace
@@ -50,7 +51,8 @@ def lost(
 ) -> Iterator[Lost]:
     """The same, of trees; `paths` are the files that differ between the first two."""
     old, new = ({path: _scopes(path, tree) for path in paths} for tree in (before, after))
-    come = {scope.name for path in paths for scope in _without(new[path], old[path])}
+    added = chain.from_iterable(_without(new[path], old[path]) for path in paths)
+    come = {scope.name for scope in added}
     for path in paths:
         known = _scopes(path, committed) if committed else {}
         gone = _without(old[path], {**new[path], **known})
@@ -70,8 +72,12 @@ def _scopes(path: str, tree: Tree) -> dict[str, Scope]:
     return {
         scope.qualified_name: scope
         for scope in definitions(path, content)
-        if scope.kind is not ScopeKind.VARIABLE or scope.owner is None
+        if not _is_inner_variable(scope)
     }
+
+
+def _is_inner_variable(scope: Scope) -> bool:
+    return scope.kind is ScopeKind.VARIABLE and scope.owner is not None
 
 
 def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
