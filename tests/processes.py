@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,11 @@ def alive(mark: str) -> list[str]:
         if mark in line and state != "Z" and path.parent.name != str(os.getpid()):
             found.append(f"{path.parent.name} {line}")
     return found
+
+
+def states(pids: Iterable[str]) -> set[str]:
+    """The letters that /proc has for the states of these processes, as T for stopped."""
+    return {Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] for pid in pids}
 
 
 def until(condition: Callable[[], bool], *, within_s: float = 5.0) -> None:

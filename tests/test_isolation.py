@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from atlas_retry.history import archive, reading
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace import changes, lock, open_workspace, restore, snapshot
-from tests.processes import alive, token, until
+from tests.processes import alive, states, token, until
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, atlas, git, make_project
 
 WEAK = TEST.replace("calc.add(1, 2), 3", "1, 1")
+LIMIT_S = 4
+"""Of a turn that is halted for as long."""
 MODES = (Isolation.NONE, Isolation.OVERLAY)
 FIX = "printf 'def add(a, b):\\n    return a + b\\n' > calc.py"
 
@@ -297,6 +300,35 @@ def cut_off(project: Project, tmp_path: Path, *, signum: signal.Signals) -> Path
     assert child.wait(60) in (-signum, 128 + signum)
     assert files(project) == before
     return notes
+
+
+def test_control_z_halts_the_turn_and_its_time(project: Project, tmp_path: Path) -> None:
+    mark, notes = token(), tmp_path / "notes"
+    notes.mkdir()
+    line = f"cat >/dev/null; until [ -e {notes}/go ]; do sleep 0.1; done; {FIX} # {mark}"
+    agent = {"backend": "command", "command": line, "writable": [str(notes)]}
+    project.configure(agent={**agent, "timeout": LIMIT_S})
+    project.commit()
+    with subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", "retry", "--ai-fix", "--isolate"),
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        process_group=0,
+    ) as run:
+        try:
+            until(lambda: bool(alive(mark)), within_s=60)
+            pids = (str(run.pid), *(line.split()[0] for line in alive(mark)))
+            run.send_signal(signal.SIGTSTP)
+            until(lambda: states(pids) == {"T"})
+            time.sleep(LIMIT_S)
+            (notes / "go").touch()
+            run.send_signal(signal.SIGCONT)
+            assert run.wait(60) == 0
+        finally:
+            run.kill()
 
 
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGINT])

@@ -31,6 +31,7 @@ from tests.processes import (
     run_python,
     shell,
     start_python,
+    states,
     token,
     until,
 )
@@ -401,11 +402,7 @@ def test_control_z_halts_the_commands_and_their_time() -> None:
         until(lambda: bool(sleeping()))
         pids = (str(driver.pid), *sleeping())
         driver.send_signal(signal.SIGTSTP)
-
-        def states() -> set[str]:
-            return {Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] for pid in pids}
-
-        until(lambda: states() == {"T"})
+        until(lambda: states(pids) == {"T"})
         time.sleep(1.1)
         driver.send_signal(signal.SIGCONT)
         exit_code, out = finish(driver)

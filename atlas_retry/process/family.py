@@ -112,26 +112,31 @@ def mark() -> str:
     return _household().mark
 
 
-def leaders() -> tuple[int, ...]:
-    """The commands that are running; each is the leader of its group. Safe in a signal handler."""
+def running() -> "tuple[Family, ...]":
+    """The commands that are running. Safe in a signal handler."""
     if not _households:
         return ()
-    return tuple(f.leader for f in tuple(_households[0].active.values()) if f.leader)
-
-
-def signal_groups(signum: int) -> None:
-    """Send a signal to the group of every running command."""
-    for leader in leaders():
-        _send(-leader, signum)
+    return tuple(family for family in tuple(_households[0].active.values()) if family.leader)
 
 
 class Family:
     """A command and its descendants, from before it starts until the last one is gone."""
 
-    __slots__ = ("_household", "_known", "_number", "_told", "cpu_s", "is_over", "leader")
+    __slots__ = (
+        "_household",
+        "_known",
+        "_number",
+        "_told",
+        "cpu_s",
+        "halt_signal",
+        "is_over",
+        "leader",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, halt_signal: signal.Signals) -> None:
+        self.halt_signal = halt_signal
         self.leader: int | None = None
+        """Of its group and session."""
         self.is_over = False
         """Whether the leader has been reaped; its descendants may live on."""
         self.cpu_s = 0.0
@@ -156,6 +161,11 @@ class Family:
         """The command has been started with this pid."""
         self.leader = leader
         self._household.watchdog.guard(leader)
+
+    def signal_group(self, signum: int) -> None:
+        """Send a signal to those that have not left the command's group."""
+        if self.leader:
+            _send(-self.leader, signum)
 
     def reap(self) -> tuple[bool, int | None]:
         """Whether the leader has ended, and its wait status (None: somebody else took it)."""

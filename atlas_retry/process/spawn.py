@@ -98,7 +98,7 @@ def now() -> str:
 
 def start(command: Command) -> Child | Completed:
     """Start it; where that cannot be, its end at once, with the reason."""
-    family, at = Family(), now()
+    family, at = Family(command.halt_signal), now()
     with ExitStack() as undo:
         undo.callback(family.part, keep=False)
         try:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import family
 
+_Handler = Callable[[int, FrameType | None], None]
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ENDING_UNHEARD = (
     *(signal.SIGQUIT, signal.SIGXCPU),
@@ -117,17 +118,19 @@ def _forget() -> None:
 
 
 @contextmanager
-def handle_signals() -> Iterator[None]:
+def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
     """Within, INT, TERM and HUP become requests to stop; Ctrl-Z halts the commands as well.
 
     Where the caller has no handler of its own, `ENDING_UNHEARD` are such requests too, and USR1 and
     USR2 do nothing. Signals that were ignored on entry (nohup) stay ignored. A second request kills
     what is running, or raises Interrupted where nothing is. For the main thread only (ValueError
     elsewhere). Requests made before entry or left over on exit are forgotten.
+
+    `is_inner` is an atlas that another one has started, which alone halts it and lets it go on.
+    Threads have to be started within.
     """
     _forget()
-    unheard = dict.fromkeys(ENDING_UNHEARD, _on_ending) | dict.fromkeys(MEANINGLESS, _on_nothing)
-    unheard[signal.SIGTSTP] = _on_halt
+    unheard = _handlers_of_unheard(is_inner=is_inner)
     earlier = {number: signal.getsignal(number) for number in (*ENDING, *unheard)}
     for number in ENDING:
         if earlier[number] is not signal.SIG_IGN:
@@ -138,12 +141,22 @@ def handle_signals() -> Iterator[None]:
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # inherited; the kernel would throw every exit status away
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCONT,) if is_inner else ())
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, before in earlier.items():
             signal.signal(number, signal.SIG_DFL if before is None else before)
         _forget()
+
+
+def _handlers_of_unheard(*, is_inner: bool) -> dict[signal.Signals, _Handler]:
+    return {
+        **dict.fromkeys(ENDING_UNHEARD, _on_ending),
+        **dict.fromkeys(MEANINGLESS, _on_nothing),
+        signal.SIGTSTP: _on_halt_by_outer if is_inner else _on_halt,
+    }
 
 
 @contextmanager
@@ -223,7 +236,7 @@ def _on_ending(signum: int, _: FrameType | None) -> None:
     request_stop(signum)
     if again:
         _say_what_is_waited_for()
-    if again and not family.leaders() and _may_raise():
+    if again and not family.running() and _may_raise():
         raise Interrupted(signum)
 
 
@@ -241,12 +254,31 @@ def _on_nothing(_signum: int, _frame: FrameType | None) -> None:
 
 def _on_halt(signum: int, _: FrameType | None) -> None:
     """Halt every command, then ourselves; both go on with the CONT that wakes us."""
+    with _all_halted():
+        signal.signal(signum, signal.SIG_DFL)
+        os.kill(os.getpid(), signum)
+        # here only after CONT
+        signal.signal(signum, _on_halt)
+
+
+def _on_halt_by_outer(_signum: int, _frame: FrameType | None) -> None:
+    """Halt every command until CONT.
+
+    TSTP stops nobody in an orphaned group, and STOP could come after the CONT that ends it. CONT is
+    blocked instead, so that it stays pending; the kernel drops an old one when TSTP comes.
+    """
+    with _all_halted():
+        signal.sigwait({signal.SIGCONT})
+
+
+@contextmanager
+def _all_halted() -> Iterator[None]:
+    """Within, no command runs, and no time passes."""
     _clock.halted_at = time.monotonic()
-    family.signal_groups(signal.SIGSTOP)
-    signal.signal(signum, signal.SIG_DFL)
-    os.kill(os.getpid(), signum)
-    # here only after CONT
-    signal.signal(signum, _on_halt)
-    family.signal_groups(signal.SIGCONT)
+    for command in family.running():
+        command.signal_group(command.halt_signal)
+    yield
+    for command in family.running():
+        command.signal_group(signal.SIGCONT)
     _clock.lost_s += time.monotonic() - _clock.halted_at
     _clock.halted_at = None

@@ -1,5 +1,6 @@
 """What a command is and how it ended. Starts nothing."""
 
+import signal
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -50,6 +51,8 @@ class Command(Struct, frozen=True, kw_only=True):
     """Of both streams together; it is stopped there, and no log file grows beyond."""
     waits: bool = False
     """It is known to take next to no processor time: it runs beside the `jobs` of `run_all`."""
+    halt_signal: signal.Signals = signal.SIGSTOP
+    """What its group gets on Ctrl-Z; another atlas, which halts its own commands, gets SIGTSTP."""
 
 
 class Output(Struct, frozen=True, kw_only=True):

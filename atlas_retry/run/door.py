@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 import queue
+import signal
 import socket
 import sys
 import threading
@@ -93,6 +94,7 @@ class _InnerProcess(threading.Thread):
             env=environ,
             pass_fds=(number,),
             grace_s=GRACE_S,
+            halt_signal=signal.SIGTSTP,
         )
         self._command = layers.wrapped(command)
         self._completed: Completed | None = None

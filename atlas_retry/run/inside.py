@@ -14,9 +14,9 @@ def main(descriptor: int) -> None:
     """Take the errand from the wire, do it, and say what came of it."""
     os.set_inheritable(descriptor, False)  # noqa: FBT003 - it takes no keyword
     connection = Connection(descriptor)
-    errand, layers = pickle.loads(connection.recv_bytes())  # noqa: S301 - from outside
-    door = Door(connection, layers)
-    with process.handle_signals():
+    with process.handle_signals(is_inner=True):
+        errand, layers = pickle.loads(connection.recv_bytes())  # noqa: S301 - from outside
+        door = Door(connection, layers)
         door.close(_done(errand, door))
 
 
