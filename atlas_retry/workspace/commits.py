@@ -217,8 +217,9 @@ def _identity(ws: Workspace, at: str) -> dict[str, str]:
     known = git("config", "user.email", cwd=ws.root, env=ws.environ, accept=(0, 1))
     if known.strip():
         return dates
-    roles = ("AUTHOR", "COMMITTER")
-    return dates | {f"GIT_{role}_{key}": v for role in roles for key, v in _NOBODY.items()}
+    for role in ("AUTHOR", "COMMITTER"):
+        dates |= {f"GIT_{role}_{key}": value for key, value in _NOBODY.items()}
+    return dates
 
 
 def set_branch(ws: Workspace, branch: str, made: Made, *, is_pushed: bool) -> None:

@@ -44,7 +44,8 @@ def changes(
     if before_id == after_id:
         return ()
     sides, lines = _between(ws, before_id, after_id)
-    wanted = {path for prefix, path in sides if prefix == WORK or (ignored and prefix == IGNORED)}
+    prefixes = (WORK, IGNORED) if ignored else (WORK,)
+    wanted = {path for prefix, path in sides if prefix in prefixes}
     found = (
         _change(path, [sides[key] for key in _keys(path) if key in sides], lines.get(path, (0, 0)))
         for path in sorted(wanted)

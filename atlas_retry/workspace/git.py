@@ -119,7 +119,9 @@ def _without_filters(cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
     asked = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
     names = split(git(*asked, cwd=cwd, env=env, accept=(0, 1)))
     drivers = sorted({name.rpartition(".")[0] for name in names})
-    keys = [f"{one}.{key}" for one in drivers for key in ("clean", "smudge", "process", "required")]
+    keys: list[str] = []
+    for driver in drivers:
+        keys += (f"{driver}.{key}" for key in ("clean", "smudge", "process", "required"))
     numbered = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(keys)}
     values = {f"GIT_CONFIG_VALUE_{at}": "" for at in range(len(keys))}
     return {"GIT_CONFIG_COUNT": str(len(keys))} | numbered | values

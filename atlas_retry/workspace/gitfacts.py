@@ -144,12 +144,11 @@ def _since_moved(
 
 def _ref_files(own: Path, common: Path) -> dict[Path, bytes]:
     """Each ref, or the lists of them. Source: gitrepository-layout(5), gitformat-reftable(5)."""
-    folders = dict.fromkeys((common, own))
-    loose = (path for folder in folders for path in (folder / "refs").rglob("*"))
-    lists = (
-        folder / name for folder in folders for name in ("packed-refs", "reftable/tables.list")
-    )
-    return _contents(*loose, *lists)
+    files: list[Path] = []
+    for folder in dict.fromkeys((common, own)):
+        files += (folder / "refs").rglob("*")
+        files += (folder / "packed-refs", folder / "reftable/tables.list")
+    return _contents(*files)
 
 
 def _contents(*paths: Path) -> dict[Path, bytes]:

@@ -49,11 +49,11 @@ def sign(ws: Workspace) -> None:
 def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
     """Work trees that are gone and may be this one; whether that is certain. The certain first."""
     own = _identity(ws, _first_commit(ws))
-    found = [
-        (other, other.inode == own.inode)
-        for other in _signed(ws)
-        if not other.is_there and other.first_commit and other.first_commit == own.first_commit
-    ]
+    if not own.first_commit:
+        return ()
+    gone = (other for other in _signed(ws) if not other.is_there)
+    alike = (other for other in gone if other.first_commit == own.first_commit)
+    found = [(other, other.inode == own.inode) for other in alike]
     return tuple(sorted(found, key=lambda pair: not pair[1]))
 
 

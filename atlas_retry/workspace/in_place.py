@@ -20,7 +20,8 @@ from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import place
 from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.overlay import Wanted, gone_with, parents, set_apart
+from atlas_retry.workspace.overlay import Wanted, gone_with, set_apart
+from atlas_retry.workspace.place import folders_above
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.shadow import drop, keep
@@ -58,7 +59,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
     def written(self) -> dict[str, ChangeStatus]:
         """What has been written since, but for what no snapshot holds."""
         moved = changes(self.ws, self.before, snapshot(self.ws).id, ignored=True)
-        ours = {*self.wanted, *(above for path in self.wanted for above in parents(path))}
+        ours = {*self.wanted, *folders_above(self.wanted)}
         found = {change.path: change.status for change in moved if change.path not in ours}
         for path, change in self.wanted.items():
             applied = StoredFile(change[0], blob_id(change[1])) if change else None

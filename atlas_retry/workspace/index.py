@@ -98,12 +98,13 @@ def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> 
         return {}
     some = tuple(wanted) if len(wanted) <= _MANY_PATHS else ()
     out = git("ls-files", "-z", "--stage", "--debug", "--", *some, cwd=root, env=env)
-    entries = ((os.fsdecode(entry["path"]), entry) for entry in _KNOWN.finditer(out))
-    return {
-        path: entry["oid"].decode()
-        for path, entry in entries
-        if path in wanted and _is_of(entry, wanted[path]) and wanted[path][2] < written_ns
-    }
+    ids: dict[str, str] = {}
+    for entry in _KNOWN.finditer(out):
+        path = os.fsdecode(entry["path"])
+        seen = wanted.get(path)
+        if seen and _is_of(entry, seen) and seen[2] < written_ns:
+            ids[path] = entry["oid"].decode()
+    return ids
 
 
 def _is_of(entry: re.Match[bytes], seen: Stat) -> bool:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Protocol
 
@@ -193,6 +193,6 @@ OUTSIDERS = frozenset(
 
 def outsiders(lines: Iterable[str]) -> str:
     """Which of OUTSIDERS the shell lines name, as a reason; empty where they name none."""
-    words = {word.rpartition("/")[2] for line in lines for word in re.findall(r"[\w./+-]+", line)}
-    named = sorted(words & OUTSIDERS)
+    words = chain.from_iterable(re.findall(r"[\w./+-]+", line) for line in lines)
+    named = sorted({word.rpartition("/")[2] for word in words} & OUTSIDERS)
     return f"{', '.join(named)} works outside an overlay" if named else ""

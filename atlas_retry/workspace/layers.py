@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.process import Command, capture
-from atlas_retry.workspace import overlay
+from atlas_retry.workspace import overlay, place
 from atlas_retry.workspace.discovery import Workspace
 
 CACHES = (
@@ -87,7 +87,7 @@ class RunLayers(Struct, frozen=True, kw_only=True):
 
         Source: kernel documentation of overlayfs, "whiteouts and opaque directories".
         """
-        for part in reversed((path, *overlay.parents(path))):
+        for part in reversed((path, *place.parents(path))):
             try:
                 status = (self.tree / part).lstat()
             except (FileNotFoundError, NotADirectoryError):
@@ -159,7 +159,7 @@ def _overlaid(ws: Workspace, home: Path, environ: Mapping[str, str]) -> Iterator
         yield ws.common_dir
     wanted = [*_TEMPORARY, home, Path(environ.get("TMPDIR") or "/tmp").resolve()]  # noqa: S108
     for path in wanted:
-        others = {other for other in wanted if other != path and path.is_relative_to(other)}
+        others = {*wanted}.intersection(path.parents)
         is_apart = path.is_dir() and not path.is_relative_to(ws.root) and path != Path("/")
         if is_apart and others <= {Path("/")} and os.access(path, os.W_OK):
             yield path

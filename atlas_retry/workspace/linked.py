@@ -6,7 +6,7 @@ Stat data and paths only; judges nothing.
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from atlas_retry.workspace.scan import CACHES
@@ -52,8 +52,8 @@ def imported_folders(
     values = [environ.get(name, "") for name in ("PYTHONPATH", "NODE_PATH")]
     for line in lines:
         values += _IMPORT_PATH.findall(line)
-    named = [path for value in values for path in value.split(os.pathsep) if path]
-    return tuple(_outside(root, root, named))
+    named = chain.from_iterable(value.split(os.pathsep) for value in values)
+    return tuple(_outside(root, root, filter(None, named)))
 
 
 def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:

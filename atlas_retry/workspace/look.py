@@ -142,8 +142,8 @@ class Lookout:
         found = suspects(before, after)
         if not found:
             return ()
-        unread = [path for path in found if path in before.files and path not in before.read]
-        asked = {path: before.files[path] for path in unread}
+        unread = (path for path in found if path not in before.read)
+        asked = {path: before.files[path] for path in unread if path in before.files}
         if not asked:
             return moved(before, after, {})
         from atlas_retry.workspace.index import ids_when
@@ -161,8 +161,9 @@ class Lookout:
             files, folders = _stats(root, _listed(root, env, "--cached", "--others"))
         except WorkspaceError:
             return _stats(root, _all_files(root))[0], False
-        inside = {path: seen for folder in folders for path, seen in self._nested(folder)}
-        return files | inside, True
+        for folder in folders:
+            files.update(self._nested(folder))
+        return files, True
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
         """The files whose content git's index does not know."""
@@ -214,22 +215,20 @@ def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[s
 
 
 def _held(asked: Mapping[str, Stat], files: Mapping[str, Known]) -> dict[str, str]:
-    held = {path: files.get(path) for path in asked}
-    return {
-        path: known.oid
-        for path, known in held.items()
-        if known and known.settled and known.status == asked[path]
-    }
+    held: dict[str, str] = {}
+    for path, seen in asked.items():
+        known = files.get(path)
+        if known and known.settled and known.status == seen:
+            held[path] = known.oid
+    return held
 
 
 def _still_read(last: Look, look: Look) -> dict[str, str]:
-    return {
-        path: oid
-        for path, oid in last.read.items()
-        if path in last.files
-        and last.files[path] == look.files.get(path)
-        and is_settled(last.files[path], last.taken_ns)
-    }
+    def is_same(path: str) -> bool:
+        seen = last.files.get(path)
+        return seen is not None and seen == look.files.get(path) and is_settled(seen, last.taken_ns)
+
+    return {path: oid for path, oid in last.read.items() if is_same(path)}
 
 
 def _listed(root: Path, env: Mapping[str, str], *which: str) -> list[str]:
@@ -262,7 +261,7 @@ def _all_files(root: Path) -> list[str]:
     """All but git's own files and what lies in dependency and cache folders."""
     found: list[str] = []
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in CACHES and name != ".git")
+        folders[:] = sorted({*folders} - CACHES - {".git"})
         found += (os.path.relpath(f"{folder}/{name}", root) for name in sorted(names))
     return found
 

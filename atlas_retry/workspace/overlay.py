@@ -22,6 +22,7 @@ from atlas_retry.process import Command, capture
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.store import StoredFile
 
 Wanted = Mapping[str, tuple[str, bytes] | None]
@@ -71,7 +72,9 @@ def mounting(over: Path, upper: Path, *above: Path) -> tuple[str, ...]:
     work.mkdir(parents=True, exist_ok=True)
     # the topmost layer's folder is the one that shows
     make_like(upper, over)
-    sources = (part for lower in (over, *above) for part in ("--overlay-src", str(lower)))
+    sources: list[str] = []
+    for lower in (over, *above):
+        sources += ("--overlay-src", str(lower))
     return (*sources, "--overlay", str(upper), str(work), str(over))
 
 
@@ -182,20 +185,15 @@ def set_apart(file: Path, other: os.stat_result | None) -> None:
 
 def gone_with(root: Path, wanted: Wanted) -> set[str]:
     """What has to go: files that are not wanted, and the folders that this would leave empty."""
-    gone = {path for path, change in wanted.items() if change is None and place.status(root, path)}
-    filled = {above for path, change in wanted.items() if change for above in parents(path)}
-    emptied = {above for path in gone for above in parents(path)} - filled
+    unwanted = (path for path, change in wanted.items() if change is None)
+    gone = {path for path in unwanted if place.status(root, path)}
+    filled = folders_above(path for path, change in wanted.items() if change)
+    emptied = folders_above(gone) - filled
     for folder in sorted(emptied, key=len, reverse=True):
         inside = {f"{folder}/{entry.name}" for entry in os.scandir(root / folder)}
         if inside <= gone:
             gone.add(folder)
     return gone
-
-
-def parents(path: str) -> Iterator[str]:
-    """The folders that a path is in, the nearest first."""
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def _whiteout(path: Path) -> None:

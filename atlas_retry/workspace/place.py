@@ -8,8 +8,9 @@ old one elsewhere keeps its content.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from atlas_retry.workspace.scan import TEMPORARY
@@ -159,3 +160,14 @@ def _write(folder: int, content: bytes, permissions: int) -> None:
 
 def _permissions(entry: StoredFile) -> int:
     return USUAL[entry.mode] if entry.permissions is None else entry.permissions
+
+
+def parents(path: str) -> Iterator[str]:
+    """The folders that a path is in, the nearest first."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def folders_above(paths: Iterable[str]) -> set[str]:
+    """All folders that any of the paths is in."""
+    return set(chain.from_iterable(map(parents, paths)))

@@ -14,6 +14,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.index import is_staged, put_back_index
+from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.scan import Scan, Unheld, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import WholeLook, take
@@ -52,12 +53,12 @@ class _Goal(Struct, frozen=True, kw_only=True):
 
     def is_meant(self, path: str) -> bool:
         """Whether `paths` asks for it."""
-        return self.paths is None or not self.paths.isdisjoint((path, *_above(path)))
+        return self.paths is None or not self.paths.isdisjoint((path, *parents(path)))
 
     def covers(self, path: str) -> bool:
         """Whether it is for this goal to say what is at `path`."""
         is_free = path not in self.edited and path not in self.above_edited
-        return is_free and self.is_meant(path) and self.edited.isdisjoint(_above(path))
+        return is_free and self.is_meant(path) and self.edited.isdisjoint(parents(path))
 
 
 class _Progress(Struct, kw_only=True):
@@ -116,11 +117,9 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
     """
     target = read_state(ws, snapshot_id)
     chosen = {path: why for path, why in target.left_out.items() if is_ignored(why) == ignored}
-    return tuple(
-        f"{path} ({chosen[path]})"
-        for path, seen in target.unheld.items()
-        if path in chosen and _size_and_time(ws, path) != seen
-    )
+    asked = {path: seen for path, seen in target.unheld.items() if path in chosen}
+    moved = (path for path, seen in asked.items() if _size_and_time(ws, path) != seen)
+    return tuple(f"{path} ({chosen[path]})" for path in moved)
 
 
 def _size_and_time(ws: Workspace, path: str) -> Unheld | None:
@@ -159,7 +158,7 @@ def _goal(
         expected=expected,
         paths=None if paths is None else frozenset(path.rstrip("/") for path in paths),
         edited=edited,
-        above_edited=frozenset(folder for path in edited for folder in _above(path)),
+        above_edited=frozenset(folders_above(edited)),
     )
 
 
@@ -215,8 +214,7 @@ def _round(
     stuck, done = progress.problems, len(progress.changed)
     wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
     extra = [path for path in _extra(goal, now) if path not in stuck]
-    rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
-    _remove(ws, [path for path in extra if not rules or path in rules], progress)
+    _remove(ws, _first_of(extra, wrong), progress)
     _put(ws, wrong, found, now, progress)
     _folders(ws, goal, found, progress)
     for path in found.leftovers:
@@ -225,6 +223,12 @@ def _round(
     if differing and len(progress.changed) > done:
         stuck.clear()  # what there was no room for may have found some
     return differing
+
+
+def _first_of(extra: list[str], wrong: Iterable[str]) -> list[str]:
+    """What to remove in this round: files of rules only, while one is not as it should be."""
+    rules = {path for path in (*wrong, *extra) if path.rpartition("/")[2] == _RULES}
+    return [path for path in extra if path in rules] if rules else extra
 
 
 def _wrong(ws: Workspace, goal: _Goal, now: TreeState) -> Iterator[tuple[str, StoredFile]]:
@@ -243,14 +247,8 @@ def _extra(goal: _Goal, now: TreeState) -> Iterator[str]:
     wanted = goal.target.files
     for path in now.files:
         is_added = path not in wanted and goal.covers(path)
-        if is_added and hidden.isdisjoint((path, *(f"{folder}/" for folder in _above(path)))):
+        if is_added and hidden.isdisjoint((path, *(f"{folder}/" for folder in parents(path)))):
             yield path
-
-
-def _above(path: str) -> Iterator[str]:
-    """The folders that `path` is in, the nearest first."""
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def _put(
@@ -295,7 +293,7 @@ def _folders(ws: Workspace, goal: _Goal, found: Scan, progress: _Progress) -> No
     """Remove folders that should not be there and have nothing in them; make the empty ones."""
     wanted = _folders_of(goal.target)
     ours = _folders_of(goal.expected) if goal.expected else {*found.folders}
-    emptied = {folder for path in progress.changed for folder in _above(path)}
+    emptied = folders_above(progress.changed)
     for path in sorted((found.folders.keys() & ours) - wanted, reverse=True):
         if goal.is_meant(path) or path in emptied:
             place.remove_folder(ws.root, path)
@@ -306,8 +304,7 @@ def _folders(ws: Workspace, goal: _Goal, found: Scan, progress: _Progress) -> No
 
 
 def _folders_of(state: TreeState) -> set[str]:
-    above = {folder for path in (*state.files, *state.empty) for folder in _above(path)}
-    return above | {*state.empty}
+    return folders_above((*state.files, *state.empty)) | {*state.empty}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 
 import msgspec
 from msgspec import Struct
@@ -94,7 +95,9 @@ def commit_stream(old: TreeState, new: TreeState, whole: str, manifest: str | No
     own = {_INDEX: new.index} if new.index and new.index != old.index else {}
     if manifest:
         own[_MANIFEST] = StoredFile(FILE, manifest)
-    gone = [prefix + path for prefix, was, now in pairs for path in was.keys() - now.keys()]
+    gone: list[str] = []
+    for prefix, was, now in pairs:
+        gone += (prefix + path for path in was.keys() - now.keys())
     if old.index and not new.index:
         gone.append(_INDEX)
     if not own and not gone and not any(entries for _, entries in moved):
@@ -102,7 +105,7 @@ def commit_stream(old: TreeState, new: TreeState, whole: str, manifest: str | No
     lines = [
         f'M 040000 {whole} ""\n'.encode() if whole != EMPTY_TREE else b"",
         *(b"D %b\n" % _name(path) for path in gone),
-        *(line for prefix, entries in moved for line in _modify(prefix, entries)),
+        *chain.from_iterable(_modify(prefix, entries) for prefix, entries in moved),
         *_modify("", own),
     ]
     return b"".join([_HEAD, *lines, _IDS])

@@ -45,11 +45,8 @@ class ObjectTree:
 
     def preload(self, paths: Collection[str]) -> None:
         """Read many at once: one process instead of one for each."""
-        oids = {
-            self._entries[path].oid
-            for path in paths
-            if path in self._entries and self._entries[path].mode != _SUBMODULE
-        }
+        entries = (self._entries[path] for path in paths if path in self._entries)
+        oids = {entry.oid for entry in entries if entry.mode != _SUBMODULE}
         for oid in oids - self._contents.keys():
             if (content := RECENT.get(oid)) is not None:
                 self._contents[oid] = content

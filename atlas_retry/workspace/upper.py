@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, split
-from atlas_retry.workspace.overlay import parents
+from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_full, scan, stat_of
 
 
@@ -55,12 +55,15 @@ def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
     return None
 
 
+_OF_GIT = frozenset({".git", ".gitignore"})
+
+
 def _is_odd(path: str, last: Scan) -> bool:
     """Whether a change there may change what git sees, or a snapshot holds, elsewhere."""
     names, folders = path.split("/"), {path, *parents(path)}
     is_nested = any(f"{folder}/.git" in last.left_out for folder in folders)
     is_half_held = any(_name(folder) in CACHES for folder in folders & last.folders.keys())
-    return is_nested or is_half_held or ".git" in names or ".gitignore" in names
+    return is_nested or is_half_held or not _OF_GIT.isdisjoint(names)
 
 
 def _name(path: str) -> str:
@@ -71,7 +74,8 @@ def _visible(
     ws: Workspace, last: Scan, written: Collection[str], now: Mapping[str, Stat]
 ) -> list[str]:
     """The files that git does not ignore. Raises GitError."""
-    files = {path for path in written if path in now and _is_file(now[path])}
+    there = (path for path in written if path in now)
+    files = {path for path in there if _is_file(now[path])}
     gone = {path for path in written if path not in files}
     made = files - last.files.keys()
     stay = (path for path in last.visible() if path not in gone)
@@ -94,7 +98,7 @@ def _walk(
     ws: Workspace, last: Scan, written: Collection[str], visible: Collection[str]
 ) -> tuple[Scan, set[str]]:
     """A walk through the folders that were written to, and those that it had no need to enter."""
-    changed = {"", *written, *(folder for path in written for folder in parents(path))}
+    changed = {"", *written, *folders_above(written)}
     kept: set[str] = set()
 
     def enter(folder: str) -> bool:

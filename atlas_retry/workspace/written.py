@@ -8,7 +8,8 @@ from pathlib import Path
 
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import place
-from atlas_retry.workspace.overlay import Layers, parents
+from atlas_retry.workspace.overlay import Layers
+from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.store import StoredFile
 
 _OPAQUE = "user.overlay.opaque"
