@@ -1,0 +1,82 @@
+"""The package stays easy to read: no dense expressions, few decisions, a bounded size."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "atlas_retry"
+MODULES = {
+    path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if "demo_project" not in path.parts  # faults are planted there
+}
+NODES = {name: [*ast.walk(ast.parse(source))] for name, source in MODULES.items()}
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+DECISIONS = (ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.match_case)
+OPERANDS = 3  # a longer condition gets a name
+PLAIN_PATTERN_CHARS = 120  # a longer regular expression is verbose
+
+
+def operands(condition: ast.expr) -> int:
+    """How many plain conditions `and` and `or` join."""
+    if isinstance(condition, ast.UnaryOp) and isinstance(condition.op, ast.Not):
+        return operands(condition.operand)
+    if not isinstance(condition, ast.BoolOp):
+        return 1
+    return sum(operands(value) for value in condition.values)
+
+
+def conditions(comprehension: ast.comprehension) -> int:
+    return sum(operands(condition) for condition in comprehension.ifs)
+
+
+def decisions(node: ast.AST) -> int:
+    """A branch or a loop is one; so is what `and`, `or` and a comprehension's `if` add."""
+    if isinstance(node, ast.comprehension):
+        return 1 + len(node.ifs)
+    if isinstance(node, ast.BoolOp):
+        return len(node.values) - 1
+    return int(isinstance(node, DECISIONS))
+
+
+def is_dense_comprehension(node: ast.AST) -> bool:
+    if not isinstance(node, COMPREHENSIONS):
+        return False
+    return len(node.generators) > 1 or sum(map(conditions, node.generators)) > 1
+
+
+def is_long_condition(node: ast.AST) -> bool:
+    return isinstance(node, ast.BoolOp) and operands(node) > OPERANDS
+
+
+def is_long_pattern(node: ast.AST) -> bool:
+    """Whether a call compiles a long regular expression that is not verbose."""
+    if not (isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args):
+        return False
+    pattern = node.args[0]
+    if not (isinstance(pattern, ast.Constant) and isinstance(pattern.value, str)):
+        return False
+    verbose = any("VERBOSE" in ast.unparse(flag) for flag in node.args[1:])
+    inline = re.match(r"\(\?[a-z]*x", pattern.value)
+    return len(pattern.value) > PLAIN_PATTERN_CHARS and not (verbose or inline)
+
+
+def places(is_dense: Callable[[ast.AST], bool]) -> Iterator[str]:
+    for name, nodes in NODES.items():
+        for node in nodes:
+            if isinstance(node, ast.expr) and is_dense(node):
+                yield f"{name}:{node.lineno}"
+
+
+@pytest.mark.parametrize("is_dense", [is_dense_comprehension, is_long_condition, is_long_pattern])
+def test_no_expression_is_dense(is_dense: Callable[[ast.AST], bool]) -> None:
+    assert [*places(is_dense)] == []
+
+
+def test_three_lines_in_ten_decide_something_at_most() -> None:
+    lines = sum(len(source.splitlines()) for source in MODULES.values())
+
+    assert sum(sum(map(decisions, nodes)) for nodes in NODES.values()) <= 0.30 * lines
