@@ -107,7 +107,8 @@ def resumed(state: State) -> State:
 
 
 def _waiting(state: State) -> Iterator[Item]:
-    return (item for item in state.items.values() if not (item.running or item.ending))
+    open_items = (item for item in state.items.values() if item.ending is None)
+    return (item for item in open_items if item.running is None)
 
 
 def _urgency(item: Item) -> tuple[bool, int]:

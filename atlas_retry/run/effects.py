@@ -383,7 +383,8 @@ class Effects(Struct, kw_only=True):
         guard = self.opened.settings.guard
         if guard.mode is GuardMode.OFF or self.sealed is None:
             return Judgement()
-        left = (a.changes for a in progress.attempts if not (a.rolled_back or a.worse))
+        in_place = (attempt for attempt in progress.attempts if not attempt.rolled_back)
+        left = (attempt.changes for attempt in in_place if not attempt.worse)
         turn = judge.JudgedTurn(
             origin=progress.origin,
             before=before,
