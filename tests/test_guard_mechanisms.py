@@ -325,6 +325,16 @@ def test_the_tests_in_a_source_are_spliced_or_for_review(
     assert path not in (judgement.restore or ())
 
 
+@pytest.mark.parametrize(
+    ("moved_to", "rules"), [({}, ("inline-test-changed",)), ({"b.rs": RUST + "fn more() {}\n"}, ())]
+)
+def test_a_source_that_is_deleted_takes_its_tests_nowhere_unseen(
+    moved_to: dict[str, str], rules: tuple[str, ...]
+) -> None:
+    judgement = judged({"a.rs": RUST}, {"a.rs": "", **moved_to})
+    assert tuple(held.rule for held in judgement.held) == rules
+
+
 DOC = '"""M.\n\n>>> f(1)\n1\n"""\n\n\nclass A:\n    def g(self):\n        """G.\n\n        >>> g(1)\n        2\n        """\n        return 1\n'
 DOCTESTS = [
     (DOC.replace("\n1\n", "\n9\n"), DOC),

@@ -162,9 +162,7 @@ def _grown_code(delta: Delta, led: Renames) -> Growth | None:
     old, new = tokens.root(delta.path, delta.before), tokens.root(delta.path, delta.after)
     if old is None or new is None:
         return None
-    file = SourceChange(
-        path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led
-    )
+    file = SourceChange(delta=delta, led=led)
     if not file.imports_follow or not file.grows(old, new):
         return None
     return Growth(is_same=not file.added, as_before=file.renamed_before())
@@ -224,9 +222,7 @@ def _only_inserted(delta: Delta) -> bool:
 class SourceChange(Struct, kw_only=True, dict=True):
     """One source before and after; `grows` compares their trees and counts what was added."""
 
-    path: str
-    before: bytes
-    after: bytes
+    delta: Delta
     led: Renames
     added: int = 0
     followed: dict[str, str] = field(default_factory=dict)
@@ -234,12 +230,13 @@ class SourceChange(Struct, kw_only=True, dict=True):
 
     @cached_property
     def known(self) -> frozenset[str]:
-        return tokens.words_of(self.path, self.before)
+        return tokens.words_of(self.delta.path, self.delta.before or b"")
 
     @cached_property
     def imports_follow(self) -> bool:
         """Whether what was imported still is, and new imports bind new names."""
-        old, new = imports(self.path, self.before), imports(self.path, self.after)
+        delta = self.delta
+        old, new = (imports(delta.path, source or b"") for source in (delta.before, delta.after))
         left = list(new)
         for one in old:
             kept = next((other for other in left if self._same_import(one, other)), None)
@@ -276,7 +273,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
 
     def renamed_before(self) -> bytes:
         """The file as it was, with the names replaced that the sources gave up."""
-        text = self.before.decode("utf-8", "surrogateescape")
+        text = (self.delta.before or b"").decode("utf-8", "surrogateescape")
         renamed = _WORD.sub(lambda match: self.followed.get(match[0], match[0]), text)
         return renamed.encode("utf-8", "surrogateescape")
 
@@ -323,7 +320,7 @@ class SourceChange(Struct, kw_only=True, dict=True):
         return False
 
     def _members(self, node: "Node") -> "list[Node]":
-        language = language_of(self.path) or ""
+        language = language_of(self.delta.path) or ""
         return [member for member in _parts_of(node) if not _is_import(member, language)]
 
     def _is_new(self, node: "Node") -> bool:

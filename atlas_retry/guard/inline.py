@@ -35,8 +35,10 @@ class Inline(Struct, frozen=True, kw_only=True):
 
 def moved(delta: Delta, scene: Scene, led: Renames) -> Inline | None:
     """The change of a source's own tests, unless they only grew or there are none."""
-    if not delta.is_text or delta.before is None or delta.after is None:
+    if not delta.is_text or delta.before is None:
         return None
+    if delta.after is None:
+        return _gone(delta, scene) if places.is_source(delta.path) else None
     if places.is_prose(delta.path):
         return _examples_of_prose(delta) if _runs_doctests(scene) else None
     if not places.is_source(delta.path):
@@ -44,6 +46,14 @@ def moved(delta: Delta, scene: Scene, led: Renames) -> Inline | None:
     if places.suffix(delta.path) == ".py":
         return _doctests(delta) if _runs_doctests(scene) else None
     return _marked(delta, led)
+
+
+def _gone(delta: Delta, scene: Scene) -> Inline | None:
+    """The tests of a source that was deleted, unless other files have them now."""
+    left = b"\n".join(other.after or b"" for other in scene.deltas)
+    items = _items(delta.path, delta.before or b"")
+    is_moved = all((item.text or b"") in left for item in items)
+    return None if is_moved else Inline(path=delta.path, restored=None)
 
 
 def _marked(delta: Delta, led: Renames) -> Inline | None:
@@ -81,9 +91,7 @@ def _rust_items(tree: "Node") -> "Iterator[Node]":
 
 
 def _all_grew(delta: Delta, led: Renames, old: "list[Node]", new: "list[Node]") -> bool:
-    file = SourceChange(
-        path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led
-    )
+    file = SourceChange(delta=delta, led=led)
     rest = list(new)
     for item in old:
         kept = next((other for other in rest if file.grows(item, other)), None)
@@ -121,9 +129,7 @@ def _fenced(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 def _fenced_examples(delta: Delta, led: Renames) -> Inline | None:
     """The change of examples that `cargo test` runs, but for names that the source gave up."""
-    file = SourceChange(
-        path=delta.path, before=delta.before or b"", after=delta.after or b"", led=led
-    )
+    file = SourceChange(delta=delta, led=led)
     was = delta.old_text.splitlines(keepends=True)
     lines = delta.new_text.splitlines(keepends=True)
     old, new = _fenced(was), _fenced(lines)

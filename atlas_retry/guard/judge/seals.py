@@ -22,6 +22,7 @@ from atlas_retry.settings import Settings
 from atlas_retry.text.globs import words
 from atlas_retry.workspace import git_facts, walk
 from atlas_retry.workspace.linked import Stamp, imported_folders, linked_folders, stamp, stamps
+from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_ignored, stat_of
 
 _OF_HOME = words("""
@@ -299,7 +300,7 @@ def _big_ignored(found: Scan) -> Iterator[str]:
 
 
 def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Iterator[str]:
-    return (path for path in paths if folders.keys().isdisjoint(_above(path)))
+    return (path for path in paths if folders.keys().isdisjoint(parents(path)))
 
 
 def _statuses(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, Stat]]:
@@ -316,7 +317,7 @@ def _left_out(found: Scan) -> Iterator[_Unwalked]:
     nested = {path.removesuffix("/.git") for path in found.left_out if path.endswith("/.git")}
     every = closed | aside | nested
     for path in every:
-        if every.isdisjoint(_above(path)):
+        if every.isdisjoint(parents(path)):
             names = path.split("/")
             yield _Unwalked(
                 prefix=f"{path}/",
@@ -332,11 +333,6 @@ def _is_check(path: str) -> bool:
 def _stamp(seen: Stat) -> Stamp:
     mode, size, mtime_ns, ctime_ns, inode = seen
     return size, mtime_ns, mode, inode, ctime_ns
-
-
-def _above(path: str) -> Iterator[str]:
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def moved_tools(taken: Seal) -> tuple[Tool, ...]:
