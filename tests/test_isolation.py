@@ -277,6 +277,19 @@ def test_where_it_cannot_be_had_a_demand_is_refused_and_a_wish_is_not(project: P
     assert events.notices.count("attempts change the workspace itself: docker") == 1
 
 
+def started(project: Project, *, process_group: int | None = None) -> "subprocess.Popen[bytes]":
+    """A run in layers that goes on."""
+    return subprocess.Popen(
+        (sys.executable, "-m", "atlas_retry", "retry", "--ai-fix", "--isolate"),
+        cwd=project.root,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        process_group=process_group,
+    )
+
+
 def cut_off(project: Project, tmp_path: Path, *, signum: signal.Signals) -> Path:
     """A run in layers that is ended in its second turn; where its agent notes what it did."""
     notes = tmp_path / "notes"
@@ -287,14 +300,7 @@ def cut_off(project: Project, tmp_path: Path, *, signum: signal.Signals) -> Path
     project.configure(agent={"backend": "command", "command": line, "writable": [str(notes)]})
     project.commit()
     before = files(project)
-    child = subprocess.Popen(
-        (sys.executable, "-m", "atlas_retry", "retry", "--ai-fix", "--isolate"),
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    child = started(project)
     until((notes / "hung").exists, within_s=60)
     child.send_signal(signum)
     assert child.wait(60) in (-signum, 128 + signum)
@@ -309,15 +315,7 @@ def test_control_z_halts_the_turn_and_its_time(project: Project, tmp_path: Path)
     agent = {"backend": "command", "command": line, "writable": [str(notes)]}
     project.configure(agent={**agent, "timeout": LIMIT_S})
     project.commit()
-    with subprocess.Popen(
-        (sys.executable, "-m", "atlas_retry", "retry", "--ai-fix", "--isolate"),
-        cwd=project.root,
-        env=project.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        process_group=0,
-    ) as run:
+    with started(project, process_group=0) as run:
         try:
             until(lambda: bool(alive(mark)), within_s=60)
             pids = (str(run.pid), *(line.split()[0] for line in alive(mark)))

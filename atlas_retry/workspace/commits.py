@@ -180,8 +180,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
         held = {path: entry.oid for path, entry in read_state(self.ws, after).work.items()}
         lines = self.git("ls-tree", "-r", "-z", tree)
         ours = {path: entry.oid for path, entry in list_tree(lines)}
-        differing = [path for path in held.keys() | ours.keys() if held.get(path) != ours.get(path)]
-        whole = self.tree(base, after, [*differing, *self._paths_of(base, tree)])
+        whole = self.tree(base, after, [*place.differing(held, ours), *self._paths_of(base, tree)])
         return self._paths_of(tree, whole)
 
     def _paths_of(self, one: str, other: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.git import git, split, user_environment
+from atlas_retry.workspace.place import differing
 from atlas_retry.workspace.scan import CACHES, SURELY_SETTLED_NS, Stat, is_settled, stat_of
 from atlas_retry.workspace.store import Known, git_mode
 
@@ -53,13 +54,6 @@ def suspects(before: Look, after: Look) -> list[str]:
     """The paths that may differ: stat data moved, or may hide a move. Pure."""
     hiding = (path for path in before.unsettled if path in after.files)
     return sorted({*differing(before.files, after.files), *hiding})
-
-
-def differing(old: Mapping[str, Stat], new: Mapping[str, Stat]) -> set[str]:
-    """The paths whose stat data differ; none, at no cost, where both are the same mapping."""
-    if old is new:
-        return set()
-    return {path for path, seen in new.items() if old.get(path) != seen} | (old.keys() - new.keys())
 
 
 def _unsettled(files: Mapping[str, Stat], taken_ns: int, last: Look | None) -> frozenset[str]:

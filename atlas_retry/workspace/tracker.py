@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from atlas_retry import process
 from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
-from atlas_retry.workspace.look import differing
+from atlas_retry.workspace.place import differing
 from atlas_retry.workspace.scan import Scan, Stat
 from atlas_retry.workspace.snapshots import (
     HeldTree,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, split
-from atlas_retry.workspace.place import folders_above, parents
+from atlas_retry.workspace.place import differing, folders_above, parents
 from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_full, scan, stat_of
 
 
@@ -43,7 +43,7 @@ def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
     taken_ns, was, now = time.time_ns(), last.upper, entries(ws.upper) if ws.upper else None
     if now is None or was is None or last.leftovers:
         return None
-    written = {path for path in now.keys() | was.keys() if now.get(path) != was.get(path)}
+    written = differing(was, now)
     if not written:
         return replace(last, left_out=dict(last.left_out), taken_ns=taken_ns)
     if any(_is_odd(path, last) for path in written):
