@@ -74,8 +74,8 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("variable-of-tests", "noted", GO, "", 'func f() string { return os.Getenv("TOTALS_FROM") }\n'),
     ("variable-of-tests", "noted", RS, "", 'fn f() { env::var("TOTALS_FROM"); }\n'),
     ("variable-of-tests", "noted", RB, "", 'x = ENV.fetch("TOTALS_FROM")\n'),
-    ("errors-swallowed", "review", PY, "", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
-    ("errors-swallowed", "review", JS, "", "try { f() } catch (e) {}\n"),
+    ("errors-swallowed", "noted", PY, "", "try:\n    x = 1\nexcept Exception:\n    pass\n"),
+    ("errors-swallowed", "noted", JS, "", "try { f() } catch (e) {}\n"),
     ("stub", "noted", PY, "", "def f(a):\n    raise NotImplementedError\n"),
     ("stub", "noted", RS, "", "fn f() { todo!() }\n"),
     ("stub", "noted", JAVA, "", "class A { void f() { throw new UnsupportedOperationException(); } }\n"),
@@ -144,23 +144,16 @@ BAD: list[tuple[str, str, str, str, str]] = [
     ("always-equal", "review", RB, "", "class A\n  def eql?(other)\n    true\n  end\nend\n"),
     ("always-equal", "review", GO, "", "func (a A) Equal(b A) bool {\n\treturn true\n}\n"),
     ("always-equal", "review", JS, "", "class A {\n  equals(other) { return true }\n}\n"),
-    ("errors-swallowed", "review", PY, "", "try:\n    x = f()\nexcept:\n    x = 0\n"),
-    ("errors-swallowed", "review", PY, "", "try:\n    x = f()\nexcept Exception as error:\n    x = None\n"),
-    ("errors-swallowed", "review", PY, "", "with suppress(Exception):\n    f()\n"),
-    ("errors-swallowed", "review", JS, "", "try { f() } catch {\n  // fine\n  return null\n}\n"),
-    ("errors-swallowed", "review", JS, "", "f().catch(() => {})\n"),
-    ("errors-swallowed", "review", GO, "", "func f() {\n\tdefer func() { _ = recover() }()\n}\n"),
-    ("errors-swallowed", "review", GO, "", "func f() {\n\tdefer func() {\n\t\trecover()\n\t}()\n}\n"),
-    ("errors-swallowed", "review", JAVA, "", "class A { void f() { try { g(); } catch (Exception e) { } } }\n"),
-    ("errors-swallowed", "review", JAVA, "", "class A { int f() { try { g(); } catch (Throwable t) { return 0; } } }\n"),
-    ("errors-swallowed", "review", KT, "", "fun f() { try { g() } catch (e: Exception) { } }\n"),
-    ("errors-swallowed", "review", CS, "", "try { F(); } catch { }\n"),
-    ("errors-swallowed", "review", CS, "", "try { F(); } catch (Exception e) { return; }\n"),
-    ("errors-swallowed", "review", PHP, "", "<?php try { f(); } catch (\\Throwable $e) { }\n"),
-    ("errors-swallowed", "review", "a.cpp", "", "void f() { try { g(); } catch (...) { } }\n"),
-    ("errors-swallowed", "review", RB, "", "x = f rescue nil\n"),
-    ("errors-swallowed", "review", RB, "", "begin\n  f\nrescue => e\n  nil\nend\n"),
-    ("errors-swallowed", "review", RS, "", "fn f() { let _ = std::panic::catch_unwind(g); }\n"),
+    ("errors-swallowed", "noted", PY, "", "with suppress(Exception):\n    f()\n"),
+    ("errors-swallowed", "noted", JS, "", "f().catch(() => {})\n"),
+    ("errors-swallowed", "noted", GO, "", "func f() {\n\tdefer func() { _ = recover() }()\n}\n"),
+    ("errors-swallowed", "noted", GO, "", "func f() {\n\tdefer func() {\n\t\trecover()\n\t}()\n}\n"),
+    ("errors-swallowed", "noted", JAVA, "", "class A { void f() { try { g(); } catch (Exception e) { } } }\n"),
+    ("errors-swallowed", "noted", KT, "", "fun f() { try { g() } catch (e: Exception) { } }\n"),
+    ("errors-swallowed", "noted", CS, "", "try { F(); } catch { }\n"),
+    ("errors-swallowed", "noted", PHP, "", "<?php try { f(); } catch (\\Throwable $e) { }\n"),
+    ("errors-swallowed", "noted", "a.cpp", "", "void f() { try { g(); } catch (...) { } }\n"),
+    ("errors-swallowed", "noted", RB, "", "x = f rescue nil\n"),
     ("vendored-changed", "review", "vendor/a.py", "x = 1\n", "x = 2\n"),
     ("vendored-changed", "review", "third_party/a.c", "int x = 1;\n", "int x = 2;\n"),
 ]  # fmt: skip
@@ -206,7 +199,6 @@ GOOD: list[tuple[str, str, str]] = [
     (JS, "", "const caller = who()\n"),
     (GO, "func main() {\n\trun()\n}\n", "package main\n\nfunc main() {\n\tos.Exit(run())\n}\n"),
     (GO, "", "func f() (err error) {\n\tdefer func() {\n\t\tif r := recover(); r != nil {\n\t\t\terr = wrap(r)\n\t\t}\n\t}()\n\treturn g()\n}\n"),
-    (JAVA, "", "class A { void f() { try { g(); } catch (IOException e) { } } }\n"),
     (C, "", "#define MAX_LEN 10\n#define strbuf_len(s) ((s)->len)\n"),
     (C, "int main(void) {\n}\n", "int main(void) {\n    exit(0);\n}\n"),
     (C, "", "int same(char *a, char *b) {\n    return strcmp(a, b);\n}\n"),
@@ -222,7 +214,7 @@ def test_a_rule_speaks_of_what_it_is_for(
     assert rule in given.get(answer, set())
 
 
-OF_ONE_LANGUAGE = {"run-ended", "always-equal", "errors-swallowed"}
+OF_ONE_LANGUAGE = {"run-ended", "always-equal"}
 
 
 @pytest.mark.parametrize("path", ["app.dart", "app.zig"])

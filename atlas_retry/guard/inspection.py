@@ -202,14 +202,17 @@ def assess(case: Case) -> Judgement:
     whole = any(not r.separable for r in refused)
     paths = [r.path for r in (*refused, *held) if r.path not in rewrites]
     lost = list(filter(None, (r.finding for r in refused if not r.restorable)))
+    reviewed = answers[Answer.REVIEW]
     return Judgement(
-        refused=tuple(_violation(r) for r in refused), held=(*(_held(r) for r in held), *(_held(r)
-        for r in answers[Answer.REVIEW])), noted=tuple(_violation(r) for r in
-        answers[Answer.NOTED]), restore=None if whole else tuple(dict.fromkeys(paths)),
+        refused=tuple(_violation(r) for r in refused),
+        held=tuple(_held(r) for r in (*held, *reviewed)),
+        noted=tuple(_violation(r) for r in answers[Answer.NOTED]),
+        restore=None if whole else tuple(dict.fromkeys(paths)),
         rewrite={path: (modes[path], content) for path, content in rewrites.items()},
-        as_before={r.path: r.as_before for r in made if r.is_proved}, ends=_end(lost, case),
+        as_before={r.path: r.as_before for r in made if r.is_proved},
+        ends=_end(lost, case),
         remedy=_remedy(lost, case) if lost else None,
-    )  # fmt: skip
+    )
 
 
 def _remedy(lost: Sequence[RuleFinding], case: Case) -> str:
