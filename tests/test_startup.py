@@ -31,7 +31,7 @@ OURS = {
     "atlas_retry.gates.results",
     "atlas_retry.gates.validation",
     "atlas_retry.gates.same_tree",
-    "atlas_retry.gates.log_parts",
+    "atlas_retry.gates.long_output",
     "atlas_retry.gates.memory",
     "atlas_retry.gates.programs",
     "atlas_retry.model",

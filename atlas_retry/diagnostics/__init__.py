@@ -1,7 +1,6 @@
 """From the text a tool printed to problems with a place. Pure: no file, no process."""
 
 from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
-from atlas_retry.diagnostics.joining import combined
 from atlas_retry.diagnostics.lacking import missing_program
 from atlas_retry.diagnostics.places import relative
 from atlas_retry.diagnostics.reader import diagnose
@@ -17,7 +16,6 @@ __all__ = [
     "Findings",
     "Parser",
     "ToolOutput",
-    "combined",
     "diagnose",
     "fingerprint",
     "inside",

@@ -173,16 +173,16 @@ def _findings(
 
 def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
     """What all of a long output says. Diagnostics are redacted, for there is less of them."""
-    from atlas_retry.diagnostics import combined, diagnose
-    from atlas_retry.gates.log_parts import is_held, parts
+    from atlas_retry.diagnostics import diagnose
+    from atlas_retry.gates.long_output import logged
 
-    read = (replace(output, stdout=out, stderr=err) for out, err in parts(completed))
-    findings = combined(map(diagnose, read))
+    stdout, stderr, is_whole = logged(completed)
+    findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
     return replace(
         findings,
         diagnostics=tuple(_redacted(d, secrets) for d in findings.diagnostics),
         summary=tuple(redact(line, secrets) for line in findings.summary),
-        cut=findings.cut or not is_held(completed),
+        cut=not is_whole,
     )
 
 
