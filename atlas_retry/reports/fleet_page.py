@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from atlas_retry.reports.page import document
-from atlas_retry.reports.page.elements import Node, html, scrollable, tag
+from atlas_retry.reports.page.elements import html, table, tag
 from atlas_retry.text.units import usd
 
 WAYS = {
@@ -20,6 +20,7 @@ WAYS = {
     "": "not done",
 }
 """What an ending means, in the order of the page."""
+COLUMNS = ("repository", "", "attempts", "cost", "branch", "error", "report")
 
 
 class ItemRow(Struct, frozen=True, kw_only=True):
@@ -47,8 +48,8 @@ def report(batch: str, rows: Sequence[ItemRow], *, known_usd: float, held_usd: f
         "main",
         tag("h1", title),
         tag("p", f"{usd(known_usd)} spent{unheard}"),
-        _table(("", "repositories", "cost", "each"), _ways(rows)),
-        _table(("repository", "", "attempts", "cost", "branch", "error", "report"), _each(rows)),
+        table("Endings", ("", "repositories", "cost", "each"), _ways(rows)),
+        table("Repositories", COLUMNS, _each(rows)),
     )
     return html(document(title, tag("body", main)))
 
@@ -64,9 +65,3 @@ def _each(rows: Sequence[ItemRow]) -> Iterable[tuple[str, ...]]:
     for row in rows:
         cost, attempts = usd(row.cost_usd), str(row.attempts)
         yield row.name, WAYS[row.ending], attempts, cost, row.delivered, row.error, row.report
-
-
-def _table(names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Node:
-    head = tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names)))
-    body = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
-    return scrollable("Repositories", tag("table", head, tag("tbody", *body)))

@@ -15,7 +15,6 @@ import pytest
 
 from atlas_retry.reports import page as page_package
 from atlas_retry.reports.formats import REPORTS
-from atlas_retry.reports.page.patch import files_of
 from atlas_retry.reports.subject import of_run
 from tests.reports.samples import FIXED, PATCH, SUBJECTS, big_run
 
@@ -180,16 +179,17 @@ def luminance(colour: str) -> float:
 # patches
 
 
-def test_a_patch_is_read_line_by_line() -> None:
-    (file,) = files_of(PATCH)
-    (hunk,) = file.hunks
-    assert file.path == "src/sums.py"
-    assert [(line.mark, line.old, line.new) for line in hunk.lines] == [
-        (" ", 1, 1),
-        ("-", 2, None),
-        ("+", None, 2),
-        ("+", None, 3),
-    ]
+def changed(patch: str) -> tuple[list[str], list[str | None]]:
+    """The files that the page names as changed, and the class of each line of theirs."""
+    page = Page(REPORTS["html"](of_run(FIXED, patches={1: patch})))
+    regions = [a["aria-label"] or "" for tag, a in page.tags if tag == "div" and "aria-label" in a]
+    paths = [label.removeprefix("Changes of ") for label in regions if label.startswith("Changes")]
+    kinds = [a.get("class") for tag, a in page.tags if tag == "span"]
+    return paths, [kind for kind in kinds if kind in {"added", "removed", "hunk"}]
+
+
+def test_a_patch_is_shown_line_by_line() -> None:
+    assert changed(PATCH) == (["src/sums.py"], ["hunk", "removed", "added", "added"])
 
 
 BINARY = r"""diff --git a/logo.png b/logo.png
@@ -234,24 +234,39 @@ NO_NEWLINE = r"""diff --git a/x b/x
 \ No newline at end of file
 """
 ODD = {
-    "binary": (BINARY, ["logo.png"], 0),
-    "rename": (RENAME, ["new.py"], 0),
-    "deleted": (DELETED, ["x"], 1),
-    "looks like headers": (HEADERS_INSIDE, ["q.sql"], 4),
-    "quoted name": (QUOTED, ["café.py"], 2),
-    "no newline": (NO_NEWLINE, ["x"], 4),
-    "two files": (PATCH + PATCH.replace("sums", "more"), ["src/sums.py", "src/more.py"], 8),
-    "cut short": (PATCH[: PATCH.index("return a")], ["src/sums.py"], 2),
-    "no patch": ("hello\n@@ -1 +1 @@\n", [], 0),
-    "nothing": ("", [], 0),
+    "binary": (BINARY, [], []),
+    "rename": (RENAME, [], []),
+    "deleted": (DELETED, ["x"], ["hunk", "removed"]),
+    "looks like headers": (
+        HEADERS_INSIDE,
+        ["q.sql"],
+        ["hunk", "removed", "removed", "added", "added"],
+    ),
+    "quoted name": (QUOTED, [r"caf\303\251.py"], ["hunk", "removed", "added"]),
+    "no newline": (NO_NEWLINE, ["x"], ["hunk", "removed", "hunk", "added", "hunk"]),
+    "cut short": (PATCH[: PATCH.index("return a")], ["src/sums.py"], ["hunk", "removed"]),
+    "no patch": ("hello\n@@ -1 +1 @@\n", [], []),
 }
 
 
-@pytest.mark.parametrize(("patch", "paths", "lines"), ODD.values(), ids=ODD.keys())
-def test_patches_as_odd_as_git_writes_them(patch: str, paths: list[str], lines: int) -> None:
-    changed = files_of(patch)
-    assert [file.path for file in changed] == paths
-    assert sum(len(hunk.lines) for file in changed for hunk in file.hunks) == lines
+@pytest.mark.parametrize(("patch", "paths", "kinds"), ODD.values(), ids=ODD.keys())
+def test_patches_as_odd_as_git_writes_them(
+    patch: str, paths: list[str], kinds: list[str | None]
+) -> None:
+    assert changed(patch) == (paths, kinds)
+
+
+@pytest.mark.parametrize(
+    ("patch", "remark"),
+    [
+        (BINARY, "Binary files a/logo.png and b/logo.png differ"),
+        (RENAME, "rename from old.py"),
+        (DELETED, "deleted file mode 100644"),
+    ],
+)
+def test_what_is_no_line_of_a_patch_is_named(patch: str, remark: str) -> None:
+    page = Page(REPORTS["html"](of_run(FIXED, patches={1: patch})))
+    assert ("p", remark) in page.texts
 
 
 # a browser

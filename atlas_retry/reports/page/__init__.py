@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Iterable
-from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from xml.etree.ElementTree import Element
@@ -11,10 +10,9 @@ from atlas_retry import __version__
 from atlas_retry.diagnostics.counting import course_of
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports.page.attempts import attempts
-from atlas_retry.reports.page.elements import Node, foldable, html, tag
+from atlas_retry.reports.page.course import course
+from atlas_retry.reports.page.elements import Node, html, tag
 from atlas_retry.reports.page.gates import gates
-from atlas_retry.reports.page.progress import progress
-from atlas_retry.reports.page.timeline import timeline
 from atlas_retry.reports.phrases import fraction, headline, next_steps
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent
@@ -32,15 +30,10 @@ def document(title: str, body: Node) -> Element:
     return tag("html", _head(title), body, lang="en")
 
 
-@cache
-def _style() -> tuple[str, str]:
-    """The style sheet and its hash, by which the page's policy allows it and no other."""
-    sheet = (files(__package__) / "page.css").read_text(encoding="utf-8")
-    return sheet, b64encode(sha256(sheet.encode()).digest()).decode()
-
-
 def _head(title: str) -> Node:
-    sheet, digest = _style()
+    sheet = (files(__package__) / "page.css").read_text(encoding="utf-8")
+    # the page's policy allows this style sheet and no other
+    digest = b64encode(sha256(sheet.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -66,7 +59,7 @@ def _body(subject: Subject, sign: str) -> Node:
         _verdict(subject, sign),
         tag(
             "main",
-            _course(run) if run and run.attempts else None,
+            course(run) if run and run.attempts else None,
             tag(
                 "section",
                 tag("h2", "Gates now" if run else "Gates"),
@@ -74,14 +67,9 @@ def _body(subject: Subject, sign: str) -> Node:
                 id="gates",
             ),
             *(attempts(subject, run) if run else ()),
-            _baseline(run) if run else None,
         ),
         tag("footer", f"atlas {__version__}"),
     )
-
-
-def _course(run: Outcome) -> Node:
-    return tag("section", tag("h2", "Course"), progress(run), timeline(run))
 
 
 def _verdict(subject: Subject, sign: str) -> Node:
@@ -127,8 +115,3 @@ def _facts(subject: Subject) -> Iterable[str]:
         yield (validation.completed_at or validation.started_at)[:19].replace("T", " ") + " UTC"
     if run:
         yield f"run {run.run_id}"
-
-
-def _baseline(run: Outcome) -> Node:
-    title = f"Before the first attempt: {fraction(run.baseline)}"
-    return tag("section", foldable(title, gates(run.baseline)), id="baseline")

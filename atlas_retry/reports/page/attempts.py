@@ -1,14 +1,12 @@
 """Attempts as HTML: what was asked, changed, refused, fixed and introduced."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
 
 from atlas_retry.model import Attempt, Diagnostic, Outcome, Tokens, Validation
 from atlas_retry.reports.findings import Finding, of_attempt
 from atlas_retry.reports.page.diff import diff
 from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
-from atlas_retry.reports.page.gates import gates
-from atlas_retry.reports.page.problems import MAX_LISTED, problems
+from atlas_retry.reports.page.gates import MAX_LISTED, gates, problems
 from atlas_retry.reports.phrases import fraction
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, usd
@@ -19,125 +17,107 @@ KINDS = (("fixed", "good"), ("remaining", "warn"), ("introduced", "bad"))
 
 
 def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
-    """A section per attempt; open is the one that was kept, else the last."""
+    """A section per attempt, and one for what was before; open is the one kept, else the last."""
     open_number = max((a.number for a in run.attempts if a.kept), default=len(run.attempts))
     known = _known((run.baseline, run.final, *(a.validation for a in run.attempts)))
     for attempt in run.attempts:
-        patch = subject.patches.get(attempt.number, "")
-        prompt = subject.prompts.get(attempt.number, "")
-        body = _attempt(attempt, run, known, patch=patch, prompt=prompt)
-        is_open = attempt.number == open_number
-        folded = foldable(_title(attempt), *body, class_="attempt", unfolded=is_open)
+        chip = tag("span", "kept", class_="chip good") if attempt.kept else None
+        facts = (tag("span", fact) for fact in _facts(attempt) if fact)
+        title = tag(
+            "span",
+            tag("h2", f"Attempt {attempt.number}", chip),
+            tag("span", *facts, class_="facts"),
+        )
+        folded = foldable(
+            title,
+            *_words(attempt),
+            _answers(of_attempt(run, attempt)),
+            tag("div", *(_problems(attempt, known, *kind) for kind in KINDS), class_="three"),
+            _changes(attempt, subject.patches.get(attempt.number, "")),
+            _gates_afterwards(attempt.validation),
+            _prompt(attempt, subject.prompts.get(attempt.number, "")),
+            class_="attempt",
+            unfolded=attempt.number == open_number,
+        )
         yield tag("section", folded, id=f"attempt-{attempt.number}")
-
-
-def _title(attempt: Attempt) -> Node:
-    chip = tag("span", "kept", class_="chip good") if attempt.kept else None
-    facts = tag("span", *_facts(attempt), class_="facts")
-    return tag("span", tag("h2", f"Attempt {attempt.number}", chip), facts)
+    before = foldable(f"Before the first attempt: {fraction(run.baseline)}", gates(run.baseline))
+    yield tag("section", before, id="baseline")
 
 
 def _known(validations: Iterable[Validation | None]) -> dict[str, Diagnostic]:
     """Every diagnostic of the run by its fingerprint, the latest wording of each."""
-    results = chain.from_iterable(one.results for one in validations if one)
-    every = chain.from_iterable(result.diagnostics for result in results)
-    return {diagnostic.fingerprint: diagnostic for diagnostic in every}
+    known: dict[str, Diagnostic] = {}
+    for validation in filter(None, validations):
+        for result in validation.results:
+            known |= {diagnostic.fingerprint: diagnostic for diagnostic in result.diagnostics}
+    return known
 
 
-def _attempt(
-    attempt: Attempt, run: Outcome, known: Mapping[str, Diagnostic], *, patch: str, prompt: str
-) -> Iterable[Node | None]:
-    yield from _words(attempt)
-    yield _worse(attempt)
-    yield _answers(of_attempt(run, attempt))
-    yield tag("div", *(_diagnostics(attempt, known, kind) for kind in KINDS), class_="three")
-    yield _changes(attempt, patch)
-    yield _gates_afterwards(attempt.validation) if attempt.validation else None
-    yield _prompt(attempt, prompt) if prompt else None
-
-
-def _gates_afterwards(validation: Validation) -> Node:
-    return foldable(f"Gates afterwards: {fraction(validation)}", gates(validation))
-
-
-def _facts(attempt: Attempt) -> Iterable[Node]:
+def _facts(attempt: Attempt) -> Iterator[str]:
     tokens = attempt.tokens
-    facts = (
-        " ".join(filter(None, (attempt.agent, attempt.model))),
-        seconds(attempt.duration_ms),
-        "cost unknown" if attempt.cost_usd is None else usd(attempt.cost_usd),
-        _tokens(tokens) if tokens != Tokens() else "",
-        counted(attempt.transport_retries, "transport retry").replace("retrys", "retries")
-        if attempt.transport_retries
-        else "",
-        fraction(attempt.validation) if attempt.validation else "not validated",
-    )
-    return [tag("span", fact) for fact in facts if fact]
+    yield " ".join(filter(None, (attempt.agent, attempt.model)))
+    yield seconds(attempt.duration_ms)
+    yield "cost unknown" if attempt.cost_usd is None else usd(attempt.cost_usd)
+    if tokens != Tokens():
+        cached = f", {tokens.cache_read:,} from the cache" if tokens.cache_read else ""
+        yield f"{tokens.input:,} tokens in{cached}, {tokens.output:,} out"
+    if attempt.transport_retries:
+        yield f"transport retries: {attempt.transport_retries}"
+    yield fraction(attempt.validation) if attempt.validation else "not validated"
 
 
-def _tokens(tokens: Tokens) -> str:
-    cached = f", {tokens.cache_read:,} from the cache" if tokens.cache_read else ""
-    return f"{tokens.input:,} tokens in{cached}, {tokens.output:,} out"
-
-
-def _words(attempt: Attempt) -> Iterable[Node]:
+def _words(attempt: Attempt) -> Iterator[Node]:
     if attempt.error:
         yield tag("p", tag("strong", "The agent erred: "), attempt.error, class_="bad box")
     if attempt.gave_up:
         yield tag("p", tag("strong", "The agent gave up: "), attempt.gave_up, class_="warn box")
     if attempt.summary.strip():
         yield tag("blockquote", attempt.summary.strip())
+    if attempt.worse:
+        text = "This left things worse than before: nothing was built on it."
+        yield tag("p", text, class_="warn box")
 
 
-def _worse(attempt: Attempt) -> Node | None:
-    if not attempt.worse:
-        return None
-    text = "This left things worse than before: nothing was built on it."
-    return tag("p", text, class_="warn box")
-
-
-def _answers(found: Sequence[Finding]) -> Node | None:
-    if not found:
-        return None
-    items = [
-        tag(
-            "li",
-            tag("code", f.where),
-            " ",
-            tag("code", f.seen.rule, class_="rule"),
-            f" {f.sentence}",
-        )
-        for f in found
-    ]
+def _answers(findings: tuple[Finding, ...]) -> Node | None:
+    items = []
+    for finding in findings:
+        rule = tag("code", finding.seen.rule, class_="rule")
+        items.append(tag("li", tag("code", finding.where), " ", rule, f" {finding.sentence}"))
     heading = tag("p", tag("strong", "What the guard answered"))
-    return tag("div", heading, tag("ul", *items, class_="answers"), class_="warn box")
+    answers = tag("ul", *items, class_="answers")
+    return tag("div", heading, answers, class_="warn box") if items else None
 
 
-def _diagnostics(attempt: Attempt, known: Mapping[str, Diagnostic], kind: tuple[str, str]) -> Node:
-    word, weight = kind
+def _problems(attempt: Attempt, known: Mapping[str, Diagnostic], word: str, weight: str) -> Node:
     prints: tuple[str, ...] = getattr(attempt, word)
-    each = dict.fromkeys(prints)
-    diagnostics = [known.get(print_) or Diagnostic(tool="", message=print_) for print_ in each]
-    title = tag(
-        "span", tag("b", str(len(prints)), class_=weight if diagnostics else "dim"), f" {word}"
-    )
-    if not diagnostics:
+    title = tag("span", tag("b", str(len(prints)), class_=weight if prints else "dim"), f" {word}")
+    if not prints:
         return tag("p", title, class_="none")
-    left_out = len(diagnostics) - MAX_LISTED
-    listed = problems(diagnostics[:MAX_LISTED], f"{left_out} more" if left_out > 0 else "")
-    return foldable(title, listed)
+    unknown = (print_ for print_ in prints if print_ not in known)
+    known = {**known, **{print_: Diagnostic(tool="", message=print_) for print_ in unknown}}
+    each = [known[print_] for print_ in dict.fromkeys(prints)]
+    left_out = len(each) - MAX_LISTED
+    return foldable(title, problems(each[:MAX_LISTED], f"{left_out} more" if left_out > 0 else ""))
 
 
 def _changes(attempt: Attempt, patch: str) -> Node:
     title = counted(len(attempt.changes), "changed file")
-    small = patch.count("\n") <= UNFOLDED_PATCH_LINES
     if patch:
-        return foldable(title, *diff(patch), unfolded=small)
+        return foldable(title, *diff(patch), unfolded=patch.count("\n") <= UNFOLDED_PATCH_LINES)
     items = [tag("li", tag("code", c.path), f" {c.status}") for c in attempt.changes]
     return foldable(title, tag("ul", *items)) if items else tag("p", title, class_="none")
 
 
-def _prompt(attempt: Attempt, prompt: str) -> Node:
+def _gates_afterwards(validation: Validation | None) -> Node | None:
+    if validation is None:
+        return None
+    return foldable(f"Gates afterwards: {fraction(validation)}", gates(validation))
+
+
+def _prompt(attempt: Attempt, prompt: str) -> Node | None:
+    if not prompt:
+        return None
     title = f"Prompt ({attempt.prompt_chars or len(prompt):,} characters)"
-    shown = prompt[:MAX_PROMPT_CHARS]
-    return foldable(title, scrollable(title, tag("pre", shown)), class_="output")
+    return foldable(
+        title, scrollable(title, tag("pre", prompt[:MAX_PROMPT_CHARS])), class_="output"
+    )

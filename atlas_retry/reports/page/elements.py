@@ -1,5 +1,6 @@
 """HTML as a tree, so that nothing is ever escaped by hand; it knows no page."""
 
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 from atlas_retry.reports.phrases import plain
@@ -15,18 +16,13 @@ def tag(name: str, /, *children: Node | None, **attributes: str | None) -> ET.El
     named = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
     element = ET.Element(name, {key: plain(text) for key, text in named.items() if text})
     for child in children:
-        if isinstance(child, str):
-            _append_text(element, plain(child))
-        elif child is not None:
+        if isinstance(child, ET.Element):
             element.append(child)
+        elif child and len(element):
+            element[-1].tail = (element[-1].tail or "") + plain(child)
+        elif child:
+            element.text = (element.text or "") + plain(child)
     return element
-
-
-def _append_text(element: ET.Element, text: str) -> None:
-    if len(element):
-        element[-1].tail = (element[-1].tail or "") + text
-    else:
-        element.text = (element.text or "") + text
 
 
 def html(root: ET.Element) -> str:
@@ -49,4 +45,29 @@ def scrollable(label: str, *children: Node | None, class_: str = "") -> ET.Eleme
 def foldable(title: Node, *children: Node | None, class_: str = "", unfolded: bool = False) -> Node:
     """A summary that opens and closes by itself, without a script."""
     shown = "open" if unfolded else None
-    return tag("details", tag("summary", title), *children, class_=class_ or None, open=shown)
+    return tag("details", tag("summary", title), *children, class_=class_, open=shown)
+
+
+def table(
+    label: str, columns: Sequence[str], rows: Iterable[Sequence[Node]], class_: str = ""
+) -> Node:
+    """A scrollable table; text is put into a cell."""
+    head = tag("tr", *(tag("th", column, scope="col") for column in columns))
+    body = []
+    for row in rows:
+        cells = (tag("td", cell) if isinstance(cell, str) else cell for cell in row)
+        body.append(tag("tr", *cells))
+    return scrollable(label, tag("table", head, *body), class_=class_)
+
+
+def bar(value: int, longest: int) -> Node:
+    """A bar without inline style, which the page's policy forbids."""
+    width = str(max(round(1000 * value / longest), 4) if longest else 4)
+    return tag(
+        "svg",
+        tag("rect", width=width, height="10", rx="2"),
+        viewBox="0 0 1000 10",
+        preserveAspectRatio="none",
+        class_="bar",
+        aria_hidden="true",
+    )

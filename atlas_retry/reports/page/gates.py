@@ -1,13 +1,16 @@
-"""Gates and their problems as HTML."""
+"""Gates and their problems as HTML.
 
-from collections.abc import Iterable
+Tests are listed by name, all other problems by file and rule; beyond the first ones folded.
+"""
 
-from atlas_retry.model import GateResult, Status, Validation
-from atlas_retry.reports.page.elements import Node, foldable, scrollable, tag
-from atlas_retry.reports.page.problems import MAX_LISTED, problems
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from atlas_retry.model import Diagnostic, GateResult, Status, Validation
+from atlas_retry.reports.page.elements import Node, bar, foldable, scrollable, tag
 from atlas_retry.reports.phrases import plain
-from atlas_retry.reports.problems import listed, more
-from atlas_retry.text.units import counted, seconds
+from atlas_retry.reports.problems import listed, more, place, position
+from atlas_retry.text.units import bounded, counted, seconds
 
 SIGNS = {
     Status.PASSED: "✓",
@@ -19,6 +22,8 @@ SIGNS = {
     Status.SKIPPED: "–",  # noqa: RUF001 - a dash for nothing
 }
 MAX_OUTPUT_CHARS = 20_000
+UNFOLDED, MAX_LISTED = 20, 200
+MAX_MESSAGE_CHARS = 240
 
 
 def weight(result: GateResult) -> str:
@@ -27,7 +32,7 @@ def weight(result: GateResult) -> str:
 
 
 def gates(validation: Validation, *, unfolded: bool = False) -> Node:
-    """A row per gate, which opens to what it said: those that block first, the first one open."""
+    """A row per gate, which opens to its output: those that block first, the first one open."""
     results = sorted(validation.results, key=lambda result: not result.blocks)
     longest = max((result.duration_ms for result in results), default=0)
     rows = [
@@ -50,33 +55,21 @@ def _gate(result: GateResult, longest_ms: int, *, unfolded: bool) -> Node:
     return foldable(title, *_details(result), class_=f"gate {weight(result)}", unfolded=unfolded)
 
 
-def bar(value: int, longest: int) -> Node:
-    """A bar without inline style, which the page's policy forbids."""
-    width = str(max(round(1000 * value / longest), 4) if longest else 4)
-    rectangle = tag("rect", width=width, height="10", rx="2")
-    return tag(
-        "svg",
-        rectangle,
-        viewBox="0 0 1000 10",
-        preserveAspectRatio="none",
-        class_="bar",
-        aria_hidden="true",
-    )
-
-
-def _details(result: GateResult) -> Iterable[Node | None]:
+def _details(result: GateResult) -> Iterator[Node]:
     yield tag("p", tag("code", f"$ {result.command}"))
-    yield tag("p", result.error) if result.error else None
+    if result.error:
+        yield tag("p", result.error)
     if result.diagnostics:
         shown = listed(result)[:MAX_LISTED]
         yield problems(shown, more(result, shown))
     if result.changed:
-        yield tag(
-            "p", f"Changed {counted(len(result.changed), 'file')}: ", ", ".join(result.changed)
-        )
+        files = ", ".join(result.changed)
+        yield tag("p", f"Changed {counted(len(result.changed), 'file')}: {files}")
     for name, text in (("standard output", result.stdout), ("standard error", result.stderr)):
-        yield _output(f"{result.name}: {name}", text) if text.strip() else None
-    yield tag("p", f"Whole output: {result.log_path}", class_="dim") if result.log_path else None
+        if text.strip():
+            yield _output(f"{result.name}: {name}", text)
+    if result.log_path:
+        yield tag("p", f"Whole output: {result.log_path}", class_="dim")
 
 
 def _output(label: str, text: str) -> Node:
@@ -86,3 +79,57 @@ def _output(label: str, text: str) -> Node:
         half = MAX_OUTPUT_CHARS // 2
         shown = f"{shown[:half]}\n... {left_out} characters left out ...\n{shown[-half:]}"
     return foldable(label, scrollable(label, tag("pre", shown)), class_="output")
+
+
+def problems(diagnostics: Sequence[Diagnostic], left_out: str = "") -> Node:
+    """The groups of problems, and how many there are more."""
+    ordered = sorted(diagnostics, key=_order)[:MAX_LISTED]
+    shown, folded = ordered[:UNFOLDED], ordered[UNFOLDED:]
+    rest: Node | None = tag("p", f"and {left_out}", class_="dim") if left_out else None
+    if folded:
+        rest = foldable(counted(len(folded), "more problem"), *_groups(folded), rest)
+    return tag("div", *_groups(shown), rest, class_="problems")
+
+
+def _order(one: Diagnostic) -> tuple[bool, str, str, int]:
+    if one.test_id is not None:
+        return (False, "", "", 0)  # as the gate has them: it shows the worst first
+    line = one.region.start_line if one.region else 0
+    return (True, one.path or "", one.rule_id or "", line)
+
+
+def _groups(diagnostics: Iterable[Diagnostic]) -> Iterator[Node]:
+    for (is_test, path), group in groupby(
+        diagnostics, lambda one: (one.test_id is not None, one.path)
+    ):
+        if is_test:
+            yield tag("ul", *(_item(one, place(one), one.rule_id) for one in group))
+            continue
+        if path:
+            yield tag("p", tag("code", path), class_="file")
+        rules = groupby(group, lambda one: one.rule_id)
+        yield tag("ul", *(_of_rule(rule, [*same]) for rule, same in rules))
+
+
+def _of_rule(rule: str | None, same: Sequence[Diagnostic]) -> Node:
+    """One problem in a line; several under their rule."""
+    if len(same) == 1:
+        return _item(same[0], _line(same[0]), rule)
+    items = (_item(one, _line(one), None) for one in same)
+    name = tag("code", rule or same[0].tool, class_="rule")
+    return tag("li", name, f" {len(same)} times", tag("ul", *items))
+
+
+def _line(one: Diagnostic) -> str:
+    return position(one).removeprefix(f"{one.path}:") if one.path and one.region else ""
+
+
+def _item(one: Diagnostic, where: str, rule: str | None) -> Node:
+    whole = one.message.strip()
+    first = bounded(whole.partition("\n")[0], MAX_MESSAGE_CHARS)
+    at = f" ({position(one)})" if one.test_id and one.path else ""
+    message: Node = tag("span", tag("span", first, class_="message"), tag("span", at, class_="dim"))
+    if first != whole:
+        message = foldable(message, tag("p", whole, class_="message"))
+    named = tag("code", rule, class_="rule") if rule else None
+    return tag("li", tag("code", where) if where else None, " ", named, " ", message)
