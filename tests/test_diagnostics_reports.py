@@ -81,15 +81,6 @@ def test_a_byte_order_mark_does_not_disturb() -> None:
     assert [d.message for d in diagnose(reported("eslint-json", content)).diagnostics] == ["m"]
 
 
-def test_rdjson_may_leave_nearly_everything_out() -> None:
-    content = b'{"diagnostics": [{"message": "m"}, {"message": "n", "severity": 3}]}'
-    findings = diagnose(reported("rdjson", content))
-    assert [(d.tool, d.path, d.level.value) for d in findings.diagnostics] == [
-        ("rdjson", None, "error"),
-        ("rdjson", None, "note"),
-    ]
-
-
 def test_junit_counts_the_tests_that_ran() -> None:
     content = b"""<testsuites><testsuite><testcase name="a"/>
         <testcase name="b"><skipped/></testcase>

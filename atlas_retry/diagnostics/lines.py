@@ -7,7 +7,10 @@ from atlas_retry.diagnostics.table import LineFormat
 _FILE = (
     r"(?P<path>(?:[A-Za-z]:)?[^\s:\"'(<]{0,300}(?:[\w+-]\.[A-Za-z]\w{0,11}|Makefile|Dockerfile))"
 )
-_SAID = r"(?:(?P<level>(?:fatal )?error|warning|warn|note|info|hint)\b:? ?)?(?P<message>\S.*)$"
+_SAID = (
+    r"(?:(?P<level>(?:fatal )?error|warning|warn|note|info|hint)\b:? ?)?"
+    r"(?:\[?(?P<rule>[A-Z]{1,6}\d{2,5})\]?(?:/\S+)?:? )?(?P<message>\S.*)$"
+)
 
 GENERAL = LineFormat(
     name="general",

@@ -1,7 +1,6 @@
 """Rows of the tools that check Python. A format is a row; what does not fit one has a module."""
 
 from atlas_retry.diagnostics.table import LineFormat
-from atlas_retry.model import Level
 
 _PY = r"(?P<path>[^\s:][^:]{0,400}\.(?:pyi?|ipynb)(?::cell \d+)?)"
 _AT = r":(?P<line>\d+):(?P<column>\d+)"
@@ -23,21 +22,6 @@ RUFF_CONCISE = LineFormat(
     commands=("ruff", "ruff check"),
     pattern=rf"{_PY}{_AT}: {_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
     marks=(" [*] ", " fixable with the `--fix`", " hidden fixes can be enabled"),
-)
-RUFF_GROUPED = LineFormat(
-    name="ruff-grouped",
-    tool="ruff",
-    source=_RUFF_OUTPUT,
-    commands=("ruff", "ruff check"),
-    heading=rf"{_PY}:$",
-    pattern=rf" +(?P<line>\d+):(?P<column>\d+) +{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
-)
-RUFF_PYLINT = LineFormat(
-    name="ruff-pylint",
-    tool="ruff",
-    source=_RUFF_OUTPUT,
-    commands=("ruff", "ruff check"),
-    pattern=rf"{_PY}:(?P<line>\d+): \[(?P<rule>[\w-]+)\] (?P<message>.+)$",
 )
 RUFF_FORMAT = LineFormat(
     name="ruff-format",
@@ -129,52 +113,17 @@ BANDIT = LineFormat(
     zero_based=True,
     marks=(">> Issue: [B",),
 )
-CODESPELL = LineFormat(
-    name="codespell",
-    source="https://github.com/codespell-project/codespell",
-    pattern=r"(?P<path>[^\s:][^:]{0,400}):(?P<line>\d+): (?P<message>\S+ ==> .+)$",
-    rule="misspelling",
-    marks=(" ==> ",),
-)
-PYDOCSTYLE = LineFormat(
-    name="pydocstyle",
-    source="https://www.pydocstyle.org/en/stable/error_codes.html",
-    pattern=rf"{_PY}:(?P<line>\d+) (?:in|at) .+:$",
-    more=r" {8}(?P<rule>D\d{3}): (?P<message>.+)$",
-    level=Level.WARNING,
-    marks=("\n        D1", "\n        D2", "\n        D3", "\n        D4"),
-)
-
-PRE_COMMIT_HOOKS = LineFormat(
-    name="pre-commit-hooks",
-    source="https://github.com/pre-commit/pre-commit-hooks",
-    commands=(
-        "end-of-file-fixer",
-        "trailing-whitespace",
-        "mixed-line-ending",
-        "requirements-txt-fixer",
-        "fix-byte-order-marker",
-    ),
-    pattern=r"[Ff]ixing (?P<path>\S.*)$",
-    message="the hook changed this file",
-    rule="hook",
-)
 
 ROWS = (
-    PRE_COMMIT_HOOKS,
     RUFF_FORMAT,
     RUFF_FORMAT_LIST,
     RUFF,
     RUFF_CONCISE,
-    RUFF_GROUPED,
-    RUFF_PYLINT,
     BLACK,
     ISORT,
     PYLINT,
     MYPY,
     PYRIGHT,
     BANDIT,
-    CODESPELL,
-    PYDOCSTYLE,
     FLAKE8,
 )

@@ -46,17 +46,6 @@ RUSTC = LineFormat(
     summary=r"error: could not compile|error: aborting due to",
     marks=("--> ",),
 )
-RUSTC_SHORT = LineFormat(
-    name="rustc-short",
-    tool="rustc",
-    source="https://doc.rust-lang.org/cargo/commands/cargo-build.html#display-options",
-    commands=("--message-format short",),
-    pattern=(
-        rf"(?P<path>[^\s:][^:]*\.rs){_AT}(?P<level>error|warning)(?:\[(?P<rule>E\d+)\])?: "
-        r"(?P<message>.+)$"
-    ),
-    marks=(".rs:",),
-)
 RUSTFMT = LineFormat(
     name="rustfmt",
     source="https://github.com/rust-lang/rustfmt#checking-style-on-a-ci-server",
@@ -131,17 +120,6 @@ SHELLCHECK = LineFormat(
     pattern=r"\s*\^[-^]* (?P<rule>SC\d+)(?: \((?P<level>\w+)\))?: (?P<message>.+)$",
     marks=("^-- SC", "^ SC"),
 )
-SHELLCHECK_GCC = LineFormat(
-    name="shellcheck-gcc",
-    tool="shellcheck",
-    source="https://www.shellcheck.net/wiki/",
-    commands=("shellcheck",),
-    pattern=(
-        rf"(?P<path>[^\s:][^:]*){_AT}(?P<level>error|warning|note): "
-        r"(?P<message>.+) \[(?P<rule>SC\d+)\]$"
-    ),
-    marks=(" [SC",),
-)
 YAMLLINT = LineFormat(
     name="yamllint",
     source="https://yamllint.readthedocs.io/en/stable/quickstart.html",
@@ -158,7 +136,6 @@ ROWS = (
     GO,
     GOFMT,
     RUSTC,
-    RUSTC_SHORT,
     RUSTFMT,
     CLANG,
     GCC,
@@ -166,6 +143,5 @@ ROWS = (
     JAVAC,
     MAVEN_COMPILER,
     SHELLCHECK,
-    SHELLCHECK_GCC,
     YAMLLINT,
 )

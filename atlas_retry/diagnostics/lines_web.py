@@ -45,15 +45,5 @@ PRETTIER = LineFormat(
     summary=r"\[warn\] Code style issues|Error occurred when checking code style",
     marks=("Checking formatting...", "[warn] Code style issues"),
 )
-MARKDOWNLINT = LineFormat(
-    name="markdownlint",
-    source="https://github.com/igorshubovych/markdownlint-cli",
-    commands=("markdownlint", "markdownlint-cli2"),
-    pattern=(
-        r"(?P<path>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))? "
-        r"(?:(?P<level>error|warning) )?(?P<rule>MD\d{3})/\S+ (?P<message>.+)$"
-    ),
-    marks=(" MD0",),
-)
 
-ROWS = (ESLINT, STYLELINT, TSC, PRETTIER, MARKDOWNLINT)
+ROWS = (ESLINT, STYLELINT, TSC, PRETTIER)

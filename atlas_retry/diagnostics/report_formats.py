@@ -1,12 +1,16 @@
-"""Formats that a gate can name for the file it writes. Recognises nothing by itself."""
+"""Formats that a gate can name for the file it writes; a JSON format is a row. Guesses none."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.diagnostics import reports_json
-from atlas_retry.model import Diagnostic
+from atlas_retry.diagnostics.table import LEVELS
+from atlas_retry.model import Diagnostic, Level, Region
+
+_LEVELS = {**LEVELS, "1": Level.WARNING}
+"""Eslint counts severities."""
 
 
 class Report(Struct, frozen=True):
@@ -16,8 +20,163 @@ class Report(Struct, frozen=True):
     tests_run: int | None = None
 
 
-def _of_json(read: Callable[[bytes], Iterator[Diagnostic]]) -> Callable[[bytes], Report]:
-    return lambda content: Report(tuple(read(content)))
+class JsonFormat(Struct, frozen=True, kw_only=True):
+    """Where a format keeps what it says of a problem: names joined by dots, of a list the first."""
+
+    lists: tuple[str, ...]
+    """The lists that lead to the problems; a problem inherits what stands around its list."""
+    tool: str
+    """The tool's name, or where it is said."""
+    path: str
+    message: str = "message"
+    more: str = ""
+    rule: str
+    no_rule: str | None = None
+    level: str = ""
+    usual_level: Level = Level.ERROR
+    region: tuple[str, str, str, str]
+    """Of line, column, end line and end column."""
+    first_line: int = 1
+    first_column: int = 1
+    is_lines: bool = False
+    """One problem a line, and perhaps other lines between them."""
+
+
+_FORMATS: Mapping[str, JsonFormat] = {
+    # SARIF 2.1.0 §3.27
+    "sarif": JsonFormat(
+        lists=("runs", "results"),
+        tool="tool.driver.name",
+        path="locations.physicalLocation.artifactLocation.uri",
+        message="message.text",
+        rule="ruleId",
+        level="level",
+        usual_level=Level.WARNING,
+        region=(
+            "locations.physicalLocation.region.startLine",
+            "locations.physicalLocation.region.startColumn",
+            "locations.physicalLocation.region.endLine",
+            "locations.physicalLocation.region.endColumn",
+        ),
+    ),
+    # https://eslint.org/docs/latest/use/formatters/#json
+    "eslint-json": JsonFormat(
+        lists=("", "messages"),
+        tool="eslint",
+        path="filePath",
+        rule="ruleId",
+        level="severity",
+        region=("line", "column", "endLine", "endColumn"),
+    ),
+    # https://docs.astral.sh/ruff/settings/#output-format
+    "ruff-json": JsonFormat(
+        lists=("",),
+        tool="ruff",
+        path="filename",
+        rule="code",
+        no_rule="invalid-syntax",
+        region=("location.row", "location.column", "end_location.row", "end_location.column"),
+    ),
+    # `mypy -O json`
+    "mypy-json": JsonFormat(
+        lists=("",),
+        tool="mypy",
+        path="file",
+        more="hint",
+        rule="code",
+        level="severity",
+        region=("line", "column", "", ""),
+        first_column=0,
+        is_lines=True,
+    ),
+    # https://microsoft.github.io/pyright/#/command-line?id=json-output
+    "pyright-json": JsonFormat(
+        lists=("generalDiagnostics",),
+        tool="pyright",
+        path="file",
+        rule="rule",
+        level="severity",
+        region=(
+            "range.start.line",
+            "range.start.character",
+            "range.end.line",
+            "range.end.character",
+        ),
+        first_line=0,
+        first_column=0,
+    ),
+}
+
+
+def _json(row: JsonFormat, content: bytes) -> Report:
+    if row.is_lines:
+        lines = (line for line in content.splitlines() if line.startswith(b"{"))
+        document: object = [msgspec.json.decode(line) for line in lines]
+    else:
+        document = msgspec.json.decode(content)
+    whole = document if isinstance(document, dict) else {"": document}
+    problems = (one for one in _problems(whole, row.lists) if _counts(one))
+    return Report(tuple(_diagnostic(row, one) for one in problems))
+
+
+def _problems(around: dict[str, object], lists: Sequence[str]) -> Iterator[dict[str, object]]:
+    for one in _objects(around.get(lists[0])):
+        problem = around | one
+        if not lists[1:]:
+            yield problem
+        elif problem.get(lists[1]):  # a run of SARIF need not have results
+            yield from _problems(problem, lists[1:])
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    """Raises ValueError for anything but a list of objects."""
+    return msgspec.convert(value, list[dict[str, object]])
+
+
+def _counts(one: Mapping[str, object]) -> bool:
+    """In SARIF, what is suppressed (§3.27.23) or is no failure (§3.27.9) is no problem."""
+    return one.get("kind", "fail") == "fail" and not one.get("suppressions")
+
+
+def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
+    message = _at(one, row.message)
+    if not isinstance(message, str):
+        raise ValueError("a problem without a message")  # noqa: TRY004 - it is no such report
+    level = _at(one, row.level)
+    return Diagnostic(
+        tool=(_text(one, row.tool) or row.tool).lower(),
+        rule_id=_text(one, row.rule) or row.no_rule,
+        level=row.usual_level if level is None else _LEVELS.get(f"{level}".lower(), Level.ERROR),
+        message="\n".join(filter(None, (message, _text(one, row.more)))),
+        path=_text(one, row.path),
+        region=_region(row, one),
+    )
+
+
+def _region(row: JsonFormat, one: Mapping[str, object]) -> Region | None:
+    shifts = (1 - row.first_line, 1 - row.first_column) * 2
+    named = zip(row.region, shifts, strict=True)
+    line, column, end_line, end_column = (_number(one, path, shift) for path, shift in named)
+    if line is None:
+        return None
+    return Region(start_line=line, start_column=column, end_line=end_line, end_column=end_column)
+
+
+def _at(value: object, path: str) -> object:
+    for name in path.split(".") if path else ("",):
+        first = value[0] if isinstance(value, list) and value else value
+        value = first.get(name) if name and isinstance(first, dict) else None
+    return value
+
+
+def _text(one: Mapping[str, object], path: str) -> str | None:
+    value = _at(one, path)
+    return value if isinstance(value, str) and value else None
+
+
+def _number(one: Mapping[str, object], path: str, shift: int) -> int | None:
+    value = _at(one, path)
+    return value + shift if isinstance(value, int) and value + shift > 0 else None
 
 
 def _junit(content: bytes) -> Report:
@@ -28,12 +187,7 @@ def _junit(content: bytes) -> Report:
 
 REPORT_FORMATS: Mapping[str, Callable[[bytes], Report]] = {
     "junit": _junit,
-    "sarif": _of_json(reports_json.sarif),
-    "eslint-json": _of_json(reports_json.eslint),
-    "ruff-json": _of_json(reports_json.ruff),
-    "mypy-json": _of_json(reports_json.mypy),
-    "pyright-json": _of_json(reports_json.pyright),
-    "rdjson": _of_json(reports_json.rdjson),
+    **{name: partial(_json, row) for name, row in _FORMATS.items()},
 }
 """Each raises ValueError for content that is not of its format."""
 
