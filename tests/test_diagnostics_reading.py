@@ -235,7 +235,6 @@ def test_a_long_message_keeps_its_ends() -> None:
 def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
     row = LineFormat(
         name="x",
-        source="here",
         pattern=r"! (?P<message>.+)",
         more=r"  at (?P<path>\S+) line (?P<line>\d+)|  (?P<message>because .+)",
     )
@@ -251,7 +250,7 @@ def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
 )
 def test_a_severity_that_nobody_knows_is_the_one_of_the_row(printed: str, level: Level) -> None:
     pattern = r"(?P<level>\w*)! (?P<message>.+)"
-    row = LineFormat(name="x", source="here", pattern=pattern, level=Level.NOTE)
+    row = LineFormat(name="x", pattern=pattern, level=Level.NOTE)
     (found,) = parser_of(row).read(Log.of(f"{printed}! broken")).found
     assert found.diagnostic.level is level
 

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from atlas_retry.diagnostics.blocks import above, matching, titled
-from atlas_retry.diagnostics.traceback import inside, placed, shortened
+from atlas_retry.diagnostics.failures import above, inside, matching, placed, shortened, titled
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
@@ -86,7 +85,6 @@ def _frames(body: Sequence[str]) -> tuple[Frame, ...]:
 
 CARGO_TEST = Parser(
     name="cargo-test",
-    source="https://doc.rust-lang.org/rustc/tests/index.html",
     commands=("cargo test", "cargo t"),
     marks=("\ntest result: ", " stdout ----\n"),
     read=_read,

@@ -1,16 +1,14 @@
 """Reads how many tests a runner says it ran. A row a runner; reads no failure."""
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
 from typing import TypeGuard
 
 from msgspec import Struct
 
-from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.values import Log, Parser, Reading
-
-_RAN = re.compile(r"(\d+) (?:failed|passed)")
 
 
 class Runner(Struct, frozen=True, kw_only=True):
@@ -21,7 +19,6 @@ class Runner(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    source: str
     counts: tuple[str, ...] = ()
     """Lines that say how many tests there were."""
     empty: str | None = None
@@ -33,87 +30,52 @@ class Runner(Struct, frozen=True, kw_only=True):
     marks: tuple[str, ...] = ()
 
 
-class _CompiledRunner(Struct, frozen=True):
-    counts: tuple[re.Pattern[str], ...]
-    empty: re.Pattern[str] | None
-
-
-@cache
-def _compiled(runner: Runner) -> _CompiledRunner:
-    return _CompiledRunner(
-        tuple(map(re.compile, runner.counts)), re.compile(runner.empty) if runner.empty else None
-    )
-
-
 def parser_of(runner: Runner) -> Parser:
     """The parser of a runner's closing lines."""
     return Parser(
         name=runner.name,
-        source=runner.source,
         commands=runner.commands or (runner.name,),
         marks=runner.marks,
-        read=lambda log: _read(runner, log),
+        read=partial(read, runner),
     )
 
 
-def _read(runner: Runner, log: Log) -> Reading:
+def read(runner: Runner, log: Log) -> Reading:
     """Without a word for it, a count of 0 proves nothing of a command that failed."""
-    compiled = _compiled(runner)
-    counted = tuple(_counted(compiled.counts, log))
-    empty = tuple(i for i, line in enumerate(log.lines) if _says(compiled.empty, line))
+    counted = tuple(chain.from_iterable(_matches(pattern, log) for pattern in runner.counts))
+    empty = tuple(i for i, _ in _matches(runner.empty, log)) if runner.empty else ()
     numbers = [_number(match) for _, match in counted]
     ran = max(0, max(numbers, default=0) if runner.largest else sum(numbers))
-    told = bool(empty) or (bool(counted) and log.exit_code == 0)
+    is_counted = bool(empty) or (bool(counted) and log.exit_code == 0)
     totals = {i for i, match in counted if any(map(_is_number, match.groups()))}
     return Reading(
         summary=tuple(sorted(totals.union(empty))),
         tests_run=ran if counted or empty else None,
-        vacuous=told and ran == 0,
+        vacuous=is_counted and ran == 0,
     )
 
 
-def _says(pattern: re.Pattern[str] | None, line: str) -> bool:
-    return pattern is not None and pattern.search(line) is not None
-
-
-def _counted(
-    patterns: tuple[re.Pattern[str], ...], log: Log
-) -> Iterator[tuple[int, re.Match[str]]]:
+def _matches(pattern: str, log: Log) -> Iterator[tuple[int, re.Match[str]]]:
+    search = re.compile(pattern).search
     for number, line in enumerate(log.lines):
-        for pattern in patterns:
-            if match := pattern.search(line):
-                yield number, match
+        if match := search(line):
+            yield number, match
 
 
 def _number(match: re.Match[str]) -> int:
     return sum(
-        (-1 if name.startswith("less") else 1) * (int(said) if _is_number(said) else bool(said))
-        for name, said in match.groupdict().items()
+        (-1 if name.startswith("less") else 1) * (int(count) if _is_number(count) else bool(count))
+        for name, count in match.groupdict().items()
     )
 
 
-def _is_number(said: str | None) -> TypeGuard[str]:
-    return said is not None and said.isdigit()
-
-
-def of_javascript(
-    lines: Sequence[str], tests: re.Pattern[str], summary: re.Pattern[str], none: str
-) -> Reading:
-    """What jest and vitest say at the end of each run: `1 failed | 2 passed`.
-
-    `tests` has the group counts; `none` begins a line that says that there are no tests.
-    """
-    said = [match["counts"] for match in matching(lines, tests).values()]
-    empty = any(line.startswith(none) for line in lines)
-    ran = sum(map(int, _RAN.findall("\n".join(said)))) if said or empty else None
-    return Reading(
-        summary=tuple(matching(lines, summary)), tests_run=ran, vacuous=empty or ran == 0
-    )
+def _is_number(count: str | None) -> TypeGuard[str]:
+    return count is not None and count.isdigit()
 
 
 MOCHA = Runner(
     name="mocha",
-    source="https://mochajs.org/running/reporters",
+    # https://mochajs.org/running/reporters
     counts=(r"^\s+(?P<ran>\d+) (?:passing \(|failing$)",),
     empty=r"^Error: No test files found",
     marks=(" passing (", "Error: No test files found"),
@@ -121,7 +83,7 @@ MOCHA = Runner(
 RUNNERS = (
     Runner(
         name="ava",
-        source="https://github.com/avajs/ava/tree/main/lib/reporters",
+        # https://github.com/avajs/ava/tree/main/lib/reporters
         counts=(
             r"^\s+(?P<ran>\d+) (?:tests? passed|tests? failed|known failures?)$",
             r"^\s+\d+(?P<ran>) tests? (?:skipped|todo)$",
@@ -131,7 +93,7 @@ RUNNERS = (
     ),
     Runner(
         name="playwright",
-        source="https://playwright.dev/docs/test-reporters",
+        # https://playwright.dev/docs/test-reporters
         counts=(
             r"^\s+(?P<ran>\d+) (?:passed|failed|flaky|interrupted)(?: \(.+\))?$",
             r"^\s+\d+(?P<ran>) (?:skipped|did not run)$",
@@ -142,14 +104,14 @@ RUNNERS = (
     ),
     Runner(
         name="tap",
-        source="https://node-tap.org/docs/reporter/",
+        # https://node-tap.org/docs/reporter/
         counts=(r"^# \{ total: (?P<ran>\d+)(?:.*\bskip: (?P<less>\d+))?",),
         empty=r"^No test files found$",
         marks=("# { total: ", "No test files found\n"),
     ),
     Runner(
         name="bats",
-        source="https://bats-core.readthedocs.io/en/stable/usage.html",
+        # https://bats-core.readthedocs.io/en/stable/usage.html
         counts=(
             r"^(?P<ran>(?:not )?ok) \d+ (?!.*# skip)",
             r"^ok \d+(?P<ran>) .*# skip",
@@ -160,7 +122,7 @@ RUNNERS = (
     ),
     Runner(
         name="bun",
-        source="https://bun.com/docs/test",
+        # https://bun.com/docs/test
         counts=(r"^ (?P<ran>\d+) (?:pass|fail)$",),
         empty=r'^No tests found!$|^error: regex ".*" matched 0 tests',
         commands=("bun test",),
@@ -168,7 +130,7 @@ RUNNERS = (
     ),
     Runner(
         name="deno",
-        source="https://docs.deno.com/runtime/reference/cli/test/",
+        # https://docs.deno.com/runtime/reference/cli/test/
         counts=(r"^(?:ok|FAILED) \| (?P<ran>\d+) passed.* \| (?P<ran2>\d+) failed",),
         empty=r"^error: No test modules found",
         commands=("deno test",),
@@ -176,7 +138,7 @@ RUNNERS = (
     ),
     Runner(
         name="karma",
-        source="https://karma-runner.github.io/latest/config/configuration-file.html",
+        # https://karma-runner.github.io/latest/config/configuration-file.html
         counts=(r": Executed (?P<ran>\d+) of \d+",),
         empty=r": Executed 0 of (?:0|\d+ \(skipped \d+\)) SUCCESS",
         largest=True,
@@ -185,14 +147,14 @@ RUNNERS = (
     ),
     Runner(
         name="rspec",
-        source="https://rspec.info/features/3-13/rspec-core/command-line/",
+        # https://rspec.info/features/3-13/rspec-core/command-line/
         counts=(r"^(?P<ran>\d+) examples?, \d+ failures?(?:, (?P<less>\d+) pending)?$",),
         empty=r"^No examples found\.$|^All examples were filtered out$",
         marks=(" examples, ", " example, "),
     ),
     Runner(
         name="minitest",
-        source="https://docs.seattlerb.org/minitest/",
+        # https://docs.seattlerb.org/minitest/
         counts=(
             r"^(?P<ran>\d+) (?:runs|tests), \d+ assertions, .*?(?P<less>\d+) (?:skips|pendings)",
         ),
@@ -200,7 +162,7 @@ RUNNERS = (
     ),
     Runner(
         name="phpunit",
-        source="https://docs.phpunit.de/en/9.6/textui.html",
+        # https://docs.phpunit.de/en/9.6/textui.html
         counts=(
             r"^OK \((?P<ran>\d+) tests?, ",
             r"^Tests: (?P<ran>\d+), Assertions: \d+(?:.*\bSkipped: (?P<less>\d+))?",
@@ -210,7 +172,7 @@ RUNNERS = (
     ),
     Runner(
         name="ctest",
-        source="https://cmake.org/cmake/help/latest/manual/ctest.1.html",
+        # https://cmake.org/cmake/help/latest/manual/ctest.1.html
         counts=(
             r"^\d+% tests passed, \d+ tests failed out of (?P<ran>\d+)$",
             r"^\s+\d+ - .+ \((?P<less>S)kipped\)$",
@@ -220,7 +182,7 @@ RUNNERS = (
     ),
     Runner(
         name="gradle",
-        source="https://docs.gradle.org/current/userguide/more_about_tasks.html#sec:task_outcomes",
+        # https://docs.gradle.org/current/userguide/more_about_tasks.html#sec:task_outcomes
         counts=(r"^(?:> Task )?(?::[\w-]+)*:(?P<ran>(?:\w+T|t)est)(?: [UF][A-Z-]+)?$",),
         empty=r"^(?:> Task )?(?::[\w-]+)*:(?:\w+T|t)est (?:NO-SOURCE|SKIPPED)$"
         r"|No tests found for given includes",
@@ -229,7 +191,7 @@ RUNNERS = (
     ),
     Runner(
         name="dotnet-test",
-        source="https://learn.microsoft.com/en-us/dotnet/core/tools/dotnet-test",
+        # https://learn.microsoft.com/en-us/dotnet/core/tools/dotnet-test
         counts=(
             r"^(?:Passed|Failed|Skipped)!\s+- Failed:\s+(?P<ran>\d+), Passed:\s+(?P<ran2>\d+),",
             r"^ {4,5}(?:Passed|Failed): (?P<ran>\d+)$",
@@ -242,7 +204,7 @@ RUNNERS = (
     ),
     Runner(
         name="swift-test",
-        source="https://github.com/swiftlang/swift-corelibs-xctest and swift-testing",
+        # https://github.com/swiftlang/swift-corelibs-xctest and swift-testing
         counts=(
             r"^\s*Executed (?P<ran>\d+) tests?, with (?:(?P<less>\d+) tests? skipped and )?\d+ f",
             r"Test run with (?P<ran>\d+) tests?\b",
@@ -254,7 +216,7 @@ RUNNERS = (
     ),
     Runner(
         name="nextest",
-        source="https://nexte.st/docs/running/",
+        # https://nexte.st/docs/running/
         counts=(r"^\s+Summary \[.*\] (?P<ran>\d+)(?:/\d+)? tests? run: ",),
         empty=r"^error: no tests to run$",
         commands=("cargo nextest",),
@@ -262,7 +224,7 @@ RUNNERS = (
     ),
     Runner(
         name="mix-test",
-        source="https://hexdocs.pm/mix/Mix.Tasks.Test.html",
+        # https://hexdocs.pm/mix/Mix.Tasks.Test.html
         counts=(
             (
                 r"^(?:\d+ \w+, )*?(?P<ran>\d+) tests?, \d+ failures?\b"
@@ -279,7 +241,7 @@ RUNNERS = (
     ),
     Runner(
         name="sbt",
-        source="https://www.scala-sbt.org/1.x/docs/Testing.html",
+        # https://www.scala-sbt.org/1.x/docs/Testing.html
         counts=(
             (
                 r"^\[(?:info|error)\] (?:Passed|Failed|Error): Total \d+, "

@@ -2,7 +2,7 @@
 
 import re
 
-from atlas_retry.diagnostics.blocks import matching
+from atlas_retry.diagnostics.failures import matching
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import THRESHOLD_RULE, Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level
@@ -66,7 +66,6 @@ def _file(match: re.Match[str]) -> Diagnostic:
 
 COVERAGE = Parser(
     name="coverage",
-    source="https://coverage.readthedocs.io/en/latest/cmd.html",
     commands=("coverage", "--cov-fail-under", "--coverage"),
     marks=(
         "fail-under=",

@@ -9,8 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks
-from atlas_retry.diagnostics.blocks import matching
-from atlas_retry.diagnostics.traceback import placed, shortened
+from atlas_retry.diagnostics.failures import matching, placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -187,7 +186,6 @@ def _found(lines: Sequence[str], test: _Test, folder: str) -> Located:
 
 GO_TEST = Parser(
     name="go-test",
-    source="https://pkg.go.dev/cmd/go#hdr-Test_packages",
     commands=("go test", "gotestsum"),
     marks=("--- FAIL: ", "[no test files]", "[no tests to run]", "\nFAIL\t", '"Action":"fail"'),
     read=_read,

@@ -14,7 +14,7 @@ _SAID = (
 
 GENERAL = LineFormat(
     name="general",
-    source="https://www.gnu.org/prep/standards/html_node/Errors.html",
+    # https://www.gnu.org/prep/standards/html_node/Errors.html
     pattern=(
         rf"(?:[\w./-]{{1,40}}: )?{_FILE}:(?P<line>\d{{1,7}})(?::(?P<column>\d{{1,7}}))?"
         rf"(?:-\d+(?::\d+)?)?(?:: *| - | ){_SAID}"
@@ -22,7 +22,7 @@ GENERAL = LineFormat(
 )
 GITHUB = LineFormat(
     name="github",
-    source="https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions",
+    # https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
     commands=("--output-format github", "--format github"),
     pattern=(
         r"::(?P<level>error|warning|notice) (?:title=(?P<rule>[^,:]+),)?file=(?P<path>[^,:]+)"
@@ -33,7 +33,7 @@ GITHUB = LineFormat(
 )
 DIFF = LineFormat(
     name="diff",
-    source="https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html",
+    # https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html
     commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"),
     pattern=r"\+\+\+ (?:b/)?(?P<path>[^\t]+?)(?:\.orig)?(?:\t.*)?$",
     more=r"@@ -\d+(?:,\d+)? \+(?P<line>\d+)|(?!\+\+\+ |--- )[-+ @\\]",
@@ -42,7 +42,7 @@ DIFF = LineFormat(
 )
 NODE = LineFormat(
     name="node",
-    source="https://nodejs.org/api/errors.html",
+    # https://nodejs.org/api/errors.html
     pattern=(
         r"(?:Uncaught )?(?P<rule>[A-Z]\w{0,60}Error|Error)(?: \[\w+\])?: "
         r"(?P<message>(?:.* imported from (?=(?P<path>/\S+)$))?.+)$"

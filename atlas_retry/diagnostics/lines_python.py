@@ -5,11 +5,10 @@ from atlas_retry.diagnostics.table import LineFormat
 _PY = r"(?P<path>[^\s:][^:]{0,400}\.(?:pyi?|ipynb)(?::cell \d+)?)"
 _AT = r":(?P<line>\d+):(?P<column>\d+)"
 _RUFF_CODE = r"(?P<rule>[A-Z]{1,10}\d{1,5}|invalid-syntax|io-error)"
-_RUFF_OUTPUT = "https://docs.astral.sh/ruff/settings/#output-format"
+# https://docs.astral.sh/ruff/settings/#output-format
 
 RUFF = LineFormat(
     name="ruff",
-    source=_RUFF_OUTPUT,
     pattern=rf"{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>\S.*)$",
     more=rf" *--> {_PY}{_AT}$|\s*\d* (?:\||[-+](?: |$))|(?:help|info|note): ",
     summary=r"Found \d+ errors?|\[\*\] \d+ fixable|No fixes available|\d+ fixable",
@@ -18,14 +17,13 @@ RUFF = LineFormat(
 RUFF_CONCISE = LineFormat(
     name="ruff-concise",
     tool="ruff",
-    source=_RUFF_OUTPUT,
     commands=("ruff", "ruff check"),
     pattern=rf"{_PY}{_AT}: {_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
     marks=(" [*] ", " fixable with the `--fix`", " hidden fixes can be enabled"),
 )
 RUFF_FORMAT = LineFormat(
     name="ruff-format",
-    source="https://docs.astral.sh/ruff/formatter/",
+    # https://docs.astral.sh/ruff/formatter/
     commands=("ruff format",),
     pattern=r"(?P<rule>unformatted|invalid-syntax): (?P<message>\S.*)$",
     more=RUFF.more,
@@ -35,7 +33,7 @@ RUFF_FORMAT = LineFormat(
 RUFF_FORMAT_LIST = LineFormat(
     name="ruff-format-list",
     tool="ruff-format",
-    source="https://docs.astral.sh/ruff/formatter/",
+    # https://docs.astral.sh/ruff/formatter/
     commands=("ruff format",),
     pattern=r"Would reformat: (?P<path>\S.*)$",
     message="File would be reformatted",
@@ -44,7 +42,7 @@ RUFF_FORMAT_LIST = LineFormat(
 )
 BLACK = LineFormat(
     name="black",
-    source="https://black.readthedocs.io/en/stable/usage_and_configuration/the_basics.html",
+    # https://black.readthedocs.io/en/stable/usage_and_configuration/the_basics.html
     pattern=(
         r"(?:would reformat|error: cannot (?:parse|format)):? "
         rf"(?P<path>[^\s:][^:]{{0,400}})(?:{_AT})?(?:: (?P<message>.+))?$"
@@ -57,14 +55,14 @@ BLACK = LineFormat(
 )
 ISORT = LineFormat(
     name="isort",
-    source="https://pycqa.github.io/isort/",
+    # https://pycqa.github.io/isort/
     pattern=rf"ERROR: {_PY} (?P<message>Imports are incorrectly .+)$",
     rule="unsorted-imports",
     marks=("Imports are incorrectly sorted",),
 )
 FLAKE8 = LineFormat(
     name="flake8",
-    source="https://flake8.pycqa.org/en/latest/internal/formatters.html",
+    # https://flake8.pycqa.org/en/latest/internal/formatters.html
     commands=("flake8", "pycodestyle", "pyflakes"),
     pattern=rf"{_PY}{_AT}: (?P<rule>[A-Z]{{1,3}}\d{{1,4}}) (?P<message>.+)$",
     more=r"\s*\^\s*$",
@@ -72,7 +70,7 @@ FLAKE8 = LineFormat(
 )
 PYLINT = LineFormat(
     name="pylint",
-    source="https://pylint.readthedocs.io/en/stable/user_guide/usage/output.html",
+    # https://pylint.readthedocs.io/en/stable/user_guide/usage/output.html
     pattern=rf"{_PY}{_AT}: (?P<level>[CRWEFI])\d{{4}}: (?P<message>.+) \((?P<rule>[a-z0-9-]+)\)$",
     summary=r"Your code has been rated at ",
     zero_based=True,
@@ -80,7 +78,7 @@ PYLINT = LineFormat(
 )
 MYPY = LineFormat(
     name="mypy",
-    source="https://mypy.readthedocs.io/en/stable/error_codes.html",
+    # https://mypy.readthedocs.io/en/stable/error_codes.html
     commands=("mypy", "dmypy", "-m mypy"),
     pattern=(
         rf"{_PY}(?::(?P<line>\d+)(?::(?P<column>\d+)(?::(?P<end_line>\d+):(?P<end_column>\d+))?)?)?"
@@ -95,7 +93,7 @@ MYPY = LineFormat(
 )
 PYRIGHT = LineFormat(
     name="pyright",
-    source="https://microsoft.github.io/pyright/#/command-line",
+    # https://microsoft.github.io/pyright/#/command-line
     commands=("pyright", "basedpyright"),
     pattern=rf" *{_PY}{_AT} - (?P<level>\w+): (?P<message>.+?)(?: \((?P<rule>report\w+)\))?$",
     more=r"\s{4,}(?P<message>\S.*?)(?: \((?P<rule>report\w+)\))?$",
@@ -104,7 +102,7 @@ PYRIGHT = LineFormat(
 )
 BANDIT = LineFormat(
     name="bandit",
-    source="https://bandit.readthedocs.io/en/latest/formatters/text.html",
+    # https://bandit.readthedocs.io/en/latest/formatters/text.html
     pattern=r">> Issue: \[(?P<rule>B\d+):\w+\] (?P<message>.+)$",
     more=(
         r"   Severity: (?P<level>\w+)|   Location: (?P<path>[^:]+):(?P<line>\d+):(?P<column>\d+)$"

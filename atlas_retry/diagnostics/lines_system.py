@@ -10,7 +10,7 @@ _C = (
 
 GOLANGCI_LINT = LineFormat(
     name="golangci-lint",
-    source="https://golangci-lint.run/docs/configuration/file/#output-configuration",
+    # https://golangci-lint.run/docs/configuration/file/#output-configuration
     pattern=_GO + r"(?P<message>.+) \((?P<rule>[a-z]\w*)\)$",
     more=r"\t|\s*\^$",
     summary=r"\d+ issues:",
@@ -18,7 +18,7 @@ GOLANGCI_LINT = LineFormat(
 )
 GO = LineFormat(
     name="go",
-    source="https://pkg.go.dev/cmd/go",
+    # https://pkg.go.dev/cmd/go
     commands=("go", "go build", "go vet", "staticcheck", "gofmt", "revive"),
     pattern=r"(?:vet: )?" + _GO + r"(?P<message>\S.*)$",
     more=r"\t(?P<message>\S.*)$",
@@ -26,7 +26,7 @@ GO = LineFormat(
 )
 GOFMT = LineFormat(
     name="gofmt",
-    source="https://pkg.go.dev/cmd/gofmt",
+    # https://pkg.go.dev/cmd/gofmt
     commands=("gofmt -l", "gofmt -s -l", "gofmt -l -s", "gofumpt -l", "goimports -l"),
     pattern=r"(?P<path>[^\s:]+\.go)$",
     message="file would be reformatted",
@@ -34,7 +34,7 @@ GOFMT = LineFormat(
 )
 RUSTC = LineFormat(
     name="rustc",
-    source="https://doc.rust-lang.org/rustc/json.html",
+    # https://doc.rust-lang.org/rustc/json.html
     commands=("cargo", "rustc"),
     pattern=r"(?P<level>error|warning)(?:\[(?P<rule>E\d+)\])?: (?P<message>.+)$",
     more=(
@@ -48,7 +48,7 @@ RUSTC = LineFormat(
 )
 RUSTFMT = LineFormat(
     name="rustfmt",
-    source="https://github.com/rust-lang/rustfmt#checking-style-on-a-ci-server",
+    # https://github.com/rust-lang/rustfmt#checking-style-on-a-ci-server
     commands=("cargo fmt", "rustfmt"),
     pattern=r"Diff in (?P<path>.+?)(?: at line |:)(?P<line>\d+):$",
     more=r"[-+ ]",
@@ -58,7 +58,7 @@ RUSTFMT = LineFormat(
 )
 GCC = LineFormat(
     name="gcc",
-    source="https://gcc.gnu.org/onlinedocs/gcc/Diagnostic-Message-Formatting-Options.html",
+    # https://gcc.gnu.org/onlinedocs/gcc/Diagnostic-Message-Formatting-Options.html
     commands=("gcc", "g++", "cc", "c++", "make", "ninja", "cmake --build"),
     pattern=(
         rf"{_C}:(?P<line>\d+)(?::(?P<column>\d+))?: (?P<level>fatal error|error|warning): "
@@ -69,7 +69,7 @@ GCC = LineFormat(
 )
 CLANG = LineFormat(
     name="clang",
-    source="https://clang.llvm.org/docs/UsersManual.html#formatting-of-diagnostics",
+    # https://clang.llvm.org/docs/UsersManual.html#formatting-of-diagnostics
     commands=("clang", "clang++", "clang-tidy"),
     pattern=(
         rf"{_C}:(?P<line>\d+)(?::(?P<column>\d+))?: (?P<level>fatal error|error|warning): "
@@ -81,7 +81,7 @@ CLANG = LineFormat(
 )
 LD = LineFormat(
     name="ld",
-    source="https://sourceware.org/binutils/docs/ld/",
+    # https://sourceware.org/binutils/docs/ld/
     commands=("ld",),
     pattern=(
         r"(?:\S*ld: )?(?P<path>[^\s:]+\.\w+):(?:\([.\w]+\+0x[0-9a-f]+\)|(?P<line>\d+)): "
@@ -92,7 +92,7 @@ LD = LineFormat(
 )
 JAVAC = LineFormat(
     name="javac",
-    source="https://docs.oracle.com/en/java/javase/17/docs/specs/man/javac.html",
+    # https://docs.oracle.com/en/java/javase/17/docs/specs/man/javac.html
     commands=("javac", "ant", "gradle", "gradlew"),
     pattern=(
         r"(?P<path>[^\s:][^:]*\.java):(?P<line>\d+): (?P<level>error|warning): "
@@ -104,7 +104,7 @@ JAVAC = LineFormat(
 )
 MAVEN_COMPILER = LineFormat(
     name="maven-compiler",
-    source="https://maven.apache.org/plugins/maven-compiler-plugin/",
+    # https://maven.apache.org/plugins/maven-compiler-plugin/
     commands=("mvn", "mvnw"),
     pattern=(
         r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^\s:]+\.\w+):\[(?P<line>\d+),(?P<column>\d+)\] "
@@ -115,14 +115,14 @@ MAVEN_COMPILER = LineFormat(
 )
 SHELLCHECK = LineFormat(
     name="shellcheck",
-    source="https://www.shellcheck.net/wiki/",
+    # https://www.shellcheck.net/wiki/
     heading=r"In (?P<path>.+) line (?P<line>\d+):$",
     pattern=r"\s*\^[-^]* (?P<rule>SC\d+)(?: \((?P<level>\w+)\))?: (?P<message>.+)$",
     marks=("^-- SC", "^ SC"),
 )
 YAMLLINT = LineFormat(
     name="yamllint",
-    source="https://yamllint.readthedocs.io/en/stable/quickstart.html",
+    # https://yamllint.readthedocs.io/en/stable/quickstart.html
     heading=r"(?P<path>[^\s:][^:]*\.\w+)$",
     pattern=(
         r" +(?P<line>\d+):(?P<column>\d+) +(?P<level>error|warning) +"

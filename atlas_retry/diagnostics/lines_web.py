@@ -6,7 +6,7 @@ _PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
 
 ESLINT = LineFormat(
     name="eslint",
-    source="https://eslint.org/docs/latest/use/formatters/#stylish",
+    # https://eslint.org/docs/latest/use/formatters/#stylish
     heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
     pattern=_PLACE + r"(?P<level>error|warning) +(?P<message>\S.*?)(?: {2,}(?P<rule>[@\w./-]+))?$",
     summary=r"✖ \d+ problems? ",
@@ -14,7 +14,7 @@ ESLINT = LineFormat(
 )
 STYLELINT = LineFormat(
     name="stylelint",
-    source="https://stylelint.io/user-guide/options#formatter",
+    # https://stylelint.io/user-guide/options#formatter
     heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
     pattern=_PLACE + r"(?P<level>[✖\u00d7⚠\u2139]) +(?P<message>\S.*?) {2,}(?P<rule>[@\w/-]+)$",
     summary=r"✖ \d+ problems? ",
@@ -22,7 +22,7 @@ STYLELINT = LineFormat(
 )
 TSC = LineFormat(
     name="tsc",
-    source="https://www.typescriptlang.org/docs/handbook/compiler-options.html",
+    # https://www.typescriptlang.org/docs/handbook/compiler-options.html
     commands=("tsc", "vue-tsc", "svelte-check"),
     pattern=(
         r"(?:(?P<path>[^\s(:][^(:]*)[(:](?P<line>\d+)[,:](?P<column>\d+)\)?(?::| -) )?"
@@ -34,7 +34,7 @@ TSC = LineFormat(
 )
 PRETTIER = LineFormat(
     name="prettier",
-    source="https://prettier.io/docs/cli#--check",
+    # https://prettier.io/docs/cli#--check
     pattern=(
         r"\[(?:warn|error)\] (?P<path>[^\s:\[]+\.\w+)"
         r"(?:: (?P<rule>\w*Error): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\))?$"

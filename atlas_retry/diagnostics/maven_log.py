@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics import stacks
-from atlas_retry.diagnostics.blocks import above, matching
-from atlas_retry.diagnostics.traceback import placed, shortened
+from atlas_retry.diagnostics.failures import above, matching, placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -79,7 +78,6 @@ def _failure(lines: Sequence[str], first: int, last: int) -> Located:
 
 MAVEN = Parser(
     name="maven",
-    source="https://maven.apache.org/surefire/maven-surefire-plugin/",
     commands=("mvn", "mvnw", "mvnd"),
     marks=("Tests run: ", "No tests to run."),
     read=_read,

@@ -4,9 +4,8 @@ import posixpath
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.traceback import inside, place_of
-from atlas_retry.model import Diagnostic, Frame
+from atlas_retry.diagnostics.failures import inside
+from atlas_retry.model import Diagnostic, Frame, Region
 
 
 def relative(path: str, root: str | None, cwd: str = ".") -> str:
@@ -46,4 +45,4 @@ def _belongs(path: str, root: str | None) -> bool:
 
 
 def _at(diagnostic: Diagnostic, frame: Frame) -> Diagnostic:
-    return replace(diagnostic, path=frame.path, region=region_of(place_of((frame,))))
+    return replace(diagnostic, path=frame.path, region=Region(start_line=frame.line))

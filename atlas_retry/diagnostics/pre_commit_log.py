@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import filterfalse, islice, pairwise
 
-from atlas_retry.diagnostics.traceback import shortened
+from atlas_retry.diagnostics.failures import shortened
 from atlas_retry.diagnostics.values import Log, Parser, Reading, Section
 from atlas_retry.model import Diagnostic
 
@@ -45,7 +45,6 @@ def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
 
 PRE_COMMIT = Parser(
     name="pre-commit",
-    source="https://pre-commit.com/#pre-commit-run",
     commands=("pre-commit", "prek"),
     marks=("\n- hook id: ",),
     divides=True,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.failures import inside, placed, shortened
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.model import Diagnostic, Frame
 
@@ -65,7 +66,7 @@ def _add(frames: list[Frame], place: re.Match[str], function: str | None) -> Non
 def _one_line(lines: Sequence[str]) -> list[Frame]:
     """The place that `--tb=line` gives below the message."""
     places = filter(None, map(ONE_LINE.match, lines))
-    return [Frame(path=m[1], line=int(m[2])) for m in places if traceback.inside(m[1])][:1]
+    return [Frame(path=m[1], line=int(m[2])) for m in places if inside(m[1])][:1]
 
 
 def _syntax_error(place: re.Match[str], said: Sequence[str]) -> Diagnostic:
@@ -84,7 +85,7 @@ def _without_marks(lines: Sequence[str]) -> Diagnostic:
     told = [line for line in lines if line.strip()]
     place = _LONG.match(told[-1]) if told else None
     native = traceback.crash("pytest", told[:-1] if place else lines)
-    message = traceback.shortened(told[:-1] if place else told)
+    message = shortened(told[:-1] if place else told)
     rule = "XPASS(strict)" if message.startswith("[XPASS(strict)]") else None
     plain = native or Diagnostic(tool="pytest", message=message, rule_id=rule)
     if place is None or plain.path:
@@ -96,11 +97,11 @@ def _without_marks(lines: Sequence[str]) -> Diagnostic:
 def _diagnostic(frames: Sequence[Frame], said: Sequence[str], rule: str | None) -> Diagnostic:
     message = textwrap.dedent("\n".join(said)).split("\n")
     raised = RAISED.match(message[0])
-    own = tuple(frame for frame in frames if traceback.inside(frame.path))
+    own = tuple(frame for frame in frames if inside(frame.path))
     failed = "AssertionError" if message[0].startswith("assert ") else None
     told = Diagnostic(
         tool="pytest",
         rule_id=(raised[1] if raised else None) or failed or rule,
-        message=traceback.shortened(message),
+        message=shortened(message),
     )
-    return traceback.placed(told, own, {})
+    return placed(told, own, {})

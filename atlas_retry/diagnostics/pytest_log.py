@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
-from atlas_retry.diagnostics.blocks import matching
+from atlas_retry.diagnostics.failures import inside, matching
 from atlas_retry.diagnostics.pytest_failure import CAPTURED, ONE_LINE, RAISED, explain, uncaptured
 from atlas_retry.diagnostics.pytest_summary import (
     SummaryLine,
@@ -193,7 +193,7 @@ def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
     raised = RAISED.match(message)
     failed = "AssertionError" if message.startswith("assert ") else None
     parts = {"path": entry.node.partition("::")[0]}
-    if place and traceback.inside(place[1]):
+    if place and inside(place[1]):
         parts = {"path": place[1], "line": place[2]}
     return Diagnostic(
         tool="pytest",
@@ -207,7 +207,6 @@ def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
 
 PYTEST = Parser(
     name="pytest",
-    source="https://docs.pytest.org/en/stable/how-to/output.html",
     commands=("pytest", "py.test", "-m pytest"),
     marks=(
         "short test summary info",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from atlas_retry.diagnostics.blocks import matching
+from atlas_retry.diagnostics.failures import matching
 
 # https://docs.pytest.org/en/stable/how-to/output.html#producing-a-detailed-summary-report
 _HEADING = re.compile(r"^={2,} short test summary info ={2,}$")

@@ -118,7 +118,7 @@ def _custom(name: str, pattern: str) -> Parser | None:
         re.compile(pattern)
     except re.error:
         return None
-    row = LineFormat(name=name, source="configuration", pattern=pattern, message="failed")
+    row = LineFormat(name=name, pattern=pattern, message="failed")
     return parser_of(row)
 
 

@@ -6,17 +6,14 @@ from atlas_retry.diagnostics import counts, lines, lines_python, lines_system, l
 from atlas_retry.diagnostics.cargo_log import CARGO_TEST
 from atlas_retry.diagnostics.coverage_log import COVERAGE
 from atlas_retry.diagnostics.go_log import GO_TEST
-from atlas_retry.diagnostics.jest_log import JEST
+from atlas_retry.diagnostics.javascript_logs import JEST, MOCHA, NODE_TEST, VITEST
 from atlas_retry.diagnostics.maven_log import MAVEN
-from atlas_retry.diagnostics.mocha_log import MOCHA
-from atlas_retry.diagnostics.node_test_log import NODE_TEST
 from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.table import parser_of
 from atlas_retry.diagnostics.traceback import PYTHON
 from atlas_retry.diagnostics.unittest_log import UNITTEST
 from atlas_retry.diagnostics.values import Parser
-from atlas_retry.diagnostics.vitest_log import VITEST
 
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS))
 """Asked only when no tool was found to complain."""

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks, traceback
-from atlas_retry.diagnostics.blocks import above
+from atlas_retry.diagnostics.failures import above, failure
 from atlas_retry.diagnostics.pytest_failure import explain
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.model import Diagnostic, Frame
@@ -50,7 +50,7 @@ def _failure(case: Element, element: Element) -> Diagnostic:
     return replace(
         told,
         rule_id=rule.rpartition(".")[2] if rule else None,
-        message=_fuller(message, told.message),
+        message=_fuller(message, told.message if text else ""),
         test_id=_test_id(owner, name, told.frames),
         text=text or message,
     )
@@ -67,9 +67,7 @@ def _explained(lines: list[str], owner: str) -> Diagnostic:
         stacks.go,
     )
     frames = next((found for read in readers if (found := read(lines))), ())
-    said = [line.rstrip() for line in above(lines, _STACK)]
-    message = traceback.shortened("\n".join(said).strip("\n").split("\n"))
-    return traceback.placed(Diagnostic(tool="junit", message=message), frames, {})
+    return failure("junit", above(lines, _STACK), frames, None, {})
 
 
 def _test_id(owner: str, name: str, frames: tuple[Frame, ...]) -> str | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
-from atlas_retry.diagnostics.traceback import inside
+from atlas_retry.diagnostics.failures import inside
 from atlas_retry.model import Frame
 
 # https://v8.dev/docs/stack-trace-api; vitest marks its frames with an arrow.

@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import partial
 
 from msgspec import Struct
 
-from atlas_retry.diagnostics.blocks import matching
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Level, Region
 
 SLACK = 2
 """Foreign lines (another process writes to the same terminal) that may stand inside a block."""
 
+_NEVER = r"(?!)"
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 LEVELS: Mapping[str, Level] = {
@@ -32,8 +32,6 @@ class LineFormat(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    source: str
-    """Where the format is documented."""
     pattern: str
     """The first line of a problem."""
     heading: str | None = None
@@ -61,74 +59,61 @@ class LineFormat(Struct, frozen=True, kw_only=True):
     """The tool counts columns from 0."""
 
 
-class _Compiled(Struct, frozen=True):
-    row: LineFormat
-    pattern: re.Pattern[str]
-    heading: re.Pattern[str] | None
-    more: re.Pattern[str] | None
-    summary: re.Pattern[str] | None
-
-
-@cache
-def _compiled(row: LineFormat) -> _Compiled:
-    """Compiled when first wanted: most runs need few rows."""
-    optional = (re.compile(p) if p else None for p in (row.heading, row.more, row.summary))
-    return _Compiled(row, re.compile(row.pattern), *optional)
-
-
 def parser_of(row: LineFormat) -> Parser:
     """The parser that a row describes. Its reading raises re.error for a pattern that is none."""
     return Parser(
         name=row.name,
-        source=row.source,
         commands=row.commands or (row.name,),
         marks=row.marks,
-        read=lambda log: _read(_compiled(row), log),
+        read=partial(_read, row),
     )
 
 
-def _read(compiled: _Compiled, log: Log) -> Reading:
-    closing = matching(log.lines, compiled.summary) if compiled.summary else ()
-    return Reading(found=tuple(_problems(compiled, log.lines)), summary=tuple(closing))
+def _read(row: LineFormat, log: Log) -> Reading:
+    closes = re.compile(row.summary or _NEVER).match
+    closing = tuple(number for number, line in enumerate(log.lines) if closes(line))
+    return Reading(found=tuple(_problems(row, log.lines)), summary=closing)
 
 
-def _problems(compiled: _Compiled, lines: tuple[str, ...]) -> Iterator[Located]:
+def _problems(row: LineFormat, lines: tuple[str, ...]) -> Iterator[Located]:
+    begins = re.compile(row.pattern).match
+    heads = re.compile(row.heading or _NEVER).match
     above: dict[str, str] = {}
     number = 0
     while number < len(lines):
-        line = lines[number]
-        match = compiled.pattern.match(line)
+        match = begins(lines[number])
         if match is None:
-            heading = compiled.heading.match(line) if compiled.heading else None
-            above = _told(heading) if heading else above
+            heading = heads(lines[number])
+            above = _groups(heading) if heading else above
             number += 1
             continue
-        parts = above | _told(match)
-        last = _go_on(compiled, lines, number, parts)
-        diagnostic = diagnostic_of(compiled.row, parts)
+        parts = above | _groups(match)
+        last = _go_on(row, lines, number, parts)
+        diagnostic = diagnostic_of(row, parts)
         if diagnostic is not None:
             yield Located(diagnostic, number, last)
         number = (last if diagnostic else number) + 1
 
 
-def _go_on(compiled: _Compiled, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
+def _go_on(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[str, str]) -> int:
     """The last line of the problem that begins at `first`; its parts are added to."""
     last = first
-    if compiled.more is None:
+    if row.more is None:
         return last
+    begins, goes_on = re.compile(row.pattern).match, re.compile(row.more).match
     for number in range(first + 1, len(lines)):
         line = lines[number]
-        match = compiled.more.match(line)
+        match = goes_on(line)
         if match is not None:
-            _add(parts, _told(match))
+            _add(parts, _groups(match))
             last = number
-        elif number - last > SLACK or compiled.pattern.match(line) or not line.strip():
+        elif number - last > SLACK or begins(line) or not line.strip():
             break
     return last
 
 
-def _add(parts: dict[str, str], told: Mapping[str, str]) -> None:
-    for name, value in told.items():
+def _add(parts: dict[str, str], groups: Mapping[str, str]) -> None:
+    for name, value in groups.items():
         if name in ("message", "rest") and parts.get("message"):
             joint = "\n" if name == "message" else " "
             parts["message"] = f"{parts['message']}{joint}{value.strip()}"
@@ -136,7 +121,7 @@ def _add(parts: dict[str, str], told: Mapping[str, str]) -> None:
             parts.setdefault(name, value)
 
 
-def _told(match: re.Match[str]) -> dict[str, str]:
+def _groups(match: re.Match[str]) -> dict[str, str]:
     return {name: value for name, value in match.groupdict().items() if value}
 
 

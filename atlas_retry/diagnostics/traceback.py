@@ -1,13 +1,10 @@
 """Reads Python tracebacks: frames and the exception that ends them. Knows no test runner."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import filterfalse
 
-from msgspec.structs import replace
-
-from atlas_retry.diagnostics.blocks import matching
-from atlas_retry.diagnostics.table import region_of
+from atlas_retry.diagnostics.failures import inside, matching, placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
@@ -22,32 +19,6 @@ _START = "Traceback (most recent call last):"
 _CHAINED = ("During handling of", "The above exception")
 # A module that does not compile has no traceback above it.
 _SYNTAX = re.compile(r'^  File "[^"]+", line \d{1,9}$')
-MESSAGE_LINES = 40
-"""A longer message keeps its head and its last quarter: assertions stand first, hints last."""
-
-_OUTSIDE = re.compile(
-    r"""
-    (?:^|/)(?:site-packages|dist-packages|node_modules|\.cargo|rustc|\.rustup|\.m2)/
-    | ^(?:/usr/|/opt/|/nix/|<|node:|internal/|java\.|jdk\.)
-    | /lib/python3(?:\.\d+)?/
-    | /pkg/mod/
-    """,
-    re.VERBOSE,
-)
-
-
-def inside(path: str) -> bool:
-    """Whether a path can belong to the project: no library, no interpreter, no generated code."""
-    return _OUTSIDE.search(path) is None
-
-
-def shortened(lines: Sequence[str]) -> str:
-    """The lines of a message joined, cut in the middle when there are very many."""
-    if len(lines) <= MESSAGE_LINES:
-        return "\n".join(lines).strip("\n")
-    tail = MESSAGE_LINES // 4
-    gone = len(lines) - MESSAGE_LINES
-    return "\n".join((*lines[: MESSAGE_LINES - tail], f"... {gone} lines ...", *lines[-tail:]))
 
 
 def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
@@ -83,19 +54,6 @@ def _said(lines: Sequence[str]) -> list[str]:
     while kept and not kept[-1].strip():
         kept.pop()
     return kept
-
-
-def place_of(frames: Sequence[Frame]) -> dict[str, str]:
-    """Path and line of the innermost frame, as parts of a diagnostic."""
-    return {"path": frames[-1].path, "line": str(frames[-1].line)} if frames else {}
-
-
-def placed(
-    told: Diagnostic, frames: tuple[Frame, ...], otherwise: Mapping[str, str | None]
-) -> Diagnostic:
-    """The diagnostic at its innermost frame; without frames where the runner says."""
-    place = place_of(frames) or {name: part for name, part in otherwise.items() if part}
-    return replace(told, path=place.get("path"), region=region_of(place), frames=frames)
 
 
 def crash(tool: str, lines: Sequence[str]) -> Diagnostic | None:
@@ -158,7 +116,6 @@ def _end(lines: Sequence[str], start: int) -> int:
 
 PYTHON = Parser(
     name="python",
-    source="https://docs.python.org/3/library/traceback.html",
     commands=("python", "python3"),
     marks=(_START, "SyntaxError: ", "IndentationError: ", "Fatal Python error: "),
     read=_read,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
-from atlas_retry.diagnostics.blocks import matching
+from atlas_retry.diagnostics.failures import matching
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic
 
@@ -75,7 +75,6 @@ def _test_id(name: str, owner: str | None) -> str:
 
 UNITTEST = Parser(
     name="unittest",
-    source="https://docs.python.org/3/library/unittest.html",
     commands=("-m unittest", "manage.py test"),
     marks=("\nFAILED (failures=", "\nFAILED (errors=", "\nNO TESTS RAN", "\nRan "),
     read=_read,

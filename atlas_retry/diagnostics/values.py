@@ -148,8 +148,6 @@ class Parser(Struct, frozen=True, kw_only=True):
     """Reads the output of one tool. Never raises; what it does not know it leaves alone."""
 
     name: str
-    source: str
-    """Where the format is documented."""
     commands: tuple[str, ...]
     """Words that start the tool on a command line, `pytest` or `go test`."""
     marks: tuple[str, ...] = ()
