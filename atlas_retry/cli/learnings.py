@@ -32,24 +32,26 @@ def _listed(context: typer.Context) -> int:
 def list_all(*, json: options.Json = False) -> int:
     """List what runs have taught, the newest first."""
     from atlas_retry import history, state_dir
-    from atlas_retry.history import notebook, telling
+    from atlas_retry.history import notebook
+    from atlas_retry.reports.documents import encode
     from atlas_retry.reports.screen.lines import harmless
 
     with history.reading(state_dir.locate(os.environ)) as connection:
         found = notebook.every(connection)
-    sys.stdout.write(telling.as_json(found) if json else harmless(notebook.list_of(found)))
+    sys.stdout.write(encode(found) if json else harmless(notebook.list_of(found)))
     return 0
 
 
 def show(name: Id, *, json: options.Json = False) -> int:
     """Show one record."""
     from atlas_retry import history, state_dir
-    from atlas_retry.history import notebook, telling
+    from atlas_retry.history import notebook
+    from atlas_retry.reports.documents import encode
     from atlas_retry.reports.screen.lines import harmless
 
     with history.reading(state_dir.locate(os.environ)) as connection:
         found = notebook.one(connection, name)
-    sys.stdout.write(telling.as_json(found) if json else harmless(notebook.page_of(found)))
+    sys.stdout.write(encode(found) if json else harmless(notebook.page_of(found)))
     return 0
 
 
@@ -86,17 +88,18 @@ def stats(
 ) -> int:
     """Say what is fixed how often, at what cost, and which gates are slow or flaky."""
     from atlas_retry import history, state_dir
-    from atlas_retry.history import statistics, tables, telling
-    from atlas_retry.history.exports import EXPORTS
+    from atlas_retry.history import statistics
+    from atlas_retry.reports.documents import encode
 
     begin = statistics.moment(since, datetime.now(UTC))
     with history.reading(state_dir.locate(os.environ)) as connection:
         if export:
-            sys.stdout.write(EXPORTS[export](statistics.exported(connection, begin)))
+            rows = statistics.exported(connection, begin)
+            sys.stdout.write(statistics.as_csv(rows) if export == "csv" else encode(rows))
             return 0
         found = statistics.statistics(connection, begin)
     if json:
-        sys.stdout.write(telling.as_json(found))
+        sys.stdout.write(encode(found))
     else:
-        tables.show(found, sys.stdout)
+        statistics.show(found, sys.stdout)
     return 0

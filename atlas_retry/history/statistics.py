@@ -1,67 +1,27 @@
 """How runs have gone: what is fixed how often, at what cost, and which gates are slow or flaky."""
 
+import csv
+import io
 import re
 import sqlite3
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError
+from atlas_retry.reports.screen.lines import harmless
+from atlas_retry.text.units import seconds, usd
 
-MAX_ROWS = 12
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MAX_ROWS, BAR_CHARS = 12, 20
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
-T = TypeVar("T")
-
-
-class Rate(Struct, frozen=True, kw_only=True):
-    """How often something that failed was fixed."""
-
-    name: str
-    failed: int
-    fixed: int
-
-    @property
-    def share(self) -> float:
-        """Between 0 and 1."""
-        return self.fixed / self.failed if self.failed else 0.0
-
-
-class Turns(Struct, frozen=True, kw_only=True):
-    """Attempts of one number, or of one agent and model."""
-
-    name: str
-    failed: int
-    """How many were made: each began because something failed."""
-    fixed: int
-    """After so many of them everything passed."""
-    cost_usd: float | None
-    """On average, of those that told it."""
-    duration_ms: float | None
-    """On average."""
-
-    @property
-    def share(self) -> float:
-        """Between 0 and 1."""
-        return self.fixed / self.failed if self.failed else 0.0
-
-
-class GateTimes(Struct, frozen=True, kw_only=True):
-    """How long a gate takes, and how often it was flaky."""
-
-    name: str
-    ran: int
-    flaky: int
-    mean_ms: float
-    max_ms: int
-
-
-class Verdicts(Struct, frozen=True, kw_only=True):
-    """How many runs ended so."""
-
-    name: str
-    runs: int
+Row = dict[str, str | int | float | None]
+"""By the names of its columns, which end with their unit: `_ms`, `_usd`."""
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
@@ -78,14 +38,16 @@ class Statistics(Struct, frozen=True, kw_only=True):
     """Of everything spent, the failures included."""
     duration_per_fix_ms: float | None
     """On average, of the runs that an agent fixed."""
-    verdicts: tuple[Verdicts, ...]
-    attempts: tuple[Turns, ...]
-    """By number: how often does attempt 2 fix it?"""
-    agents: tuple[Turns, ...]
-    kinds: tuple[Rate, ...]
-    rules: tuple[Rate, ...]
-    flaky: tuple[GateTimes, ...]
-    slowest: tuple[GateTimes, ...]
+    verdicts: tuple[Row, ...]
+    attempts: tuple[Row, ...]
+    """By number: how often does attempt 2 fix it? `failed` is how many were made, each because
+    something failed; cost and duration are averages."""
+    agents: tuple[Row, ...]
+    """The same by agent and model."""
+    kinds: tuple[Row, ...]
+    rules: tuple[Row, ...]
+    flaky: tuple[Row, ...]
+    slowest: tuple[Row, ...]
 
 
 _TOTALS = """
@@ -103,11 +65,9 @@ _VERDICTS = """
 """
 _TURNS = """
     SELECT {} AS name, count(*) AS failed, coalesce(sum(passed), 0) AS fixed,
-      avg(cost_usd) AS cost_usd, avg(duration_ms) AS duration_ms
+      avg(coalesce(passed, 0)) AS share, avg(cost_usd) AS cost_usd, avg(duration_ms) AS duration_ms
     FROM attempts WHERE ended_at NOT NULL AND started_at >= ? GROUP BY 1 ORDER BY {}
 """
-_ATTEMPTS = _TURNS.format("cast(number AS TEXT)", "min(number)")
-_AGENTS = _TURNS.format("agent || coalesce(' ' || model, '')", "2 DESC")
 _KINDS = """
     WITH first AS (
       SELECT run, max(validations.number) AS number FROM validations
@@ -115,7 +75,8 @@ _KINDS = """
     ), last AS (
       SELECT run, max(validation) AS number FROM attempts WHERE validation NOT NULL GROUP BY run
     )
-    SELECT before.kind AS name, count(*) AS failed, sum(NOT after.blocks) AS fixed
+    SELECT before.kind AS name, count(*) AS failed, sum(NOT after.blocks) AS fixed,
+      avg(NOT after.blocks) AS share
     FROM last CROSS JOIN first USING (run)
     CROSS JOIN gate_results AS before
       ON before.run = first.run AND before.validation = first.number AND before.blocks
@@ -124,7 +85,8 @@ _KINDS = """
     GROUP BY 1 ORDER BY 2 DESC
 """
 _RULES = """
-    SELECT rule AS name, sum(fixed + remaining) AS failed, sum(fixed) AS fixed
+    SELECT rule AS name, sum(fixed + remaining) AS failed, sum(fixed) AS fixed,
+      1.0 * sum(fixed) / sum(fixed + remaining) AS share
     FROM rules JOIN runs ON runs.id = run WHERE started_at >= ?
     GROUP BY 1 HAVING sum(fixed + remaining) ORDER BY 2 DESC LIMIT 12
 """
@@ -132,7 +94,7 @@ _GATES = """
     SELECT gate_results.name AS name, count(*) AS ran, sum(status = 'flaky') AS flaky,
       avg(gate_results.duration_ms) AS mean_ms, max(gate_results.duration_ms) AS max_ms
     FROM gate_results JOIN runs ON runs.id = run
-    WHERE started_at >= ? AND status NOT IN ('skipped', 'broken') GROUP BY 1
+    WHERE started_at >= ? AND status NOT IN ('skipped', 'broken') GROUP BY 1 ORDER BY mean_ms DESC
 """
 
 _RUNS = """
@@ -140,38 +102,99 @@ _RUNS = """
       coalesce(verdict, state) AS verdict, attempts, cost_usd, duration_ms
     FROM runs WHERE started_at >= ? ORDER BY started_at, rowid
 """
+_TABLES = {
+    "verdicts": _VERDICTS,
+    "attempts": _TURNS.format("cast(number AS TEXT)", "min(number)"),
+    "agents": _TURNS.format("agent || coalesce(' ' || model, '')", "2 DESC"),
+    "kinds": _KINDS,
+    "rules": _RULES,
+    "slowest": _GATES,
+}
 
 
 def statistics(connection: sqlite3.Connection, since: str) -> Statistics:
     """Of the runs that began at `since` (ISO 8601, UTC) or later."""
-    gates = _all(connection, _GATES, since, GateTimes)
-    (totals,) = _dicts(connection, _TOTALS, since)
-    return Statistics(
-        since=since,
-        verdicts=_all(connection, _VERDICTS, since, Verdicts),
-        attempts=_all(connection, _ATTEMPTS, since, Turns),
-        agents=_all(connection, _AGENTS, since, Turns),
-        kinds=_all(connection, _KINDS, since, Rate),
-        rules=_all(connection, _RULES, since, Rate),
-        flaky=tuple(sorted((g for g in gates if g.flaky), key=lambda g: -g.flaky))[:MAX_ROWS],
-        slowest=tuple(sorted(gates, key=lambda gate: -gate.mean_ms))[:MAX_ROWS],
-        **msgspec.convert(totals, dict[str, int | float | None]),  # type: ignore[arg-type]
-    )
+    (totals,) = _rows(connection, _TOTALS, since)
+    tables = {name: _rows(connection, query, since) for name, query in _TABLES.items()}
+    flaky = sorted((row for row in tables["slowest"] if row["flaky"]), key=_flakiness)
+    tables |= {"flaky": flaky[:MAX_ROWS], "slowest": tables["slowest"][:MAX_ROWS]}
+    return msgspec.convert({"since": since, **totals, **tables}, Statistics)
 
 
-def exported(connection: sqlite3.Connection, since: str) -> list[dict[str, object]]:
+def _flakiness(row: Row) -> float:
+    return -float(row["flaky"] or 0)
+
+
+def exported(connection: sqlite3.Connection, since: str) -> list[Row]:
     """Every run that began at `since` or later, the oldest first, as the columns of a table."""
-    return _dicts(connection, _RUNS, since)
+    return _rows(connection, _RUNS, since)
 
 
-def _all(connection: sqlite3.Connection, query: str, since: str, kind: type[T]) -> tuple[T, ...]:
-    return tuple(msgspec.convert(row, kind) for row in _dicts(connection, query, since))
+def as_csv(rows: Sequence[Row]) -> str:
+    """RFC 4180, with a header where there is any row."""
+    out = io.StringIO(newline="")
+    if rows:
+        writer = csv.DictWriter(out, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+    return out.getvalue()
 
 
-def _dicts(connection: sqlite3.Connection, query: str, since: str) -> list[dict[str, object]]:
-    found = connection.execute(query, (since,))
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found]
+def _rows(connection: sqlite3.Connection, query: str, since: str) -> list[Row]:
+    cursor = connection.execute(query, (since,))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def show(statistics: Statistics, stream: TextIO) -> None:
+    """Write it to a stream as tables; colours only where it is a terminal."""
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False)
+    for line in _headlines(statistics):
+        console.print(line, soft_wrap=True)
+    for title in ("attempts", "agents", "kinds", "rules", "flaky", "slowest"):
+        if rows := getattr(statistics, title):
+            console.print()
+            console.print(_table(title, rows))
+
+
+def _headlines(statistics: Statistics) -> Iterator[str]:
+    if not statistics.runs:
+        yield "no run is recorded; atlas retry makes one"
+        return
+    ends = (f"{row['runs']} {row['name']}".replace("_", " ") for row in statistics.verdicts)
+    yield f"{statistics.runs} runs: {', '.join(ends)}; {usd(statistics.cost_usd)} spent"
+    if asked := statistics.with_attempts:
+        share = f"{statistics.fixed / asked:.0%}"
+        yield f"an agent was asked in {asked} and fixed {statistics.fixed} ({share})"
+    if statistics.cost_per_fix_usd is not None and statistics.duration_per_fix_ms is not None:
+        took = seconds(round(statistics.duration_per_fix_ms))
+        yield f"a fix costs {usd(statistics.cost_per_fix_usd)} and takes {took}"
+
+
+def _table(title: str, rows: Sequence[Row]) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for number, name in enumerate(rows[0]):
+        words = name.removesuffix("_ms").removesuffix("_usd")
+        table.add_column(words, justify="right" if number else "left")
+    for row in rows:
+        cells = (_cell(name, value) for name, value in row.items())
+        table.add_row(*(Text(harmless(cell)) for cell in cells))
+    return table
+
+
+def _cell(name: str, value: str | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if name == "share":
+        return f"{'█' * round(value * BAR_CHARS)} {value:>4.0%}"
+    if name.endswith("_ms"):
+        return seconds(round(value))
+    return usd(value) if name.endswith("_usd") else str(value)
 
 
 def moment(text: str | None, now: datetime) -> str:
