@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.history import connect, learning, notebook, overview, reading, statistics, writing
+from atlas_retry.history.entries import tally
 from atlas_retry.history.learning import MAX_CHARS
-from atlas_retry.history.rules import Tally, tally
 from atlas_retry.model import Diagnostic, Kind, Outcome, Status, Validation, Verdict, WorkspaceFacts
 from tests.projects import FIXED, WORSE, Project, make_project
 from tests.values import GREEN, RED, attempt, result, validation
@@ -203,8 +203,8 @@ def test_problems_are_counted_by_what_became_of_them() -> None:
     before = validation(*failed("F401", "a").results, *failed("E501", "b").results)
     after = validation(*failed("E501", "b").results, *failed("E501", "c").results)
     assert tally(before, after) == {
-        "ruff E501": Tally(fixed=0, remaining=1, introduced=1),
-        "ruff F401": Tally(fixed=1, remaining=0, introduced=0),
+        "ruff E501": (0, 1, 1),
+        "ruff F401": (1, 0, 0),
     }
 
 

@@ -46,17 +46,18 @@ def log(run: Run = None, *, json: options.Json = False) -> int:
     from atlas_retry import history, state_dir
     from atlas_retry.cli.moving import follow
     from atlas_retry.history import archive, telling
+    from atlas_retry.reports.documents import encode
 
     home = state_dir.locate(os.environ)
     follow(Path(_root()))
     with history.reading(home) as connection:
         if run is None:
             rows = archive.runs(connection, _root())
-            _show(telling.as_json(rows) if json else telling.list_of(rows))
+            _show(encode(rows) if json else telling.list_of(rows))
             return 0
         row = archive.find(connection, run, _root())
         steps = telling.timeline(home / "runs" / row.id, archive.transitions(connection, row.id))
-    _show(telling.as_json(steps) if json else telling.timeline_text(row, steps))
+    _show(encode(steps) if json else telling.timeline_text(row, steps))
     return 0
 
 
@@ -101,7 +102,8 @@ def pick(
     with _alone(ws), history.opened(home) as connection:
         done = rescue.pick(ws, row, attempt, refused)
         if not _brought(ws, row, done.now):
-            keeping.picked(connection, row, attempt, done.now)
+            reason = f"atlas pick {attempt}"
+            keeping.record(connection, row, row.state, reason, left=done.now)
     return _told(row, done, f"as in {attempt} of run {row.id}")
 
 
@@ -155,7 +157,8 @@ def undo(run: Run = None) -> int:
     with _alone(ws):
         done = rescue.undo(ws, row, home / "runs" / row.id, attempt)
         with history.opened(home) as connection:
-            keeping.undone(connection, row, done.now)
+            state = history.RunState.UNDONE
+            keeping.record(connection, row, state, "atlas undo", left=done.now)
     return _told(row, done, f"as it was before run {row.id} of {row.started_at}")
 
 
@@ -253,8 +256,9 @@ def prune(
     rows = pruning.prune(os.environ, keep=keep, days=days, dry_run=dry_run)
     if json or dry_run:
         from atlas_retry.history import telling
+        from atlas_retry.reports.documents import encode
 
-        _show(telling.as_json(rows) if json else telling.list_of(rows))
+        _show(encode(rows) if json else telling.list_of(rows))
     what = "would be dropped" if dry_run else "dropped"
     last = f"{len(rows)} runs {what}; what they cost and how they ended stays in atlas stats"
     print(last, file=sys.stderr if json else sys.stdout)

@@ -82,20 +82,18 @@ def status(*, json: options.Json = False) -> int:
 
     from atlas_retry import history, state_dir, workspace
     from atlas_retry.history import overview
+    from atlas_retry.reports.documents import encode
     from atlas_retry.run.waiting import left_to_do
 
     home = state_dir.locate(os.environ)
     waiting = [one.root for one in left_to_do(home)]
-    with history.reading(home) as connection:
-        found = overview.standings(connection, home, os.environ)
     names = workspace.names_around(Path.cwd(), environ=os.environ)
-    others = overview.not_run(names, waiting, found)
-    shown = (
-        overview.as_json(found, others, waiting)
-        if json
-        else overview.table(found, datetime.now(UTC), others, waiting)
-    )
-    sys.stdout.write(shown)
+    with history.reading(home) as connection:
+        entries = overview.entries(connection, home, os.environ, names, waiting)
+    if json:
+        sys.stdout.write(encode(overview.StatusDocument(workspaces=entries)))
+    else:
+        sys.stdout.write(overview.table(entries, datetime.now(UTC)))
     return OK
 
 
@@ -119,8 +117,7 @@ def _cut_off() -> "tuple[RunRow, ...]":
 
     home = state_dir.locate(os.environ)
     with history.reading(home) as connection:
-        found = overview.standings(connection, home, os.environ)
-    return tuple(standing.run for standing in found if standing.was_cut_off)
+        return overview.cut_off(connection, home, os.environ)
 
 
 def _go_on(
@@ -224,7 +221,8 @@ def _abandon(row: "RunRow") -> bool:
     from atlas_retry.history import keeping
 
     with history.opened(state_dir.locate(os.environ)) as connection:
-        keeping.abandoned(connection, row, "given up at the prompt of atlas resume")
+        reason = "given up at the prompt of atlas resume"
+        keeping.record(connection, row, history.RunState.ABANDONED, reason)
     print(
         *copyable("abandoned; to restore what was there before", f"atlas undo {row.id}"), sep="\n"
     )

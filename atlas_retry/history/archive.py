@@ -1,15 +1,15 @@
 """Look up what the journal holds of runs. Writes nothing."""
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
 from atlas_retry.history.documents import read
-from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Transition
-from atlas_retry.model import AgentReply, Attempt, GateCourse, Kind, Status, Validation, Verdict
+from atlas_retry.model import AgentReply, Attempt, GateCourse, Kind, Status, Validation
 
 _COLUMNS = (
     "id, root, name, repository, head, state, verdict, reason, with_agent, started_at, last_at,"
@@ -60,36 +60,28 @@ def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> 
             return newest[0]
         raise UsageError(f"no run is recorded in {root}", remedy="atlas log, in another workspace")
     query = f"SELECT {_COLUMNS} FROM runs WHERE substr(id, 1, length(:name)) = :name {_NEWEST}"  # noqa: S608 - constants
-    found = tuple(_rows(connection.execute(query, {"name": name})))
-    exact = [row for row in found if row.id == name] or list(found)
+    rows = tuple(_rows(connection.execute(query, {"name": name})))
+    exact = [row for row in rows if row.id == name] or rows
     if len(exact) == 1:
         return exact[0]
-    known = ", ".join(row.id for row in (found or runs(connection, root, limit=5))[:5])
-    problem = "is the start of several runs" if found else "is no run"
+    known = ", ".join(row.id for row in (rows or runs(connection, root, limit=5))[:5])
+    problem = "is the start of several runs" if rows else "is no run"
     raise UsageError(f"{name} {problem}", remedy=f"atlas log RUN, as {known or 'there is none'}")
 
 
-def _rows(found: sqlite3.Cursor) -> Iterator[RunRow]:
-    names = [column[0] for column in found.description]
-    for row in found:
-        fields = dict(zip(names, row, strict=True))
-        verdict = fields.pop("verdict")
-        yield RunRow(
-            **fields
-            | {
-                "state": RunState(fields["state"]),
-                "verdict": None if verdict is None else Verdict(verdict),
-                "with_agent": bool(fields["with_agent"]),
-                "pruned": bool(fields["pruned"]),
-                "unpaid": bool(fields["unpaid"]),
-            }
-        )
+def _rows(cursor: sqlite3.Cursor) -> Iterator[RunRow]:
+    return (msgspec.convert(row, RunRow, strict=False) for row in _dicts(cursor))
+
+
+def _dicts(cursor: sqlite3.Cursor) -> Iterator[dict[str, object]]:
+    names = [column[0] for column in cursor.description]
+    return (dict(zip(names, row, strict=True)) for row in cursor)
 
 
 def order_of(connection: sqlite3.Connection, run_id: str) -> Order:
     """What was asked of a run."""
-    found = connection.execute("SELECT asked FROM runs WHERE id = ?", (run_id,)).fetchone()
-    return read(found[0], Order)
+    row = connection.execute("SELECT asked FROM runs WHERE id = ?", (run_id,)).fetchone()
+    return read(row[0], Order)
 
 
 def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[float, float]:
@@ -152,13 +144,13 @@ def gates_of(connection: sqlite3.Connection, run_id: str) -> tuple[GateCourse, .
 
 def final_of(connection: sqlite3.Connection, run_id: str) -> Validation | None:
     """The last validation of a run that did not end green, or of one that was cut off."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT final FROM runs WHERE id = :run AND final NOT NULL UNION ALL"
         " SELECT document FROM (SELECT document FROM outputs WHERE run = :run"
         " ORDER BY number DESC) LIMIT 1",
         {"run": run_id},
     ).fetchone()
-    return read(found[0], Validation) if found else None
+    return read(row[0], Validation) if row else None
 
 
 def attempts(connection: sqlite3.Connection, run_id: str) -> tuple[Attempt, ...]:
@@ -169,12 +161,11 @@ def attempts(connection: sqlite3.Connection, run_id: str) -> tuple[Attempt, ...]
         " WHERE attempts.run = ? AND ended_at NOT NULL ORDER BY attempts.number",
         (run_id,),
     )
-    return tuple(_attempt(*row) for row in rows)
-
-
-def _attempt(document: str, validation: str | None) -> Attempt:
-    found = read(document, Attempt)
-    return replace(found, validation=read(validation, Validation)) if validation else found
+    attempts = []
+    for document, output in rows:
+        validation = read(output, Validation) if output else None
+        attempts.append(replace(read(document, Attempt), validation=validation))
+    return tuple(attempts)
 
 
 def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
@@ -197,39 +188,23 @@ def remains(connection: sqlite3.Connection, run_id: str) -> Remains:
 
 def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | None:
     """The attempt of a run that was started and not finished."""
-    found = connection.execute(
-        "SELECT number, snapshot, session_id, reply,"
-        " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0), restored, started_at"
-        " FROM attempts"
-        " WHERE run = ? AND ended_at IS NULL",
+    cursor = connection.execute(
+        "SELECT number, snapshot, session_id, reply, restored, started_at,"
+        " lost_usd + iif(reply IS NULL, coalesce(told_usd, 0), 0) AS lost_usd"
+        " FROM attempts WHERE run = ? AND ended_at IS NULL",
         (run_id,),
-    ).fetchone()
-    if found is None:
-        return None
-    number, snapshot, session_id, reply, lost_usd, restored, started_at = found
-    return OpenAttempt(
-        number=number,
-        snapshot=snapshot,
-        session_id=session_id,
-        reply=read(reply, AgentReply) if reply else None,
-        lost_usd=lost_usd,
-        started_at=started_at,
-        restored=bool(restored),
     )
+    row = next(_dicts(cursor), None)
+    if row is None:
+        return None
+    reply = read(str(row["reply"]), AgentReply) if row["reply"] else None
+    return replace(msgspec.convert(row | {"reply": None}, OpenAttempt, strict=False), reply=reply)
 
 
 def transitions(connection: sqlite3.Connection, run_id: str) -> tuple[Transition, ...]:
     """Every step of a run from state to state, in order."""
-    found: Sequence[tuple[str, str | None, str, str]] = connection.execute(
+    cursor = connection.execute(
         "SELECT at, from_state, to_state, reason FROM transitions WHERE run = ? ORDER BY rowid",
         (run_id,),
-    ).fetchall()
-    return tuple(
-        Transition(
-            at=at,
-            from_state=None if before is None else RunState(before),
-            to_state=RunState(after),
-            reason=reason,
-        )
-        for at, before, after, reason in found
     )
+    return tuple(msgspec.convert(row, Transition) for row in _dicts(cursor))

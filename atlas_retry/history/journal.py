@@ -14,8 +14,8 @@ from atlas_retry.errors import AtlasError, Interrupted, StateError
 from atlas_retry.events import AgentActivity, AttemptStarted, Emit, Event, Notice
 from atlas_retry.history import learning
 from atlas_retry.history.database import REMEDY, connect, writing
-from atlas_retry.history.entries import told, write
-from atlas_retry.history.moves import move
+from atlas_retry.history.entries import heard, write
+from atlas_retry.history.keeping import move
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import CutOff, Opening
 from atlas_retry.model import Level, Outcome, Validation, paid
@@ -45,7 +45,7 @@ class Journal:
         self.opening = opening
         self._emit = emit
         self._lock = threading.Lock()
-        self._told: tuple[str | None, float | None] = (None, None)
+        self._heard: tuple[str | None, float | None] = (None, None)
         self._has_warned = False
 
     def __call__(self, event: Event) -> None:
@@ -65,8 +65,8 @@ class Journal:
 
     def cut_off_usd(self, root: str) -> float:
         """What runs in this workspace have cost that were cut off, and that no report contains."""
-        found = self._read(_CUT_OFF_USD, root, self.opening.run_id)
-        return float(str(found[0][0])) if found else 0.0
+        rows = self._read(_CUT_OFF_USD, root, self.opening.run_id)
+        return float(str(rows[0][0])) if rows else 0.0
 
     def recall(self, failed: Validation) -> tuple[str, ...]:
         """What earlier runs of the repository teach about these failures: few, short lines."""
@@ -85,10 +85,10 @@ class Journal:
         self._try(lambda to: move(to, self.opening.run_id, RunState.INTERRUPTED, reason))
 
     def _hear(self, event: AgentActivity) -> None:
-        said = (event.session_id, paid(event.cost_usd))
-        if said not in (self._told, (None, None)):
-            self._told = said
-            self._try(lambda to: told(to, self.opening.run_id, *said))
+        news = (event.session_id, paid(event.cost_usd))
+        if news not in (self._heard, (None, None)):
+            self._heard = news
+            self._try(lambda to: heard(to, self.opening.run_id, *news))
 
     def _must_write(self, event: AttemptStarted) -> None:
         refusal = f"attempt {event.number} is not started, because the journal cannot be written"

@@ -1,39 +1,48 @@
-"""Write down what a person does with a run: undo, abandon, prune. Touches no workspace."""
+"""Write down the states of a run, and what a person does with it. Touches no workspace."""
 
 import sqlite3
-from collections.abc import Sequence
-from datetime import datetime
 
+from atlas_retry.errors import StateError
+from atlas_retry.events import now
 from atlas_retry.history.database import writing
-from atlas_retry.history.moves import move
-from atlas_retry.history.states import RunState
+from atlas_retry.history.states import RunState, follows
 from atlas_retry.history.values import RunRow
 
 
-def undone(to: sqlite3.Connection, run: RunRow, snapshot_id: str) -> None:
-    """What was there before the run is there again."""
+def move(to: sqlite3.Connection, run_id: str, state: RunState, reason: str) -> None:
+    """Say that a run is now in `state`. Raises StateError where the table has no such step."""
+    row = to.execute("SELECT state FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if row is None:
+        return
+    before = RunState(row[0])
+    if not follows(before, state):
+        raise StateError(f"run {run_id} is {before}, and from there it cannot become {state}")
+    note(to, run_id, before, state, reason)
+
+
+def note(
+    to: sqlite3.Connection, run_id: str, before: RunState | None, state: RunState, reason: str
+) -> None:
+    """Write a step down, whatever the table says."""
+    at = now()
+    to.execute("UPDATE runs SET state = ?, last_at = ? WHERE id = ?", (state, at, run_id))
+    to.execute(
+        "INSERT INTO transitions VALUES (?, ?, ?, ?, ?)", (run_id, at, before, state, reason)
+    )
+
+
+def record(
+    to: sqlite3.Connection, run: RunRow, state: RunState, reason: str, *, left: str | None = None
+) -> None:
+    """What became of a run, and the snapshot that its workspace now holds, where that is known.
+
+    Raises StateError where the table of states has no such step.
+    """
     with writing(to):
-        move(to, run.id, RunState.UNDONE, "atlas undo")
-        _left(to, run, snapshot_id)
-
-
-def picked(to: sqlite3.Connection, run: RunRow, name: str, snapshot_id: str) -> None:
-    """The workspace holds another tree of the run."""
-    with writing(to):
-        move(to, run.id, run.state, f"atlas pick {name}")
-        _left(to, run, snapshot_id)
-
-
-def abandoned(to: sqlite3.Connection, run: RunRow, reason: str) -> None:
-    """A person has given the run up. Raises StateError when it is no longer theirs to give up."""
-    with writing(to):
-        move(to, run.id, RunState.ABANDONED, reason)
-
-
-def interrupted(to: sqlite3.Connection, run: RunRow, reason: str) -> None:
-    """It came out that the run was cut off."""
-    with writing(to):
-        move(to, run.id, RunState.INTERRUPTED, reason)
+        move(to, run.id, state, reason)
+        to.execute(
+            "UPDATE runs SET left_behind = coalesce(?, left_behind) WHERE id = ?", (left, run.id)
+        )
 
 
 def continued(to: sqlite3.Connection, run: RunRow, at: str, spent_ms: int) -> None:
@@ -58,33 +67,3 @@ def moved(to: sqlite3.Connection, before: str, root: str, repository: str) -> No
         to.execute(
             "UPDATE runs SET root = ?, repository = ? WHERE root = ?", (root, repository, before)
         )
-
-
-def _left(to: sqlite3.Connection, run: RunRow, snapshot_id: str) -> None:
-    to.execute("UPDATE runs SET left_behind = ? WHERE id = ?", (snapshot_id, run.id))
-
-
-def prunable(rows: Sequence[RunRow], *, keep: int, before: datetime) -> tuple[RunRow, ...]:
-    """The runs that may go: beyond the newest `keep` of their workspace, or begun `before`.
-
-    Never the newest of a workspace. `rows` are in any order.
-    """
-    seen: dict[str, int] = {}
-    found = []
-    for row in sorted(rows, key=lambda row: row.started_at, reverse=True):
-        place = seen.setdefault(row.root, 0)
-        seen[row.root] += 1
-        may_go = place >= keep or datetime.fromisoformat(row.started_at) < before
-        if place > 0 and not row.pruned and may_go:
-            found.append(row)
-    return tuple(found)
-
-
-def pruned(to: sqlite3.Connection, rows: Sequence[RunRow]) -> None:
-    """Their snapshots and folders are gone; what statistics need stays."""
-    with writing(to):
-        names = [(row.id,) for row in rows]
-        to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
-        to.executemany("DELETE FROM outputs WHERE run = ?", names)
-        to.executemany("UPDATE attempts SET document = NULL, reply = NULL WHERE run = ?", names)
-    to.execute("VACUUM")

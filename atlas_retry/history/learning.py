@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from atlas_retry.events import now
 from atlas_retry.history.documents import read, text_of
-from atlas_retry.history.rules import rule_of, rules_by_fingerprint
-from atlas_retry.model import Attempt, Change, Outcome, Validation
+from atlas_retry.model import Attempt, Change, Diagnostic, Outcome, Validation
 from atlas_retry.text.redaction import clean
 from atlas_retry.text.units import bounded
 
@@ -72,6 +71,20 @@ class Kept(Struct, frozen=True, kw_only=True):
     made_at: str
     note: str | None
     record: Record
+
+
+def rule_of(diagnostic: Diagnostic) -> str:
+    """The rule as people know it: `ruff F401`, or the tool alone."""
+    return f"{diagnostic.tool} {diagnostic.rule_id}" if diagnostic.rule_id else diagnostic.tool
+
+
+def rules_by_fingerprint(validation: Validation) -> dict[str, str]:
+    """Of every problem of a gate that blocks; a silent failure counts for its gate."""
+    rules: dict[str, str] = {}
+    for result in validation.failures:
+        named = {d.fingerprint: rule_of(d) for d in result.diagnostics if d.fingerprint}
+        rules |= named or {f"{result.name}:{result.status}": result.name}
+    return rules
 
 
 def record_of(outcome: Outcome) -> Record | None:

@@ -4,6 +4,7 @@ What gates are remembered to have found goes as well: to run them makes it again
 """
 
 import shutil
+import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -11,14 +12,14 @@ from pathlib import Path
 
 from atlas_retry import state_dir, workspace
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.history import archive, keeping
-from atlas_retry.history.database import opened
+from atlas_retry.history import archive
+from atlas_retry.history.database import opened, writing
 from atlas_retry.history.values import RunRow
 
 
 def prune(
     environ: Mapping[str, str], *, keep: int, days: float, dry_run: bool = False
-) -> list[RunRow]:
+) -> tuple[RunRow, ...]:
     """The runs that were dropped, or would be; with them the layers of which no run can go on.
 
     Raises StateError.
@@ -27,15 +28,31 @@ def prune(
     before = datetime.now(UTC) - timedelta(days=days)
     with opened(home) as connection:
         known = archive.runs(connection)
-        rows = keeping.prunable(known, keep=keep, before=before)
+        rows = _prunable(known, keep=keep, before=before)
         if dry_run:
-            return [*rows]
+            return rows
         _drop_layers(home, known)
         for root, some in groupby(sorted(rows, key=lambda row: row.root), lambda row: row.root):
             _drop(home, Path(root), [*some], environ)
-        keeping.pruned(connection, rows)
+        _pruned(connection, rows)
     shutil.rmtree(home / "answers", ignore_errors=True)
-    return [*rows]
+    return rows
+
+
+def _prunable(rows: Sequence[RunRow], *, keep: int, before: datetime) -> tuple[RunRow, ...]:
+    """The runs that may go: beyond the newest `keep` of their workspace, or begun `before`.
+
+    Never the newest of a workspace. `rows` begin with the newest.
+    """
+    seen: dict[str, int] = {}
+    prunable = []
+    for row in rows:
+        place = seen.get(row.root, 0)
+        seen[row.root] = place + 1
+        may_go = place >= keep or datetime.fromisoformat(row.started_at) < before
+        if place > 0 and not row.pruned and may_go:
+            prunable.append(row)
+    return tuple(prunable)
 
 
 def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
@@ -59,3 +76,13 @@ def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]
     prefixes = tuple(f"runs/{row.id}/" for row in rows)
     workspace.drop(ws, *(name for name in workspace.kept(ws) if name.startswith(prefixes)))
     workspace.compact(ws)
+
+
+def _pruned(to: sqlite3.Connection, rows: Sequence[RunRow]) -> None:
+    """Their snapshots and folders are gone; what statistics need stays."""
+    with writing(to):
+        names = [(row.id,) for row in rows]
+        to.executemany("UPDATE runs SET pruned = 1, final = NULL WHERE id = ?", names)
+        to.executemany("DELETE FROM outputs WHERE run = ?", names)
+        to.executemany("UPDATE attempts SET document = NULL, reply = NULL WHERE run = ?", names)
+    to.execute("VACUUM")

@@ -135,5 +135,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("ALTER TABLE attempts ADD COLUMN lost_usd REAL NOT NULL DEFAULT 0",),
     # whether the edits of one that was cut off are back to what they were before it
     ("ALTER TABLE attempts ADD COLUMN restored INTEGER NOT NULL DEFAULT 0",),
+    # the document of an attempt has them
+    ("DROP TABLE violations",),
 )
 """Each is run once, in one transaction; `PRAGMA user_version` counts those that have been."""

@@ -32,28 +32,27 @@ class RunState(StrEnum):
     """What was there before it has been restored."""
 
 
-_DONE = frozenset({RunState.ABANDONED, RunState.UNDONE})
-_CUT_OFF = frozenset({RunState.INTERRUPTED}) | _DONE
+_VALIDATED = {RunState.PASSED, RunState.VALIDATION_FAILED}
+_DONE = {RunState.ABANDONED, RunState.UNDONE}
+_CUT_OFF = {RunState.INTERRUPTED, *_DONE}
 
-TRANSITIONS: dict[RunState | None, frozenset[RunState]] = {
-    None: frozenset({RunState.PENDING}),
-    RunState.PENDING: frozenset({RunState.VALIDATING, RunState.VALIDATION_FAILED, RunState.FIXING})
-    | frozenset({RunState.PASSED})
-    | _CUT_OFF,
-    RunState.VALIDATING: frozenset({RunState.PASSED, RunState.VALIDATION_FAILED}) | _CUT_OFF,
-    RunState.VALIDATION_FAILED: frozenset({RunState.VALIDATING, RunState.FIXING, RunState.PASSED})
-    | _CUT_OFF,
-    RunState.FIXING: frozenset({RunState.VALIDATING, RunState.VALIDATION_FAILED}) | _CUT_OFF,
-    RunState.PASSED: frozenset({RunState.VALIDATING, RunState.VALIDATION_FAILED}) | _CUT_OFF,
-    RunState.INTERRUPTED: frozenset(
-        {RunState.VALIDATING, RunState.FIXING, RunState.VALIDATION_FAILED}
-    )
-    | frozenset({RunState.PASSED})
-    | _DONE,
-    RunState.ABANDONED: frozenset({RunState.UNDONE}),
-    RunState.UNDONE: frozenset({RunState.UNDONE}),
+TRANSITIONS: dict[RunState | None, set[RunState]] = {
+    None: {RunState.PENDING},
+    RunState.PENDING: {RunState.VALIDATING, RunState.FIXING, *_VALIDATED, *_CUT_OFF},
+    RunState.VALIDATING: {*_VALIDATED, *_CUT_OFF},
+    RunState.VALIDATION_FAILED: {
+        RunState.VALIDATING,
+        RunState.FIXING,
+        RunState.PASSED,
+        *_CUT_OFF,
+    },
+    RunState.FIXING: {RunState.VALIDATING, RunState.VALIDATION_FAILED, *_CUT_OFF},
+    RunState.PASSED: {RunState.VALIDATING, RunState.VALIDATION_FAILED, *_CUT_OFF},
+    RunState.INTERRUPTED: {RunState.VALIDATING, RunState.FIXING, *_VALIDATED, *_DONE},
+    RunState.ABANDONED: {RunState.UNDONE},
+    RunState.UNDONE: {RunState.UNDONE},
 }
-"""What may follow what. A state may always be told again with another reason."""
+"""What may follow what. A state may always follow itself, with another reason."""
 
 
 def follows(before: RunState | None, after: RunState) -> bool:

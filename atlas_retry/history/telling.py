@@ -1,6 +1,6 @@
-"""Runs, timelines and what was restored, as text and JSON. Looks nothing up but the event log."""
+"""Runs, timelines and what was restored, as text. Looks nothing up but the event log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from atlas_retry.history.rescue import HELD, PutBack
 from atlas_retry.history.values import RunRow, Transition
-from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import harmless, printable
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import counted, seconds, some, usd
@@ -17,14 +16,12 @@ MAX_SHOWN = 12
 MAX_DIFFERING = 5
 
 
-class TimelineEntry(msgspec.Struct, frozen=True):
-    """What the event log says of one event."""
+class _LogLine(Struct, frozen=True):
+    """What the event log says of one event, as far as a timeline shows it."""
 
     time: str
     event: str
     message: str
-    level: str = "note"
-    attempt: int | None = None
 
 
 class TimelineStep(Struct, frozen=True, kw_only=True):
@@ -35,11 +32,6 @@ class TimelineStep(Struct, frozen=True, kw_only=True):
     text: str
 
 
-def as_json(values: object) -> str:
-    """Any values of ours."""
-    return encode(values)
-
-
 def list_of(rows: Sequence[RunRow]) -> str:
     """One line a run, the newest first."""
     if not rows:
@@ -48,14 +40,12 @@ def list_of(rows: Sequence[RunRow]) -> str:
 
 
 def _row(row: RunRow) -> str:
+    began = row.started_at[:16].replace("T", " ")
     attempts = counted(row.attempts, "attempt")
+    cost = usd(row.cost_usd, at_least=row.unpaid)
     took = seconds(row.duration_ms) if row.duration_ms is not None else ""
-    tail = f"  {harmless(row.reason)}" if row.reason else ""
-    ended = state_of(row)
-    return (
-        f"{row.id}  {_minute(row.started_at)}  {ended:<17}  {attempts:<10}  "
-        f"{usd(row.cost_usd, at_least=row.unpaid):>8}  {took:>8}{tail}"
-    ).rstrip()
+    line = f"{row.id}  {began}  {state_of(row):<17}  {attempts:<10}  {cost:>8}  {took:>8}"
+    return f"{line}  {harmless(row.reason or '')}".rstrip()
 
 
 def state_of(row: RunRow) -> str:
@@ -65,30 +55,22 @@ def state_of(row: RunRow) -> str:
     return row.verdict.value.replace("_", " ")
 
 
-def _minute(time: str) -> str:
-    return time[:16].replace("T", " ")
-
-
 def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[TimelineStep, ...]:
     """What happened in a run: from its event log, else from its states."""
-    steps = tuple(_logged(folder / "events.jsonl"))
-    if steps:
-        return steps
-    return tuple(TimelineStep(at=m.at, what=m.to_state, text=m.reason) for m in moves)
-
-
-def _logged(path: Path) -> Iterator[TimelineStep]:
-    """A line that a sudden death tore is left out."""
     try:
-        content = path.read_bytes()
+        content = (folder / "events.jsonl").read_bytes()
     except OSError:
-        return
+        content = b""
+    steps = []
     for raw in content.splitlines():
         try:
-            line = msgspec.json.decode(raw, type=TimelineEntry)
+            line = msgspec.json.decode(raw, type=_LogLine)
         except msgspec.DecodeError:
-            continue
-        yield TimelineStep(at=line.time, what=line.event, text=line.message)
+            continue  # torn by a sudden death
+        steps.append(TimelineStep(at=line.time, what=line.event, text=line.message))
+    return tuple(steps) or tuple(
+        TimelineStep(at=move.at, what=move.to_state, text=move.reason) for move in moves
+    )
 
 
 def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
@@ -113,13 +95,9 @@ def put_back(row: RunRow, done: PutBack, headline: str) -> str:
         (done.left_alone, "edited since, so left as it is"),
     ):
         if names:
-            lines.append(f"  {what}: {_some(names)}")
+            lines.append(f"  {what}: {some(map(printable, names), MAX_SHOWN)}")
     if not done.changed and not done.git:
         lines.append("  nothing had to be restored")
     else:
         lines += copyable("what was there is held; to take it", f"atlas pick {row.id} {HELD}")
     return "\n".join(lines) + "\n"
-
-
-def _some(names: Sequence[str]) -> str:
-    return some(map(printable, names), MAX_SHOWN)

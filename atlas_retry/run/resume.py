@@ -164,7 +164,8 @@ def _continued_run(
     """How the run goes on; the journal is told."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with history.opened(opened.state) as connection:
-        keeping.interrupted(connection, scene.run, "it was cut off, and goes on")
+        reason = "it was cut off, and goes on"
+        keeping.record(connection, scene.run, history.RunState.INTERRUPTED, reason)
         keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
     return Segment(
         run_id=scene.run.id,
