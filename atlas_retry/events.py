@@ -1,8 +1,8 @@
 """What happens, as frozen values; observers are callables that take one. Nothing prints here."""
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import ClassVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -47,16 +47,21 @@ class EventScope(Struct, frozen=True, kw_only=True):
 class Event(Struct, frozen=True, kw_only=True):
     """Something that happened. `message` is one line for a person."""
 
-    kind: ClassVar[str] = "event"
     time: str = field(default_factory=now)
     level: Level = Level.NOTE
     scope: EventScope = EventScope()
+
+    @property
+    def kind(self) -> str:
+        """Its name in the log: `GateStarted` is `gate_started`."""
+        return _CAPITAL.sub("_", type(self).__name__).lower()
 
     @property
     def message(self) -> str:
         return self.kind.replace("_", " ")
 
 
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 Emit = Callable[[Event], None]
 
 
@@ -99,7 +104,6 @@ def following(emit: Emit, scope: EventScope) -> Emit:
 class Notice(Event, frozen=True, kw_only=True):
     """Anything a person should read that has no event of its own."""
 
-    kind: ClassVar[str] = "notice"
     text: str
 
     @property
@@ -110,7 +114,6 @@ class Notice(Event, frozen=True, kw_only=True):
 class ValidationStarted(Event, frozen=True, kw_only=True):
     """All gates are about to run."""
 
-    kind: ClassVar[str] = "validation_started"
     gates: tuple[Gate, ...]
 
     @property
@@ -121,7 +124,6 @@ class ValidationStarted(Event, frozen=True, kw_only=True):
 class GateStarted(Event, frozen=True, kw_only=True):
     """A command of a gate runs now."""
 
-    kind: ClassVar[str] = "gate_started"
     gate: str
     command: str
 
@@ -133,7 +135,6 @@ class GateStarted(Event, frozen=True, kw_only=True):
 class GateProgress(Event, frozen=True, kw_only=True):
     """A sign of life; not stored."""
 
-    kind: ClassVar[str] = "gate_progress"
     gate: str
     last_line: str
     elapsed_s: float
@@ -142,7 +143,6 @@ class GateProgress(Event, frozen=True, kw_only=True):
 class GateFinished(Event, frozen=True, kw_only=True):
     """The last word on one gate in this validation."""
 
-    kind: ClassVar[str] = "gate_finished"
     result: GateResult
 
     @property
@@ -154,7 +154,6 @@ class GateFinished(Event, frozen=True, kw_only=True):
 class ValidationFinished(Event, frozen=True, kw_only=True):
     """Every gate that can run has run."""
 
-    kind: ClassVar[str] = "validation_finished"
     validation: Validation
 
     @property
@@ -166,7 +165,6 @@ class ValidationFinished(Event, frozen=True, kw_only=True):
 class FixerFinished(Event, frozen=True, kw_only=True):
     """A gate's own `fix` command ended."""
 
-    kind: ClassVar[str] = "fixer_finished"
     gate: str
     command: str
     success: bool
@@ -181,7 +179,6 @@ class FixerFinished(Event, frozen=True, kw_only=True):
 class RunStarted(Event, frozen=True, kw_only=True):
     """A snapshot holds what is there; nothing has been changed yet."""
 
-    kind: ClassVar[str] = "run_started"
     facts: WorkspaceFacts
     start_snapshot: str
     left_out: tuple[str, ...] = ()
@@ -195,7 +192,6 @@ class RunStarted(Event, frozen=True, kw_only=True):
 class AttemptStarted(Event, frozen=True, kw_only=True):
     """Emitted before any money is spent; an observer that raises stops the attempt."""
 
-    kind: ClassVar[str] = "attempt_started"
     number: int
     agent: str
     model: str | None
@@ -214,7 +210,6 @@ class AttemptStarted(Event, frozen=True, kw_only=True):
 class AgentActivity(Event, frozen=True, kw_only=True):
     """What the agent is doing: which tool, which file."""
 
-    kind: ClassVar[str] = "agent_activity"
     text: str
     session_id: str | None = None
     cost_usd: float | None = None
@@ -226,11 +221,9 @@ class AgentActivity(Event, frozen=True, kw_only=True):
         return self.text
 
 
-class TransportRetried(Event, frozen=True, kw_only=True):
-    """The agent repeats a request by itself; `[RETRY n] ...`. Never counts as an attempt."""
-
-    kind: ClassVar[str] = "transport_retried"
+class _Retried(Event, frozen=True, kw_only=True):
     number: int
+    """Of the try that failed, the last one too."""
     reason: str
 
     @property
@@ -238,10 +231,17 @@ class TransportRetried(Event, frozen=True, kw_only=True):
         return f"[RETRY {self.number}] {self.reason}"
 
 
+class TransportRetried(_Retried, frozen=True, kw_only=True):
+    """The agent repeats a request by itself; `[RETRY n] ...`. Never counts as an attempt."""
+
+
+class AnswerRetried(_Retried, frozen=True, kw_only=True):
+    """One file of an agent's answer cannot be used and is asked for again, up to a limit."""
+
+
 class AgentReplied(Event, frozen=True, kw_only=True):
     """The agent's turn is over, and paid; nothing has been judged yet."""
 
-    kind: ClassVar[str] = "agent_replied"
     number: int
     reply: AgentReply
 
@@ -250,23 +250,9 @@ class AgentReplied(Event, frozen=True, kw_only=True):
         return f"attempt {self.number}: the agent's turn is over ({self.reply.status})"
 
 
-class AnswerRetried(Event, frozen=True, kw_only=True):
-    """A part of an agent's answer cannot be used and is asked for again, up to a limit."""
-
-    kind: ClassVar[str] = "answer_retried"
-    number: int
-    """Of the try that failed; the last one is told too."""
-    reason: str
-
-    @property
-    def message(self) -> str:
-        return f"[RETRY {self.number}] {self.reason}"
-
-
 class ViolationsFound(Event, frozen=True, kw_only=True):
     """The guard refused or held changes of an attempt, and they were restored."""
 
-    kind: ClassVar[str] = "violations_found"
     violations: tuple[Violation, ...]
     held: tuple[Held, ...] = ()
     rolled_back: bool
@@ -275,16 +261,15 @@ class ViolationsFound(Event, frozen=True, kw_only=True):
     def message(self) -> str:
         counted = ((self.violations, "violations"), (self.held, "held"))
         return ", ".join(
-            f"{len(found)} {word}: {found[0].rule} in {found[0].path}"
-            for found, word in counted
-            if found
+            f"{len(changes)} {word}: {changes[0].rule} in {changes[0].path}"
+            for changes, word in counted
+            if changes
         )
 
 
 class AttemptRestored(Event, frozen=True, kw_only=True):
     """An attempt goes no further, and all that it had changed is as it was before it."""
 
-    kind: ClassVar[str] = "attempt_restored"
     number: int
 
     @property
@@ -295,30 +280,24 @@ class AttemptRestored(Event, frozen=True, kw_only=True):
 class AttemptFinished(Event, frozen=True, kw_only=True):
     """Emitted after the validation that follows the agent's turn."""
 
-    kind: ClassVar[str] = "attempt_finished"
     result: Attempt
 
     @property
     def message(self) -> str:
-        return _attempt_message(self.result, self.scope.max_attempts)
-
-
-def _attempt_message(attempt: Attempt, max_attempts: int | None) -> str:
-    validation = attempt.validation
-    if validation is None:
-        return f"attempt {attempt.number}: nothing validated"
-    if validation.success:
-        tested = any(r.kind == "test" and r.status is Status.PASSED for r in validation.results)
-        subject = "Tests passed" if tested else "Gates passed"
-        return f"{subject} on attempt {attempt.number}"
-    of = f"/{max_attempts}" if max_attempts else ""
-    return f"{validation.failed_step} failed (attempt {attempt.number}{of})"
+        attempt, validation = self.result, self.result.validation
+        if validation is None:
+            return f"attempt {attempt.number}: nothing validated"
+        if validation.success:
+            tested = any(r.kind == "test" and r.status is Status.PASSED for r in validation.results)
+            subject = "Tests passed" if tested else "Gates passed"
+            return f"{subject} on attempt {attempt.number}"
+        of = f"/{self.scope.max_attempts}" if self.scope.max_attempts else ""
+        return f"{validation.failed_step} failed (attempt {attempt.number}{of})"
 
 
 class RunFinished(Event, frozen=True, kw_only=True):
     """The run has ended; nothing follows."""
 
-    kind: ClassVar[str] = "run_finished"
     outcome: Outcome
 
     @property
@@ -330,7 +309,6 @@ class RunFinished(Event, frozen=True, kw_only=True):
 class WorkspaceFinished(Event, frozen=True, kw_only=True):
     """One of several workspaces has ended, as the `number`-th of `total`."""
 
-    kind: ClassVar[str] = "workspace_finished"
     outcome: Outcome
     number: int
     total: int

@@ -10,7 +10,7 @@ from pathlib import Path
 from atlas_retry import agents
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome
-from atlas_retry.reports.screen.console import Screen
+from atlas_retry.reports.screen.console import Printer
 from atlas_retry.reports.screen.lines import Line, command_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.run.one import Asked, opened_with, run_one
@@ -22,7 +22,7 @@ PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
 """The gates where one of the tools is missing: `uvx atlas-retry demo` has none of them."""
 
 
-def show(agent: str, environ: Mapping[str, str], on: Screen) -> int:
+def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
     """Run the demo and say on a screen what it did; 0 when the project ended green."""
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
         folder = Path(scratch)

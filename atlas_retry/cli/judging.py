@@ -72,7 +72,7 @@ def guard(
     from atlas_retry.cli import output
     from atlas_retry.guard import judge
     from atlas_retry.guard.judge.base import with_base_configuration
-    from atlas_retry.reports.documents import encode, guard_document
+    from atlas_retry.reports.documents import GuardDocument, encode
 
     recorded = output.recorded(start_from)
     asked = with_base_configuration(
@@ -94,7 +94,8 @@ def guard(
 
         judgement = replayed(asked, judgement, os.environ)
     if json:
-        print(encode(guard_document(judgement.refused, judgement.held, judgement.noted)))
+        refused, held, noted = judgement.refused, judgement.held, judgement.noted
+        print(encode(GuardDocument(violations=refused, held=held, noted=noted)))
     else:
         _show(judgement)
     if output.on_github():

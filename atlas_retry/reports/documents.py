@@ -5,13 +5,13 @@ not UTF-8 (a lone surrogate in Python) is written as the six characters `\udcNN`
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from atlas_retry import __version__
 from atlas_retry.model import (
-    Attempt,
     Change,
     GateResult,
     Held,
@@ -38,7 +38,7 @@ OWN_LIST = {
 LISTS = (*OWN_LIST.values(), "other_results")
 
 
-class ReportDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=REPORT):
+class ReportDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=REPORT):
     """One validation."""
 
     atlas_version: str
@@ -55,7 +55,7 @@ class ReportDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schem
     other_results: tuple[GateResult, ...]
 
 
-class AttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptDocument(Struct, frozen=True, kw_only=True):
     """One agent turn and the report of the validation after it."""
 
     number: int
@@ -89,7 +89,7 @@ class AttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
     report: ReportDocument | None
 
 
-class RunDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=RUN):
+class RunDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=RUN):
     """One `atlas retry` of one workspace."""
 
     run_id: str
@@ -124,7 +124,7 @@ class Cascade(Struct, frozen=True, kw_only=True):
     recommendation: str | None = None
 
 
-class BatchDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=BATCH):
+class BatchDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=BATCH):
     """One `atlas retry` of several workspaces."""
 
     runs: tuple[RunDocument, ...]
@@ -136,7 +136,7 @@ class BatchDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema
 Document = ReportDocument | RunDocument | BatchDocument
 
 
-class GuardDocument(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=GUARD):
+class GuardDocument(Struct, frozen=True, kw_only=True, tag_field="schema", tag=GUARD):
     """`atlas.guard/1`."""
 
     violations: tuple[Violation, ...]
@@ -149,52 +149,30 @@ def report_document(validation: Validation, workspace: WorkspaceFacts) -> Report
     by_list: dict[str, tuple[GateResult, ...]] = dict.fromkeys(LISTS, ())
     for result in validation.results:
         by_list[OWN_LIST.get(result.kind, "other_results")] += (result,)
-    return ReportDocument(
-        atlas_version=__version__,
-        workspace=workspace,
-        success=validation.success,
-        failed_step=validation.failed_step,
-        duration_ms=validation.duration_ms,
-        started_at=validation.started_at,
-        completed_at=validation.completed_at,
-        **by_list,
-    )
+    more = {"atlas_version": __version__, "workspace": workspace, **by_list}
+    return ReportDocument(**_same(validation, ReportDocument) | more)
 
 
 def run_document(outcome: Outcome) -> RunDocument:
     """A run as it is written."""
-    return RunDocument(
-        run_id=outcome.run_id,
-        verdict=outcome.verdict,
-        success=outcome.verdict.is_green,
-        final_error=outcome.final_error,
-        remedy=outcome.remedy,
-        workspace=outcome.workspace,
-        baseline=report_document(outcome.baseline, outcome.workspace),
-        final=report_document(outcome.final, outcome.workspace),
-        attempts=tuple(_attempt(attempt, outcome.workspace) for attempt in outcome.attempts),
-        cost_usd=outcome.cost_usd,
-        interrupted_usd=outcome.interrupted_usd,
-        duration_ms=outcome.duration_ms,
-        escalation_required=outcome.escalation_required,
-        learning_record_id=outcome.learning_record_id,
-        start_snapshot=outcome.start_snapshot,
-        handoff_path=outcome.handoff_path,
-        lost=outcome.lost,
-        better=outcome.better,
-        gates_changed=outcome.gates_changed,
-    )
+    where = outcome.workspace
+    attempts = []
+    for attempt in outcome.attempts:
+        report = report_document(attempt.validation, where) if attempt.validation else None
+        attempts.append(AttemptDocument(**_same(attempt, AttemptDocument) | {"report": report}))
+    more = {
+        "success": outcome.verdict.is_green,
+        "baseline": report_document(outcome.baseline, where),
+        "final": report_document(outcome.final, where),
+        "attempts": tuple(attempts),
+    }
+    return RunDocument(**_same(outcome, RunDocument) | more)
 
 
-def _attempt(attempt: Attempt, workspace: WorkspaceFacts) -> AttemptDocument:
-    validation = attempt.validation
-    same = {name: getattr(attempt, name) for name in _SAME}
-    return AttemptDocument(
-        **same, report=report_document(validation, workspace) if validation else None
-    )
-
-
-_SAME = tuple(name for name in AttemptDocument.__struct_fields__ if name != "report")
+def _same(value: Struct, document: type[Struct]) -> dict[str, Any]:
+    """The fields of a document that the value has under the same name."""
+    names = document.__struct_fields__
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 def batch_document(
@@ -207,13 +185,6 @@ def batch_document(
         not_started=tuple(not_started),
         cascade=cascade or Cascade(),
     )
-
-
-def guard_document(
-    violations: Sequence[Violation], held: Sequence[Held], noted: Sequence[Violation]
-) -> GuardDocument:
-    """What `atlas guard` found, as it is written."""
-    return GuardDocument(violations=tuple(violations), held=tuple(held), noted=tuple(noted))
 
 
 def report(subject: Subject) -> str:

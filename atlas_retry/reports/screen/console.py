@@ -4,9 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from msgspec import Struct, field
 
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
 
     from atlas_retry.reports.screen.live_region import LiveRegion
 
-SPINNER, ASCII_SPINNER = "dots", "line"
-"""Names of Rich's spinners."""
+SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", r"-\|/"
 COLOURS = {
     "good": "\x1b[32m", "bad": "\x1b[1;31m", "gate": "\x1b[1;31m", "warn": "\x1b[33m",
     "dim": "\x1b[2m", "head": "\x1b[1m", "code": "\x1b[36m",
@@ -40,16 +37,6 @@ COLOURS = {
 """The styles of lines where no view is live. Source: ECMA-48 §8.3.117, SGR."""
 BELL_AFTER_S = 30.0
 """What took longer ends with the terminal's bell: its owner is looking elsewhere by then."""
-
-
-class Screen(AbstractContextManager["Screen"], Protocol):
-    """Something that shows events while they happen, and lines afterwards."""
-
-    def __call__(self, event: Event) -> None:
-        """Show an event."""
-
-    def write(self, lines: Iterable[Line]) -> None:
-        """Show lines as they are."""
 
 
 def wants_colour(environ: Mapping[str, str]) -> bool | None:
@@ -69,7 +56,7 @@ def is_live(stream: TextIO, environ: Mapping[str, str], *, plain: bool = False) 
     return stream.isatty() and not refused and wants_colour(environ) is not False
 
 
-class Printer(Struct, frozen=True, kw_only=True):
+class Printer(Struct, kw_only=True):
     """Append-only lines without control codes, but for the colour that was asked for."""
 
     stream: TextIO
@@ -95,16 +82,13 @@ class Printer(Struct, frozen=True, kw_only=True):
             print(shown, file=self.stream, flush=True)
 
 
-class JobLog(Struct, kw_only=True):
+class JobLog(Printer, kw_only=True):
     """Lines in the log of a GitHub job: none of them a command to the runner, each gate a group.
 
     What tools print may look like a command (`::error::`, `::add-mask::`): between our own ones the
     runner is told to heed none. Source: docs.github.com, "Workflow commands", stop-commands.
     """
 
-    stream: TextIO
-    verbosity: int = 0
-    named: bool = False
     token: str = field(default_factory=lambda: os.urandom(16).hex())
     _in_group: bool = False
 
@@ -115,10 +99,6 @@ class JobLog(Struct, kw_only=True):
     def __exit__(self, *_: object) -> None:
         self._end_group()
         self._print(f"::{self.token}::")
-
-    def __call__(self, event: Event) -> None:
-        if self.verbosity >= 0:
-            self.write(_lines(event, self.verbosity, named=self.named))
 
     def write(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
@@ -144,54 +124,33 @@ class JobLog(Struct, kw_only=True):
 
 
 class _Running(Struct):
-    """One gate under way, as the live view shows it."""
+    """A gate or the agent's turn under way, as the live view shows it."""
 
-    started_s: float
-    last_line: str = ""
-
-
-class _Turn(Struct):
-    """The agent's turn under way, as the live view shows it."""
-
-    started_s: float
+    started_s: float = field(default_factory=time.monotonic)
+    text: str = ""
     steps: int = 0
-    latest: AgentActivity | None = None
 
-    def row(self) -> str:
-        """What it does, after what it has cost and how far it is, as far as that is known."""
-        if self.latest is None:
-            return "is asked"
-        told = self.latest
-        cost = "" if told.cost_usd is None else f"{usd(told.cost_usd)}, "
-        turns = counted(told.turns, "turn") if told.turns else counted(self.steps, "step")
-        return f"{cost}{turns}: {told.text}"
+    def follow(self, step: AgentActivity) -> None:
+        """What the agent does, after what it has cost and how far it is, as far as is known."""
+        self.steps += 1
+        cost = "" if step.cost_usd is None else f"{usd(step.cost_usd)}, "
+        turns = counted(step.turns, "turn") if step.turns else counted(self.steps, "step")
+        self.text = f"{cost}{turns}: {step.text}"
 
 
-class LiveScreen(Struct, kw_only=True):
+class LiveScreen(Printer, kw_only=True):
     """Lines above, what is running now below; started with the first event."""
 
-    stream: TextIO
-    verbosity: int = 0
-    named: bool = False
-    """Whether each line of an event says which workspace it is about."""
-    running: dict[tuple[str, str], _Running] = field(default_factory=dict)
-    turns: dict[str, _Turn] = field(default_factory=dict)
     bell_after_s: float = BELL_AFTER_S
+    _running: dict[tuple[str, str | None], _Running] = field(default_factory=dict)
+    """By workspace and gate; None: its agent."""
     _since_s: float = field(default_factory=time.monotonic)
     _console: "Console | None" = None
     _region: "LiveRegion | None" = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._region:
-            self._region.__exit__(kind, error, trace)
+            self._region.__exit__(*error)
             self._region = None
         if self.verbosity >= 0 and time.monotonic() - self._since_s >= self.bell_after_s:
             self.stream.write("\a")
@@ -203,8 +162,7 @@ class LiveScreen(Struct, kw_only=True):
             from atlas_retry.reports.screen.live_region import LiveRegion
 
             self._region = LiveRegion(console=self._on(), render=self._rows).__enter__()
-        if self.verbosity >= 0:
-            self.write(_lines(event, self.verbosity, named=self.named))
+        Printer.__call__(self, event)
 
     def write(self, lines: Iterable[Line]) -> None:
         from rich.text import Text
@@ -229,81 +187,54 @@ class LiveScreen(Struct, kw_only=True):
         workspace = event.scope.workspace or ""
         match event:
             case GateStarted():
-                self.running[workspace, event.gate] = _Running(time.monotonic())
+                self._running[workspace, event.gate] = _Running()
             case GateProgress():
-                if entry := self.running.get((workspace, event.gate)):
-                    entry.last_line = event.last_line
+                if gate := self._running.get((workspace, event.gate)):
+                    gate.text = event.last_line
             case GateFinished():
-                self.running.pop((workspace, event.result.name), None)
+                self._running.pop((workspace, event.result.name), None)
             case ValidationFinished():
-                self.running = {k: v for k, v in self.running.items() if k[0] != workspace}
+                self._running = {k: v for k, v in self._running.items() if k[0] != workspace}
             case AttemptStarted():
-                self.turns[workspace] = _Turn(time.monotonic())
+                self._running[workspace, None] = _Running(text="is asked")
             case AgentActivity():
-                turn = self.turns.setdefault(workspace, _Turn(time.monotonic()))
-                turn.steps, turn.latest = turn.steps + 1, event
+                self._running.setdefault((workspace, None), _Running()).follow(event)
             case AgentReplied() | AttemptFinished():
-                self.turns.pop(workspace, None)
+                self._running.pop((workspace, None), None)
             case _:
                 pass
 
     def _rows(self, columns: int) -> "list[Text]":
-        """What is running, one row each: spinner, name, elapsed time, what it says last."""
+        """What is running, one row each: spinner, name, elapsed time, its last output line."""
         from rich.text import Text
 
         now_s = time.monotonic()
-        gates = [
-            (self._name(*key), entry.started_s, entry.last_line)
-            for key, entry in list(self.running.items())
-        ]
-        agents = [
-            (self._name(key, "agent"), turn.started_s, turn.row())
-            for key, turn in list(self.turns.items())
-        ]
-        told = [
-            (name, seconds(round((now_s - started_s) * 1000)), text)
-            for name, started_s, text in (*gates, *agents)
-        ]
-        names = [Text(name) for name, _, _ in told]
+        running = list(self._running.items())
+        names = [Text(self._name(*key)) for key, _ in running]
         width = min(max((name.cell_len for name in names), default=0), columns * 2 // 5)
-        for name in names:
+        is_utf8 = (self.stream.encoding or "").lower().startswith("utf")
+        frames = SPINNER if is_utf8 else ASCII_SPINNER
+        frame = frames[int(now_s * 10) % len(frames)]
+        rows = []
+        for name, (_, one) in zip(names, running, strict=True):
             name.truncate(width, overflow="ellipsis", pad=True)
-        frame = self._frame(now_s)
-        return [
-            Text.assemble(frame, " ", name, f" {elapsed:>6} ", (printable(last), "dim"))
-            for name, (_, elapsed, last) in zip(names, told, strict=True)
-        ]
+            elapsed = seconds(round((now_s - one.started_s) * 1000))
+            last = (printable(one.text), "dim")
+            rows.append(Text.assemble(frame, " ", name, f" {elapsed:>6} ", last))
+        return rows
 
-    def _frame(self, now_s: float) -> str:
-        from rich.spinner import Spinner
-
-        frames = Spinner(SPINNER).frames
-        if not _says(self.stream, "".join(frames)):
-            frames = Spinner(ASCII_SPINNER).frames
-        return frames[int(now_s * 10) % len(frames)]
-
-    def _name(self, workspace: str, name: str) -> str:
+    def _name(self, workspace: str, gate: str | None) -> str:
+        name = "agent" if gate is None else gate
         return printable(f"[{workspace}] {name}" if self.named and workspace else name)
-
-
-def _says(stream: TextIO, text: str) -> bool:
-    """Whether a stream's encoding has these characters."""
-    try:
-        text.encode(stream.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _lines(event: Event, verbosity: int, *, named: bool) -> Iterator[Line]:
     """Of one workspace, or each with the name of the one it is about."""
-    lines = lines_of(event, verbosity=verbosity)
     name = event.scope.workspace
-    if not named or not name:
-        yield from lines
-        return
-    for text, style in lines:
-        if text:
+    for text, style in lines_of(event, verbosity=verbosity):
+        if not named or not name:
+            yield text, style
+        elif text:
             yield f"[{printable(name)}] {text}", style
 
 
@@ -314,7 +245,7 @@ def screen(
     verbosity: int = 0,
     to_stderr: bool = False,
     named: bool = False,
-) -> Screen:
+) -> Printer:
     """The screen for people: on stderr when stdout holds a document; `named` for several runs."""
     stream = sys.stderr if to_stderr else sys.stdout
     if is_live(stream, environ, plain=plain):
