@@ -17,7 +17,7 @@ from atlas_retry.reports.screen.lines import printable
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import usd
 
-_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+_UNITS = (("d", 86_400), ("h", 3600), ("min", 60))
 
 
 class StatusEntry(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ def cut_off(
 ) -> tuple[RunRow, ...]:
     """The newest runs that have no end and that nobody is running, the latest first."""
     newest = _newest(connection, home, environ)
-    return tuple(run for run, _, is_running in newest if run.is_open and not is_running)
+    return tuple(run for run, _, is_cut_off, _ in newest if is_cut_off)
 
 
 def entries(
@@ -76,7 +76,7 @@ def entries(
         StatusEntry(
             name=run.name,
             root=run.root,
-            state="interrupted" if run.is_open and not is_running else state_of(run),
+            state="interrupted" if is_cut_off else state_of(run),
             is_running=is_running,
             is_waiting=run.root in waiting,
             run_id=run.id,
@@ -87,7 +87,7 @@ def entries(
             cost_usd=cost_usd,
             unpaid=run.unpaid,
         )
-        for run, cost_usd, is_running in _newest(connection, home, environ)
+        for run, cost_usd, is_cut_off, is_running in _newest(connection, home, environ)
     ]
     roots = {root: Path(root).name for root in waiting}
     roots |= {str(root): name for name, root in names.items()}
@@ -99,11 +99,15 @@ def entries(
 
 def _newest(
     connection: sqlite3.Connection, home: Path, environ: Mapping[str, str]
-) -> Iterator[tuple[RunRow, float, bool]]:
-    """The newest run of each workspace, what all its runs have cost, whether it is running."""
+) -> Iterator[tuple[RunRow, float, bool, bool]]:
+    """The newest run of each workspace, and what all its runs have cost.
+
+    And of a run without an end: whether nobody is running it, or somebody is.
+    """
     for run, cost_usd in archive.newest_of_each(connection):
         if Path(run.root).is_dir():
-            yield run, cost_usd, run.is_open and _is_held(run, home, environ)
+            is_running = run.is_open and _is_held(run, home, environ)
+            yield run, cost_usd, run.is_open and not is_running, is_running
 
 
 def _is_held(run: RunRow, home: Path, environ: Mapping[str, str]) -> bool:
@@ -149,5 +153,5 @@ def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:
 def age(time: str, now: datetime) -> str:
     """How long ago, in the largest unit that is at least one: `3 d`."""
     passed_s = max(0, int((now - datetime.fromisoformat(time)).total_seconds()))
-    unit, unit_s = next(one for one in _UNITS if passed_s >= one[1] or one[1] == 1)
+    unit, unit_s = next((one for one in _UNITS if passed_s >= one[1]), ("s", 1))
     return f"{passed_s // unit_s} {unit}"

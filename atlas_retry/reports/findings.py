@@ -79,8 +79,8 @@ def of_change(
 ) -> tuple[Finding, ...]:
     """Of a change that no run has made: nothing was restored."""
     return tuple(
-        Finding(answer=answer, seen=one, fate=_of_change(answer, one), level=LEVELS[answer])
-        for answer, one in _answers(refused, held, noted)
+        Finding(answer=answer, seen=seen, fate=_fate_of_change(answer, seen), level=LEVELS[answer])
+        for answer, seen in _answers(refused, held, noted)
     )
 
 
@@ -89,12 +89,12 @@ def of_attempt(run: Outcome, attempt: Attempt) -> tuple[Finding, ...]:
     return tuple(
         Finding(
             answer=answer,
-            seen=one,
-            fate=_fate(answer, one, attempt),
-            level=_level(answer, one, run),
-            command=_command(one, run, attempt),
+            seen=seen,
+            fate=_fate(answer, seen, attempt),
+            level=_level(answer, seen, run),
+            command=_command(seen, run, attempt),
         )
-        for answer, one in _answers(attempt.violations, attempt.held, attempt.noted)
+        for answer, seen in _answers(attempt.violations, attempt.held, attempt.noted)
     )
 
 
@@ -113,50 +113,50 @@ def _answers(
     yield from ((AnswerWord.NOTED, one) for one in noted)
 
 
-def _level(answer: AnswerWord, one: Violation | Held, run: Outcome) -> Level:
+def _level(answer: AnswerWord, seen: Violation | Held, run: Outcome) -> Level:
     """What was refused on the way to a green failed nothing."""
     if answer is AnswerWord.REFUSED and run.verdict.is_green:
         return Level.WARNING
-    unneeded = isinstance(one, Held) and one.needed is False
+    unneeded = isinstance(seen, Held) and seen.needed is False
     return Level.NOTE if unneeded else LEVELS[answer]
 
 
-def _of_change(answer: AnswerWord, one: Violation | Held) -> str:
-    if answer is AnswerWord.REVIEW:
-        return "for review"
-    if answer is not AnswerWord.HELD or not isinstance(one, Held):
+def _fate_of_change(answer: AnswerWord, seen: Violation | Held) -> str:
+    if not isinstance(seen, Held):
         return answer.value
-    if one.needed is None:
+    if seen.in_place:
+        return "for review"
+    if seen.needed is None:
         return "held for a person"
-    need = "the gates pass only with it" if one.needed else "the gates do not need it"
+    need = "the gates pass only with it" if seen.needed else "the gates do not need it"
     return f"held for a person, and {need}"
 
 
-def _fate(answer: AnswerWord, one: Violation | Held, attempt: Attempt) -> str:
-    if answer is AnswerWord.REFUSED:
-        stays = attempt.ends is Verdict.REJECTED or attempt.result == attempt.snapshot
-        restored = "refused" if stays else "refused and restored"
-        return "refused, all of the attempt restored" if attempt.rolled_back else restored
-    if answer is AnswerWord.REVIEW:
-        return "restored with its attempt" if attempt.rolled_back else "left in place for review"
-    return f"held and restored, {_need(one, attempt)}" if isinstance(one, Held) else "noted"
-
-
-def _need(held: Held, attempt: Attempt) -> str:
-    if held.needed is None:
-        return "and the gates were not tried with it"
-    if held.needed:
-        return "and the gates pass only with it"
+def _fate(answer: AnswerWord, seen: Violation | Held, attempt: Attempt) -> str:
+    match answer:
+        case AnswerWord.REFUSED if attempt.rolled_back:
+            return "refused, all of the attempt restored"
+        case AnswerWord.REFUSED:
+            stays = attempt.ends is Verdict.REJECTED or attempt.result == attempt.snapshot
+            return "refused" if stays else "refused and restored"
+        case AnswerWord.REVIEW:
+            return (
+                "restored with its attempt" if attempt.rolled_back else "left in place for review"
+            )
+    if not isinstance(seen, Held):
+        return "noted"
     passed = attempt.validation is not None and attempt.validation.success
-    return f"and the gates {'pass without it' if passed else 'fail with it as well'}"
+    need = "pass without it" if passed else "fail with it as well"
+    needs = {None: "were not tried with it", True: "pass only with it", False: need}
+    return f"held and restored, and the gates {needs[seen.needed]}"
 
 
-def _command(one: Violation | Held, run: Outcome, attempt: Attempt) -> str:
+def _command(seen: Violation | Held, run: Outcome, attempt: Attempt) -> str:
     """What was not kept is not to be picked over a green, nor what fails all the same."""
     look = f"atlas diff {run.run_id} {attempt.number}"
-    if not isinstance(one, Held) or one.in_place:
+    if not isinstance(seen, Held) or seen.in_place:
         return look
-    is_of_use = attempt.kept if run.verdict.is_green else one.needed is not False
+    is_of_use = attempt.kept if run.verdict.is_green else seen.needed is not False
     return pick_command(run, attempt) if is_of_use else look
 
 

@@ -4,7 +4,6 @@ Source: docs.gitlab.com, "Code Quality report format".
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from hashlib import sha256
 
 from atlas_retry.model import Diagnostic, Level
@@ -19,28 +18,19 @@ SEVERITIES = {Level.ERROR: "major", Level.WARNING: "minor", Level.NOTE: "info"}
 
 def report(subject: Subject) -> str:
     """One list of all problems; a failure without a place is laid at the root's door."""
-    return encode(list(_issues(subject)))
-
-
-def _issues(subject: Subject) -> Iterator[dict[str, object]]:
-    seen: Counter[str] = Counter()
-    for name, problem in _problems(subject):
-        identity = _identity(name, problem)
-        seen[identity] += 1
-        yield _issue(problem, f"{identity}\0{seen[identity]}")
-
-
-def _problems(subject: Subject) -> Iterator[tuple[str, Diagnostic]]:
-    """With the name of the gate; then what the guard answered."""
+    named: list[tuple[str, Diagnostic]] = []
     for result in subject.validation.results:
-        yield from ((result.name, problem) for problem in problems(result))
-    yield from ((TOOL, finding.diagnostic) for finding in subject.findings)
-
-
-def _identity(name: str, problem: Diagnostic) -> str:
-    """Without line numbers; GitLab shows only the first of several with the same fingerprint."""
-    identity = problem.fingerprint or f"{problem.rule_id}\0{problem.message}"
-    return "\0".join((name, problem.tool, problem.path or "", identity))
+        named += [(result.name, problem) for problem in problems(result)]
+    named += [(TOOL, finding.diagnostic) for finding in subject.findings]
+    seen: Counter[str] = Counter()
+    issues = []
+    for name, problem in named:
+        # without line numbers; GitLab shows only the first of several with the same fingerprint
+        same = problem.fingerprint or f"{problem.rule_id}\0{problem.message}"
+        identity = "\0".join((name, problem.tool, problem.path or "", same))
+        seen[identity] += 1
+        issues.append(_issue(problem, f"{identity}\0{seen[identity]}"))
+    return encode(issues)
 
 
 def _issue(problem: Diagnostic, identity: str) -> dict[str, object]:

@@ -5,14 +5,14 @@ A result needs a place to be shown at. A failure without one is a notification o
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from msgspec.structs import replace
 
 from atlas_retry import __version__
 from atlas_retry.diagnostics.tools import tool_of
-from atlas_retry.model import Diagnostic, GateResult, Held, Level, Region, Status
+from atlas_retry.model import Diagnostic, GateResult, Level, Region, Status
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding
 from atlas_retry.reports.phrases import plain
@@ -25,63 +25,38 @@ SCHEMA = (
 _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 Json = dict[str, object]
-Listed = list[tuple[GateResult, Diagnostic | None]]
 
 
 def report(subject: Subject) -> str:
-    """A run per tool, in the order in which the gates name them."""
-    by_tool: dict[str, Listed] = {}
-    for result in subject.validation.results:
-        for tool, problem in _told(result):
-            by_tool.setdefault(plain(tool), []).append((result, problem))
-    runs = [_run(tool, listed) for tool, listed in by_tool.items()] or [_run("atlas", [])]
+    """A run per tool, in the order in which the gates name them; then the guard's answers."""
+    results: dict[str, list[Json]] = {}
+    invocations: dict[str, list[Json]] = {}
+    for gate in subject.validation.results:
+        for tool, own in _by_tool(gate).items():
+            placed = [_result(problem) for problem in own if problem.path]
+            results.setdefault(tool, []).extend(placed)
+            invocations.setdefault(tool, []).append(_invocation(gate, own))
+    runs = [_run(tool, results[tool], invocations[tool]) for tool in results]
+    runs = runs or [_run("atlas", [], [])]
     if subject.run:
-        runs.append(_of_tool(TOOL, [_answered(one) for one in subject.findings]))
+        runs.append(_run(TOOL, [_answered(finding) for finding in subject.findings], []))
     return encode({"$schema": SCHEMA, "version": "2.1.0", "runs": runs})
 
 
-def _told(result: GateResult) -> Iterator[tuple[str, Diagnostic | None]]:
+def _by_tool(gate: GateResult) -> dict[str, list[Diagnostic]]:
     """Every problem under its tool; a gate that has none still names the tool that ran."""
-    ran = tool_of(result.command) or result.name
-    if not result.diagnostics:
-        yield ran, next(iter(problems(result)), None)
-        return
-    for problem in problems(result):
-        yield problem.tool or ran, problem
+    ran = plain(tool_of(gate.command) or gate.name)
+    if not gate.diagnostics:
+        return {ran: [*problems(gate)]}
+    by_tool: dict[str, list[Diagnostic]] = {}
+    for problem in problems(gate):
+        by_tool.setdefault(plain(problem.tool) or ran, []).append(problem)
+    return by_tool
 
 
-def _run(tool: str, listed: Listed) -> Json:
-    gates = {id(result): result for result, _ in listed}
-    every = [problem for _, problem in listed if problem]
-    run = _of_tool(tool, [(problem, {}) for problem in every if problem.path])
-    return run | {"invocations": [_invocation(result, listed) for result in gates.values()]}
-
-
-def _answered(finding: Finding) -> tuple[Diagnostic, Json]:
-    """What the guard answered: only what was refused is more than a note.
-
-    The answer is a property: a result whose `kind` is not "fail" may have no level (§3.27.10).
-    """
-    diagnostic = finding.diagnostic
-    if finding.answer is not AnswerWord.REFUSED:
-        diagnostic = replace(diagnostic, level=Level.NOTE)
-    return diagnostic, {"properties": _properties(finding)}
-
-
-def _properties(finding: Finding) -> Json:
-    seen = finding.seen
-    known = {
-        "answer": finding.answer,
-        "needed": seen.needed if isinstance(seen, Held) else None,
-        "next": finding.command,
-    }
-    return {name: value for name, value in known.items() if value is not None}
-
-
-def _of_tool(tool: str, placed: Sequence[tuple[Diagnostic, Json]]) -> Json:
-    """What complained where, each with what its result holds besides."""
-    rules = list(dict.fromkeys(_rule(problem) for problem, _ in placed))
-    return {
+def _run(tool: str, results: Sequence[Json], invocations: Sequence[Json]) -> Json:
+    rules = list(dict.fromkeys(str(result["ruleId"]) for result in results))
+    run: Json = {
         "tool": {
             "driver": {
                 "name": tool,
@@ -91,31 +66,43 @@ def _of_tool(tool: str, placed: Sequence[tuple[Diagnostic, Json]]) -> Json:
         },
         "automationDetails": {"id": f"atlas/{tool}/"},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(problem, rules) | more for problem, more in placed],
+        "results": results,
     }
+    return run | {"invocations": invocations} if invocations else run
 
 
-def _invocation(result: GateResult, listed: Listed) -> Json:
-    own = [problem for owner, problem in listed if owner is result]
-    homeless = [problem for problem in filter(None, own) if not problem.path]
-    known = {
-        "startTimeUtc": result.started_at,
-        "endTimeUtc": result.completed_at,
-        "exitCode": result.exit_code,
-    }
-    return {
-        "commandLine": plain(result.command),
-        "executionSuccessful": result.status not in (Status.BROKEN, Status.TIMED_OUT),
-        **{name: value for name, value in known.items() if value not in ("", None)},
+def _answered(finding: Finding) -> Json:
+    """What the guard answered: only what was refused is more than a note.
+
+    The answer is a property: a result whose `kind` is not "fail" may have no level (§3.27.10).
+    """
+    diagnostic = finding.diagnostic
+    if finding.answer is not AnswerWord.REFUSED:
+        diagnostic = replace(diagnostic, level=Level.NOTE)
+    needed = getattr(finding.seen, "needed", None)
+    properties = {"answer": finding.answer, "needed": needed, "next": finding.command}
+    return _result(diagnostic) | {"properties": _known(properties)}
+
+
+def _known(values: Json) -> Json:
+    return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+def _invocation(gate: GateResult, own: Sequence[Diagnostic]) -> Json:
+    times: Json = {"startTimeUtc": gate.started_at, "endTimeUtc": gate.completed_at}
+    return _known(times | {"exitCode": gate.exit_code}) | {
+        "commandLine": plain(gate.command),
+        "executionSuccessful": gate.status not in (Status.BROKEN, Status.TIMED_OUT),
         "toolExecutionNotifications": [
             {"level": problem.level, "message": {"text": plain(problem.message)}}
-            for problem in homeless
+            for problem in own
+            if not problem.path
         ],
     }
 
 
-def _result(problem: Diagnostic, rules: list[str]) -> Json:
-    rule = _rule(problem)
+def _result(problem: Diagnostic) -> Json:
+    rule = plain(problem.rule_id or problem.test_id or problem.tool)
     physical: Json = {"artifactLocation": _artifact(problem.path or "")}
     if problem.region:
         physical["region"] = _region(problem.region)
@@ -124,18 +111,13 @@ def _result(problem: Diagnostic, rules: list[str]) -> Json:
         location["logicalLocations"] = [{"fullyQualifiedName": plain(problem.symbol)}]
     result: Json = {
         "ruleId": rule,
-        "ruleIndex": rules.index(rule),
-        "level": problem.level or Level.ERROR,
+        "level": problem.level,
         "message": {"text": plain(problem.message) or rule},
         "locations": [location],
     }
     if problem.fingerprint:
         result["partialFingerprints"] = {"atlas/v1": problem.fingerprint}
     return result
-
-
-def _rule(problem: Diagnostic) -> str:
-    return plain(problem.rule_id or problem.test_id or problem.tool)
 
 
 def _artifact(path: str) -> Json:
