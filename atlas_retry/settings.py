@@ -1,23 +1,110 @@
-"""What a configuration says, as values with their defaults. Reading one is `config`'s work."""
+"""What a configuration says, as values: the sections with their keys, limits, defaults and words.
 
+The words under a key are its documentation: the example, the reference and the JSON Schema are
+made from them. Reading a configuration is `config`'s work.
+"""
+
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct
 
+from atlas_retry.errors import near
 from atlas_retry.model import Budget, Gate, Kind, Session
 
 T = TypeVar("T")
 UNLIMITED_ATTEMPTS = sys.maxsize
 DEFAULT_ATTEMPTS = 3
 ATTEMPTS_BY_KIND = {Kind.TEST: 3, Kind.REVIEW: 2, Kind.BUILD: 1}
+DAY_S = 86_400
+DURATION = r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?"
+CLI_BACKENDS = ("codex", "gemini", "opencode", "aider", "mini-swe-agent", "command")
+"""Each with models of its own, chosen in its own settings."""
+BACKENDS = ("claude-code", "anthropic", *CLI_BACKENDS, "scripted")
 
 
 def nth(values: Sequence[T], number: int) -> T | None:
     """The value of the n-th attempt, from 1; the last one repeats. None: there are none."""
     return values[min(number, len(values)) - 1] if values else None
+
+
+# --- what a value may be ---------------------------------------------------------------------
+
+
+def whole(low: int, high: int) -> Meta:
+    """Of a whole number, both limits included."""
+    return Meta(ge=low, le=high, description=f"a whole number from {low} to {high}")
+
+
+def amount(low: float, high: float) -> Meta:
+    """Of a number, both limits included."""
+    return Meta(ge=low, le=high, description=f"a number from {low} to {high}")
+
+
+def that(holds: Callable[[Any], object], description: str | None = None) -> Meta:
+    """Of a value that has to hold; the check may also raise ValueError with what was expected."""
+    return Meta(description=description, extra={"holds": holds})
+
+
+def seconds(value: float | str) -> float:
+    """A duration as a configuration writes it; 0 for what is none, or is over a day."""
+    match = re.fullmatch(DURATION, value.strip()) if isinstance(value, str) else None
+    if match and any(match.groups()):
+        hours, minutes, rest = (float(part or 0) for part in match.groups())
+        value = hours * 3600 + minutes * 60 + rest
+    return float(value) if not isinstance(value, str) and 0 < value <= DAY_S else 0
+
+
+def _text(value: str) -> bool:
+    return bool(value.strip()) and "\0" not in value
+
+
+def _command(value: str) -> bool:
+    return _text(value) and len(value.strip().splitlines()) == 1
+
+
+def _glob(value: str) -> bool:
+    return _text(value) and not value.startswith("/") and ".." not in value.split("/")
+
+
+def _backend(value: str) -> bool:
+    if value in BACKENDS or re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", value):
+        return True
+    known = f"{', '.join(BACKENDS)} or package.module:factory"
+    raise ValueError(f"expected {known}{near(value, BACKENDS)}")
+
+
+def _model(value: str) -> object:
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*", value)
+
+
+Seconds = Annotated[
+    float | str,
+    that(seconds, "a duration such as 90 (seconds), 90s, 10m or 1h30m, over 0 and at most 24h"),
+]
+Text = Annotated[str, that(_text, "text")]
+FreeText = Annotated[str, that(lambda value: "\0" not in value, "text")]
+ShellLine = Annotated[
+    str,
+    # one argument of a process may have 128 KiB on Linux (MAX_ARG_STRLEN)
+    Meta(
+        max_length=100_000,
+        description="a command of one line (join lines with && or call a script),"
+        " of at most 100000 characters and without a NUL byte",
+        extra={"holds": _command},
+    ),
+]
+Glob = Annotated[str, that(_glob, "a glob relative to the root of the workspace, without ..")]
+Model = Annotated[str, that(_model, "the name of a model, such as sonnet, opus or haiku")]
+Backend = Annotated[str, that(_backend)]
+Attempts = Annotated[int, whole(0, 100)]
+SOME = Meta(min_length=1, description="a list of at least one item")
+
+
+# --- the words of some keys ------------------------------------------------------------------
 
 
 class OnExhausted(StrEnum):
@@ -65,39 +152,6 @@ class Ask(StrEnum):
     """The cause first, by another approach than those that failed; then the fix."""
 
 
-class Step(Struct, frozen=True, kw_only=True):
-    """One row of `retry.strategy`: how an attempt differs from others."""
-
-    ask: Ask = Ask.FIX
-    room: float = 1.0
-    """Times `context.max_chars`."""
-    session: Session | None = None
-    """None: as `agent.session` says."""
-    model: str | None = None
-    """None: as `agent.models` says."""
-    models: tuple[tuple[str, str], ...] = ()
-    """By kind of gate, where all that fail are of that kind."""
-
-
-STRATEGY = (Step(), Step(), Step(ask=Ask.DIAGNOSE, room=1.5, session=Session.NEW))
-
-
-class RetrySettings(Struct, frozen=True, kw_only=True):
-    """The `retry` section."""
-
-    ai_retry_enabled: bool = True
-    ai_retry_origin: str = "the defaults"
-    """Where `ai_retry_enabled` was said, for the refusal's message."""
-    budget: Budget = field(default_factory=Budget)
-    attempts_configured: int | None = None
-    """What `max_ai_retry_attempts` was set to, for `attempts_allowed`; None = nobody set it."""
-    flake_reruns: int = 1
-    on_exhausted: OnExhausted = OnExhausted.BEST
-    strategy: tuple[Step, ...] = STRATEGY
-    """By attempt; the last one repeats."""
-    on_failure: str | None = None
-
-
 class Isolation(StrEnum):
     """`agent.isolation`: whether attempts change the user's tree itself."""
 
@@ -107,64 +161,163 @@ class Isolation(StrEnum):
     NONE = "none"
 
 
-class AgentSettings(Struct, frozen=True, kw_only=True):
-    """The `agent` section."""
+# --- the sections ----------------------------------------------------------------------------
 
-    backend: str = "claude-code"
-    models: tuple[str, ...] = ("sonnet", "sonnet", "opus")
-    session: tuple[Session, ...] = (Session.NEW, Session.RESUME, Session.NEW)
-    effort: tuple[str, ...] = ()
-    command: str | None = None
-    path: str | None = None
-    max_turns: int | None = None
-    timeout_s: float = 1800.0
-    idle_timeout_s: float = 600.0
-    permission_mode: str = "acceptEdits"
-    extra_args: tuple[str, ...] = ()
+
+class ConfigSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keys of a configuration."""
+
+
+class Step(ConfigSection, frozen=True, kw_only=True):
+    """How one attempt differs from others."""
+
+    ask: Ask = Ask.FIX
+    """fix, or diagnose: the cause first, by another approach than those that failed."""
+    room: Annotated[float, amount(0.1, 10)] = 1
+    """Times `context.max_chars`."""
+    session: Session | None = None
+    """new or resume; null = as `agent.session` says."""
+    model: Model | None = None
+    """null = as `agent.models` says."""
+    models: Mapping[Kind, Model] = {}
+    """By kind of gate, where all that fail are of that kind: `{lint: haiku}`."""
+
+
+STRATEGY = (Step(), Step(), Step(ask=Ask.DIAGNOSE, room=1.5, session=Session.NEW))
+
+
+class RetrySettings(ConfigSection, frozen=True, kw_only=True):
+    """How long to try."""
+
+    ai_retry_enabled: bool = True
+    """false: --ai-fix is refused."""
+    max_ai_retry_attempts: Attempts | None = 3
+    """Attempts of a run, and of each gate that does not say its own `max_retries`; 0 = no agent,
+    null = no limit."""
+    flake_reruns: Annotated[int, whole(0, 10)] = 1
+    """How often a failed test gate is run again, unchanged, before money is spent."""
+    max_cost_usd: Annotated[float, amount(0, 100_000)] | None = 5
+    """Budget of a run in US dollars; null = no limit."""
+    max_minutes: Annotated[float, amount(0, 1440)] | None = 60
+    """Budget of a run in minutes; null = no limit."""
+    on_exhausted: OnExhausted = OnExhausted.BEST
+    """What stays when a run does not end green: the best attempt, the last one (keep), or what was
+    there before (restore)."""
+    strategy: Annotated[tuple[Step, ...], SOME] | None = None
+    """By attempt: what is asked (ask), room, session, model and models; the last one repeats; null
+    = the third and later ones start afresh, with 1.5 times the room, and ask for a diagnosis."""
+    on_failure: ShellLine | None = None
+    """A command that gets the run's JSON on stdin when it did not end green."""
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(
+            attempts=self.max_ai_retry_attempts,
+            cost_usd=self.max_cost_usd,
+            wall_s=None if self.max_minutes is None else self.max_minutes * 60,
+        )
+
+
+class AgentSettings(ConfigSection, frozen=True, kw_only=True):
+    """Who repairs."""
+
+    backend: Backend = "claude-code"
+    """claude-code, anthropic, codex, gemini, opencode, aider, mini-swe-agent, command, scripted, or
+    package.module:factory."""
+    models: Annotated[tuple[Model, ...], SOME] = ("sonnet", "sonnet", "opus")
+    """By attempt; the last one repeats. Other CLIs than Claude Code choose their own by default."""
+    session: Annotated[tuple[Session, ...], SOME] = (Session.NEW, Session.RESUME, Session.NEW)
+    """By attempt: a new conversation, or the last one resumed; the last word repeats."""
+    effort: tuple[Literal["low", "medium", "high", "xhigh", "max"], ...] = ()
+    """By attempt, where the agent knows efforts; the last one repeats; empty = the agent's own."""
+    command: ShellLine | None = None
+    """Of the command backend: "my-agent --edit < {prompt_file}"."""
+    path: Text | None = None
+    """Of the Claude Code CLI, if it is not on PATH; of the scripted backend: its edits."""
+    max_turns: Annotated[int, whole(1, 10_000)] | None = None
+    """Of one attempt; null = no limit."""
+    timeout: Seconds = "30m"
+    """Of one attempt."""
+    idle_timeout: Seconds = "10m"
+    """Of one attempt without a sign of life."""
+    permission_mode: Literal[
+        "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"
+    ] = "acceptEdits"
+    """Of the Claude Code CLI; acceptEdits confines edits to the workspace."""
+    extra_args: tuple[FreeText, ...] = ()
+    """Added to the command line of an agent that is a CLI, but for the command backend."""
     isolation: Isolation = Isolation.NONE
-    writable: tuple[str, ...] = ()
+    """auto, overlay or none: whether attempts work in layers over the workspace."""
+    writable: tuple[Text, ...] = ()
+    """Folders outside the workspace that an isolated run may write."""
+
+    @property
+    def timeout_s(self) -> float:
+        return seconds(self.timeout)
+
+    @property
+    def idle_timeout_s(self) -> float:
+        return seconds(self.idle_timeout)
 
 
-class ContextSettings(Struct, frozen=True, kw_only=True):
-    """The `context` section."""
+class ContextSettings(ConfigSection, frozen=True, kw_only=True):
+    """What the agent's prompt holds."""
 
-    max_chars: int = 16_000
-    max_chars_per_error: int = 2_000
+    max_chars: Annotated[int, whole(1000, 1_000_000)] = 16_000
+    """Of a whole prompt."""
+    max_chars_per_error: Annotated[int, whole(100, 1_000_000)] = 2_000
+    """Of one error's text, cut in the middle."""
     trace: Literal["auto", "off"] = "auto"
+    """Run failing tests (pytest, unittest, go test, jest, vitest, mocha, node) once more, aside, to
+    rank code by what only they execute; auto = where the gate itself took at most 20 seconds."""
 
 
-class PromptSettings(Struct, frozen=True, kw_only=True):
-    """The `prompt` section: the user's own words, added to every prompt."""
+class PromptSettings(ConfigSection, frozen=True, kw_only=True):
+    """The project's own words in every prompt."""
 
-    preamble: str = ""
-    gates: tuple[tuple[str, str], ...] = ()
-    """Kind or name of a gate, and what to say when it failed."""
+    preamble: FreeText = ""
+    """Said first."""
+    gates: Mapping[str, Text] = {}
+    """Said when a gate failed, by kind or name: {lint: "Never disable a rule."}."""
 
 
-class GuardSettings(Struct, frozen=True, kw_only=True):
-    """The `guard` section."""
+class GuardSettings(ConfigSection, frozen=True, kw_only=True):
+    """What an attempt may not do."""
 
     mode: GuardMode = GuardMode.BLOCK
-    protect: tuple[str, ...] = ()
-    allow: tuple[str, ...] = ()
+    """block, warn or off."""
+    protect: tuple[Glob, ...] = ()
+    """Files that no attempt may change, added to the built-in ones."""
+    allow: tuple[Glob, ...] = ()
+    """Files that may be changed although they look like tests or configuration."""
     review: ReviewMode = ReviewMode.HOLD
+    """What becomes of sources that branch on the tests' own values: hold them for a person to look
+    at, or only note them."""
     hook: HookMode = HookMode.TELL
+    """What the Stop hook of Claude Code does with changes that are held: tell the user, or block
+    the end of the turn."""
 
 
-class CascadeSettings(Struct, frozen=True, kw_only=True):
-    """The `batch.cascade_detection` section."""
+class CascadeSettings(ConfigSection, frozen=True, kw_only=True):
+    """When a batch has a common cause."""
 
     enabled: bool = True
-    threshold: int = 3
-    window_size: int = 5
+    """Watch for it."""
+    threshold: Annotated[int, whole(1, 1000)] = 3
+    """Failed workspaces ..."""
+    window_size: Annotated[int, whole(1, 1000)] = 5
+    """... among the last this many that finished."""
     on_cascade: OnCascade = OnCascade.PAUSE_AND_ALERT
+    """pause_and_alert: start no further workspace; alert: only say so."""
 
 
-class BatchSettings(Struct, frozen=True, kw_only=True):
-    """The `batch` section."""
+class BatchSettings(ConfigSection, frozen=True, kw_only=True):
+    """Several workspaces at once."""
 
-    jobs: int = 2
-    cascade: CascadeSettings = field(default_factory=CascadeSettings)
+    jobs: Annotated[int, whole(1, 64)] = 2
+    """Workspaces side by side."""
+    cascade_detection: CascadeSettings = CascadeSettings()
+    """Stop when many fail for the same reason."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -176,12 +329,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Readers side by side; 1 when `validation.parallel` is false."""
     auto_jobs: bool = False
     """Whether readers that mostly wait may run beside as many."""
-    retry: RetrySettings = field(default_factory=RetrySettings)
-    agent: AgentSettings = field(default_factory=AgentSettings)
-    context: ContextSettings = field(default_factory=ContextSettings)
-    prompt: PromptSettings = field(default_factory=PromptSettings)
-    guard: GuardSettings = field(default_factory=GuardSettings)
-    batch: BatchSettings = field(default_factory=BatchSettings)
+    retry: RetrySettings = RetrySettings()
+    ai_retry_origin: str = "the defaults"
+    """Where `retry.ai_retry_enabled` was set, for the refusal's message."""
+    attempts_configured: int | None = None
+    """What `retry.max_ai_retry_attempts` was set to; None = nobody set it."""
+    agent: AgentSettings = AgentSettings()
+    context: ContextSettings = ContextSettings()
+    prompt: PromptSettings = PromptSettings()
+    guard: GuardSettings = GuardSettings()
+    batch: BatchSettings = BatchSettings()
     budgets: tuple[tuple[str, float], ...] = ()
     """Of several runs together, in US dollars: day, month, repository_day, repository_month."""
     triage_baseline: str | None = None
@@ -205,7 +362,7 @@ def attempts_allowed(gate: Gate, *, flag: int | None = None, configured: int | N
 
 def attempts_of_run(settings: Settings, *, flag: int | None = None) -> int:
     """How many attempts a run may cost: those of its required gate that may cost the most."""
-    configured = settings.retry.attempts_configured
+    configured = settings.attempts_configured
     if (configured if flag is None else flag) == 0:
         return 0
     required = (gate for gate in settings.gates if gate.required)

@@ -4,17 +4,19 @@ tests/test_docs.py fails where a file is not what `documents` says.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 import yaml
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from msgspec import Struct
+from msgspec.structs import FieldInfo, fields
 
 from atlas_retry import config
 from atlas_retry.agents.models import MODELS
+from atlas_retry.config.keys import Configuration, ValidationKeys, keys, section_in
 from atlas_retry.config.layers import SAME, dotted
-from atlas_retry.config.sections import Configuration, inner_model
+from atlas_retry.config.reference import default_of, descriptions
 from atlas_retry.guard import beside, sources
 from atlas_retry.guard.decides import TABLE
 from atlas_retry.reports import documents as report_documents
@@ -65,56 +67,56 @@ def _between(text: str, mark: str, content: str) -> str:
 
 def _keys() -> Iterator[str]:
     yield KEYS_HEAD
-    tops = Configuration.model_fields
-    sections = {name: field for name, field in tops.items() if isinstance(field.default, BaseModel)}
+    sections = {field.name: field.type for field in fields(Configuration) if _is_section(field)}
     yield "\n## The top\n\n"
-    yield from _table({name: field for name, field in tops.items() if name not in sections})
-    for name, field in sections.items():
-        yield f"\n## {name}\n\n{_line(field.description)}\n\n"
+    yield from _table(row for row in _rows(Configuration) if "." not in row[1])
+    words = descriptions(Configuration)
+    for name, section in sections.items():
+        yield f"\n## {name}\n\n{_line(words[name])}\n\n"
         if name == "validation":
             yield f"Each of the lists holds gates ([their keys](#keys-of-a-gate)).\n{GATES_HEAD}\n"
-        yield from _table(_flat(type(field.default)))
+        yield from _table(_rows(section))
     yield "\n## Keys of a gate\n"
-    for model in _gate_models():
-        yield f"\n### {model.__name__}\n\n{_line(model.__doc__)}\n\n"
-        yield from _table(model.model_fields)
+    for gate in _gates():
+        yield f"\n### {gate.__name__}\n\n{_line(gate.__doc__)}\n\n"
+        yield from _table(_rows(gate))
     yield "\n## Other spellings\n\n| key | means |\n| --- | --- |\n"
     yield from (f"| `{dotted(old)}` | `{dotted(new)}` |\n" for old, new in SAME.items())
 
 
-def _flat(model: type[BaseModel], above: str = "") -> dict[str, FieldInfo]:
-    found: dict[str, FieldInfo] = {}
-    for name, field in model.model_fields.items():
-        if isinstance(field.default, BaseModel):
-            found |= _flat(type(field.default), f"{above}{name}.")
+Row = tuple[FieldInfo, str, str]
+"""A key, its name with the sections that it lies in, and its words."""
+
+
+def _is_section(field: FieldInfo) -> bool:
+    return field.type is section_in(field.type)
+
+
+def _rows(section: type[Struct], above: str = "") -> Iterator[Row]:
+    words = descriptions(section)
+    for field in fields(section):
+        if _is_section(field):
+            yield from _rows(field.type, f"{above}{field.name}.")
         else:
-            found[above + name] = field
-    return found
+            yield field, above + field.name, words[field.name]
 
 
-def _gate_models() -> list[type[BaseModel]]:
-    validation = Configuration.model_fields["validation"]
-    fields = [
-        *type(validation.default).model_fields.values(),
-        Configuration.model_fields["quality_gates"],
-    ]
-    found = [inner_model(field.annotation) for field in fields]
-    return list(dict.fromkeys(model for model in found if model))
+def _gates() -> list[type[Struct]]:
+    lists = (*fields(ValidationKeys), keys()["quality_gates",])
+    return list(dict.fromkeys(filter(None, (section_in(field.type) for field in lists))))
 
 
-def _table(fields: dict[str, FieldInfo]) -> Iterator[str]:
+def _table(rows: Iterable[Row]) -> Iterator[str]:
     yield "| key | default | means |\n| --- | --- | --- |\n"
-    for name, field in fields.items():
-        yield f"| `{name}` | {_default(field)} | {_line(field.description)} |\n"
+    for field, name, words in rows:
+        yield f"| `{name}` | {_default(field)} | {_line(words)} |\n"
 
 
 def _default(field: FieldInfo) -> str:
-    if field.is_required():
+    if field.required:
         return "must be said"
-    value = field.default
-    plain = [str(item) for item in value] if isinstance(value, list) else value
-    plain = str(plain) if isinstance(plain, str) else plain
-    shown = yaml.safe_dump(plain, default_flow_style=True).removesuffix("\n").removesuffix("\n...")
+    value = msgspec.to_builtins(default_of(field))
+    shown = yaml.safe_dump(value, default_flow_style=True).removesuffix("\n").removesuffix("\n...")
     return f"`{shown}`"
 
 

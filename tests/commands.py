@@ -1,6 +1,6 @@
 """Command lines of atlas, each in a process of its own that need not import the package again.
 
-Starting Python and importing atlas, pydantic and YAML takes longer than most commands do. So each
+Starting Python and importing atlas and YAML takes longer than most commands do. So each
 process of tests has one server that has imported them, and every command line is a fork of it.
 What a test is about where starting itself counts (time, memory, imports, signals) is started as
 people start it.

@@ -157,12 +157,12 @@ def test_variables_carry_switches_durations_lists_and_mappings(tmp_path: Path) -
         },
     )
     assert not settings.retry.ai_retry_enabled
-    assert settings.retry.ai_retry_origin == "ATLAS_RETRY__AI_RETRY_ENABLED"
+    assert settings.ai_retry_origin == "ATLAS_RETRY__AI_RETRY_ENABLED"
     assert settings.retry.budget.cost_usd == 0.5
     assert (settings.agent.timeout_s, settings.agent.idle_timeout_s) == (5400, 90)
     assert (settings.agent.models, settings.agent.path) == (("opus",), "123")
     assert [(gate.run, gate.required) for gate in settings.gates[:2]] == [("a", True), ("b", False)]
-    assert settings.prompt.gates == (("test", "hm"),)
+    assert settings.prompt.gates == {"test": "hm"}
     assert settings.retry.on_exhausted == "keep"
 
 
@@ -173,9 +173,9 @@ def test_variables_that_are_no_keys_say_nothing(tmp_path: Path, name: str) -> No
 
 def test_the_origin_of_the_switch_for_agents_is_known(tmp_path: Path) -> None:
     root = project(tmp_path)
-    assert load(root).retry.ai_retry_origin == "the defaults"
+    assert load(root).ai_retry_origin == "the defaults"
     root = project(tmp_path, GATES + "retry:\n  ai_retry_enabled: false")
-    assert load(root).retry.ai_retry_origin == f"{root}/.atlas/config.yaml:3"
+    assert load(root).ai_retry_origin == f"{root}/.atlas/config.yaml:3"
 
 
 # --- how often a gate may be tried -----------------------------------------------------------
@@ -217,7 +217,7 @@ def test_its_own_limit_then_the_flag_then_the_configured_one_then_its_kind_then_
 def test_a_default_is_not_a_configured_limit(
     tmp_path: Path, text: str, configured: int | None
 ) -> None:
-    assert load(project(tmp_path, GATES + text)).retry.attempts_configured == configured
+    assert load(project(tmp_path, GATES + text)).attempts_configured == configured
 
 
 # --- remembering -----------------------------------------------------------------------------
@@ -227,13 +227,13 @@ import json, sys
 from pathlib import Path
 from atlas_retry import config
 settings = config.load(Path(sys.argv[1]), environ=json.loads(sys.argv[2]), overrides={})
-heavy = {"pydantic", "pydantic_settings", "yaml", "rich", "anthropic", "asyncio"}
+heavy = {"pydantic", "yaml", "rich", "anthropic", "asyncio"}
 print(json.dumps([settings.batch.jobs, sorted(heavy & set(sys.modules))]))
 """
 
 
 def probe(root: Path, **variables: str) -> tuple[int, bool]:
-    """`batch.jobs` as a fresh process reads it, and whether it needed pydantic and YAML."""
+    """`batch.jobs` as a fresh process reads it, and whether it needed YAML."""
     environ = {"HOME": str(root.parent / "home"), **variables}
     done = subprocess.run(
         [sys.executable, "-c", PROBE, str(root), json.dumps(environ)],
@@ -245,7 +245,7 @@ def probe(root: Path, **variables: str) -> tuple[int, bool]:
     return jobs, bool(heavy)
 
 
-def test_what_was_checked_comes_back_without_pydantic_and_yaml(tmp_path: Path) -> None:
+def test_what_was_checked_comes_back_without_yaml(tmp_path: Path) -> None:
     root = project(tmp_path, GATES + "batch: {jobs: 3}")
     assert probe(root) == (3, True)
     assert probe(root) == (3, False)

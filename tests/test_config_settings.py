@@ -6,12 +6,11 @@ import pytest
 
 from atlas_retry import config
 from atlas_retry.agents import AGENTS
-from atlas_retry.config.fields import BACKENDS
+from atlas_retry.config.keys import keys
 from atlas_retry.config.names import short_name
-from atlas_retry.config.sections import keys
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Kind, Session
-from atlas_retry.settings import Ask, Settings, Step
+from atlas_retry.settings import BACKENDS, Ask, Settings, Step
 from tests.configurations import GATES, load, project
 
 
@@ -103,7 +102,7 @@ VALUES = {
                 room=2.0,
                 session=Session.NEW,
                 model="opus",
-                models=(("lint", "haiku"),),
+                models={Kind.LINT: "haiku"},
             ),
         ),
     ),
@@ -125,17 +124,17 @@ VALUES = {
     "context.max_chars_per_error": ("500", "context.max_chars_per_error", 500),
     "context.trace": ("off", "context.trace", "off"),
     "prompt.preamble": ("Be brief.", "prompt.preamble", "Be brief."),
-    "prompt.gates": ("{pytest: x}", "prompt.gates", (("pytest", "x"),)),
+    "prompt.gates": ("{pytest: x}", "prompt.gates", {"pytest": "x"}),
     "guard.mode": ("off", "guard.mode", "off"),
     "guard.protect": ("['*.lock']", "guard.protect", ("*.lock",)),
     "guard.allow": ("[docs/**]", "guard.allow", ("docs/**",)),
     "guard.review": ("note", "guard.review", "note"),
     "guard.hook": ("block", "guard.hook", "block"),
     "batch.jobs": ("9", "batch.jobs", 9),
-    "batch.cascade_detection.enabled": ("false", "batch.cascade.enabled", False),
-    "batch.cascade_detection.threshold": ("2", "batch.cascade.threshold", 2),
-    "batch.cascade_detection.window_size": ("9", "batch.cascade.window_size", 9),
-    "batch.cascade_detection.on_cascade": ("alert", "batch.cascade.on_cascade", "alert"),
+    "batch.cascade_detection.enabled": ("false", "batch.cascade_detection.enabled", False),
+    "batch.cascade_detection.threshold": ("2", "batch.cascade_detection.threshold", 2),
+    "batch.cascade_detection.window_size": ("9", "batch.cascade_detection.window_size", 9),
+    "batch.cascade_detection.on_cascade": ("alert", "batch.cascade_detection.on_cascade", "alert"),
     "budgets": (
         "{day: 3, repository_month: 40}",
         "budgets",
@@ -166,8 +165,8 @@ def test_a_key_has_its_effect(key: str, text: str, path: str, value: object) -> 
 
 GATE_LISTS = [
     path
-    for path, field in keys()
-    if path[0] in ("validation", "quality_gates") and field.default == []
+    for path, field in keys().items()
+    if path[0] in ("validation", "quality_gates") and field.default == ()
 ]
 STEP = {f"retry.strategy.{key}" for key in ("ask", "room", "session", "model", "models")}
 """All in the one row of VALUES."""
@@ -185,9 +184,9 @@ def test_no_key_is_without_a_test_of_its_effect() -> None:
     kinds = {*GATE, "accept", "inputs"}
     gates = {f"{'.'.join(path)}.{key}" for path in GATE_LISTS for key in kinds}
     reviews = {f"validation.review.{key}" for key in REVIEW}
-    sections = {".".join(path[:-1]) for path, _ in keys()}
+    sections = {".".join(path[:-1]) for path in keys()}
     tested = {*VALUES, *gates, *reviews, *sections, *ELSEWHERE}
-    assert {".".join(path) for path, _ in keys()} - tested == set()
+    assert {".".join(path) for path in keys()} - tested == set()
 
 
 @pytest.mark.parametrize(
@@ -319,7 +318,7 @@ def test_derived_names_are_distinguished_and_given_ones_stay() -> None:
 
 def test_words_for_a_gate_may_name_a_kind_or_a_gate() -> None:
     text = "validation: {lint: [ruff check .]}\nprompt: {gates: {test: a, ruff check: b}}"
-    assert load_text(text).prompt.gates == (("test", "a"), ("ruff check", "b"))
+    assert load_text(text).prompt.gates == {"test": "a", "ruff check": "b"}
 
 
 def test_a_parser_may_be_the_users_own() -> None:

@@ -34,7 +34,7 @@ def _second_attempt() -> Brief:
         protected=("tests/**", ".atlas/**"),
         gates=(Gate(name="test", kind=Kind.TEST, run="pytest -q"),),
         learnings=("lr-2025-01-01-001: totals are\nin cents",),
-        settings=PromptSettings(preamble="We use tabs.", gates=(("lint", "Never add noqa."),)),
+        settings=PromptSettings(preamble="We use tabs.", gates={"lint": "Never add noqa."}),
     )
 
 
@@ -87,7 +87,7 @@ def test_stable_text_comes_first_so_that_it_can_be_cached() -> None:
 
 
 def test_the_users_own_words_are_in_the_prompt_of_the_gates_that_they_are_for() -> None:
-    settings = PromptSettings(preamble="We use tabs.", gates=(("lint", "No noqa."), ("build", "B")))
+    settings = PromptSettings(preamble="We use tabs.", gates={"lint": "No noqa.", "build": "B"})
     text = compose(replace(brief_of(LINTED), settings=settings)).text
     assert "We use tabs." in text
     assert "No noqa." in text

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from atlas_retry.config.sections import keys
+from atlas_retry.config.keys import keys
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (".atlas", ".ci", ".github", "atlas_retry", "bench", "docs", "tests")
@@ -30,7 +30,7 @@ PAGES = ("AGENTS.md", "CONTRIBUTING.md", "ARCHITECTURE.md")
 MODULES = [name for name in FILES if re.match(r"atlas_retry/(?!cli/demo_project/).*\.py$", name)]
 DOCS = [name for name in FILES if re.match(r"(docs/)?[\w-]+\.md$", name)]
 PLAIN = [name for name in FILES if re.match(r"pyproject.toml|Makefile|\.ci/|\.github/", name)]
-KEYS = {".".join(path) for path, _ in keys()}
+KEYS = {".".join(path) for path in keys()}
 
 CODE = re.compile(r"```text\n(.*?)^```|`([^`\n]+)`", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"(?<![\w/.~{-])[\w.*-]+(?:/[\w.*-]+)*/?")

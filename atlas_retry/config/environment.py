@@ -1,60 +1,55 @@
-"""`ATLAS_*` variables as a layer of the configuration, read with pydantic-settings."""
+"""`ATLAS_*` variables as a layer of the configuration, each read by the type of its key."""
 
 from collections.abc import Mapping
 from functools import reduce
+from typing import get_args
 
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
+import msgspec
 
 from atlas_retry.config.files import PREFIX
+from atlas_retry.config.keys import keys, section_in
 from atlas_retry.config.layers import SAME, Layer, nested, overlay, said_by
-from atlas_retry.config.sections import Configuration
 from atlas_retry.errors import ConfigError, Place
 
-NESTED = "__"
 NOTHING = "null"
 """How a variable says None."""
-
-
-class _Keys(Configuration, BaseSettings):
-    """The keys as pydantic-settings wants to see them; no instance is ever made."""
-
-    model_config = SettingsConfigDict(strict=True, extra="forbid")
-
-
-class _Variable(EnvSettingsSource):
-    """One variable instead of the process's environment, so that its values have a place."""
-
-    def __init__(self, key: str, value: str) -> None:
-        self._said = {key: value}
-        super().__init__(
-            _Keys,
-            case_sensitive=True,
-            env_prefix="",
-            env_nested_delimiter=NESTED,
-        )
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        return self._said
 
 
 def read(variables: Mapping[str, str]) -> Layer:
     """What the variables say: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`; lists and mappings as JSON.
 
-    A variable that is no key, or whose JSON cannot be read, is a problem of the layer.
+    A variable whose JSON cannot be read is a problem of the layer.
     """
     layers = (_read_one(name, value) for name, value in variables.items())
     return reduce(overlay, layers, Layer())
 
 
-def _read_one(name: str, value: str) -> Layer:
-    place = Place(name, text=f"{name}={value}")
-    spelled = tuple(name.removeprefix(PREFIX).lower().split(NESTED))
+def _read_one(name: str, text: str) -> Layer:
+    place = Place(name, text=f"{name}={text}")
+    spelled = tuple(name.removeprefix(PREFIX).lower().split("__"))
     path = SAME.get(spelled, spelled)
-    if value == NOTHING:
-        return said_by(place, nested(path, None))
+    field = keys().get(path)
     try:
-        values = _Variable(NESTED.join(map(str, path)), value)()
-    except SettingsError:
+        value = _value(text, field.type) if field else text
+    except msgspec.DecodeError:
         problem = ConfigError("expected JSON for a list or a mapping", place=place)
         return Layer(problems=(problem,))
-    return said_by(place, values or nested(path, value))
+    return said_by(place, nested(path, value))
+
+
+def _value(text: str, kind: object) -> object:
+    """As the type wants it; text that cannot be that stays, to be refused with all others."""
+    if text == NOTHING:
+        return None
+    if section_in(kind) or _holds_more(kind):
+        return msgspec.json.decode(text)
+    try:
+        value = msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        return text
+    return text if isinstance(value, str) else value
+
+
+def _holds_more(kind: object) -> bool:
+    origin = getattr(kind, "__origin__", None)
+    return origin in (tuple, Mapping) or any(map(_holds_more, get_args(kind)))

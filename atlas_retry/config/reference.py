@@ -1,19 +1,30 @@
 """The configuration explained: every effective value with its origin, the example, the schema."""
 
+import ast
+import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
+import msgspec
 import yaml
 from msgspec import Struct
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from msgspec.structs import FieldInfo, fields
 
-from atlas_retry.config.layers import SAME, Layer, Path, Tree, dotted, overlay
-from atlas_retry.config.sections import Configuration, inner_model
+from atlas_retry.config.keys import Configuration, section_in
+from atlas_retry.config.layers import SAME, Layer, Path, dotted, overlay
+from atlas_retry.settings import ConfigSection
 from atlas_retry.text.redaction import clean, redact
 
 WIDTH = 92
+EXAMPLES: Mapping[str, list[object]] = {
+    "format": ["ruff format ."],
+    "lint": ["ruff check .", {"name": "types", "run": "mypy src", "required": False}],
+    "test": [{"run": "pytest -q", "timeout": "10m", "recheck": "pytest -q --lf"}],
+    "pre_commit": ["pre-commit run --all-files"],
+}
+"""Where an empty list would show nothing."""
 HEAD = """\
 # The configuration of atlas: .atlas/config.yaml or atlas.yaml at the root of the repository.
 # Every key there is, with its default; where an empty list would show nothing, an example.
@@ -38,7 +49,8 @@ class EffectiveKey(Struct, frozen=True, kw_only=True):
 
 def rows(layer: Layer) -> tuple[EffectiveKey, ...]:
     """Every key with its effective value and where it comes from, in the order of the schema."""
-    effective = overlay(Layer(values=_defaults(Configuration)), layer).values
+    defaults = msgspec.to_builtins(Configuration())
+    effective = overlay(Layer(values=defaults), layer).values
     return tuple(
         EffectiveKey(
             key=dotted(path),
@@ -47,15 +59,6 @@ def rows(layer: Layer) -> tuple[EffectiveKey, ...]:
         )
         for path, value in _flat(effective)
     )
-
-
-def _defaults(model: type[BaseModel]) -> Tree:
-    return {
-        name: _defaults(type(field.default))
-        if isinstance(field.default, BaseModel)
-        else field.default
-        for name, field in model.model_fields.items()
-    }
 
 
 def _flat(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
@@ -76,15 +79,9 @@ def _up_to_list(path: Path) -> Path:
 
 
 def _inline(value: object) -> str:
-    plain = yaml.safe_dump(_plain(value), default_flow_style=True, sort_keys=False, width=10**9)
-    return plain.removesuffix("\n").removesuffix("\n...")
-
-
-def _plain(value: object) -> object:
-    """Without our own enumerations."""
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, str) else value
+    plain = msgspec.to_builtins(value)
+    text = yaml.safe_dump(plain, default_flow_style=True, sort_keys=False, width=10**9)
+    return text.removesuffix("\n").removesuffix("\n...")
 
 
 # --- the example -----------------------------------------------------------------------------
@@ -95,41 +92,60 @@ def example_text() -> str:
     return HEAD + "\n".join(_lines(Configuration, "", set())) + "\n"
 
 
-def _lines(model: type[BaseModel], indent: str, shown: set[str]) -> Iterator[str]:
-    for name, field in model.model_fields.items():
+def descriptions(section: type[Struct]) -> dict[str, str]:
+    """The words under each key of a section."""
+    found: dict[str, str] = {}
+    for each in reversed(section.__mro__[: section.__mro__.index(ConfigSection)]):
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        for key, words in pairwise(body):
+            if isinstance(key, ast.AnnAssign) and isinstance(words, ast.Expr):
+                found[ast.unparse(key.target)] = " ".join(ast.literal_eval(words.value).split())
+    return found
+
+
+def _lines(section: type[Struct], indent: str, shown: set[str]) -> Iterator[str]:
+    words = descriptions(section)
+    for field in fields(section):
         if not indent:
             yield ""
-        yield from _comment(field.description or "", indent)
-        inner = inner_model(field.annotation)
-        if isinstance(field.default, BaseModel):
-            yield f"{indent}{name}:"
-            yield from _lines(type(field.default), indent + "  ", shown)
+        yield from _comment(words[field.name], indent)
+        inner = section_in(field.type)
+        if inner is field.type:
+            yield f"{indent}{field.name}:"
+            yield from _lines(inner, indent + "  ", shown)
             continue
         if inner:
             yield from _keys_of(inner, indent, shown)
-        yield from _value(name, field, indent)
+        yield from _value(field, indent)
 
 
-def _keys_of(model: type[BaseModel], indent: str, shown: set[str]) -> Iterator[str]:
+def _keys_of(section: type[Struct], indent: str, shown: set[str]) -> Iterator[str]:
     """What an item of a list may be, what was told before left out."""
-    if (doc := model.__doc__ or "") not in shown:
+    if (doc := section.__doc__ or "") not in shown:
         shown.add(doc)
         yield from _comment(doc, indent)
-    fields = sorted(model.model_fields.items(), key=lambda item: not item[1].is_required())
-    for name, field in fields:
-        line = f"{name}: {field.description}"
+    words = descriptions(section)
+    for field in sorted(fields(section), key=lambda field: not field.required):
+        line = f"{field.name}: {words[field.name]}"
         if line not in shown:
             shown.add(line)
             yield from _comment(line, indent, lead="#   ")
 
 
-def _value(name: str, field: FieldInfo, indent: str) -> Iterator[str]:
-    if not field.examples:
-        yield f"{indent}{name}: {_inline(field.default)}"
+def _value(field: FieldInfo, indent: str) -> Iterator[str]:
+    if field.name not in EXAMPLES:
+        yield f"{indent}{field.name}: {_inline(default_of(field))}"
         return
-    yield f"{indent}{name}:"
-    for item in field.examples[0]:
+    yield f"{indent}{field.name}:"
+    for item in EXAMPLES[field.name]:
         yield f"{indent}  - {_inline(item)}"
+
+
+def default_of(field: FieldInfo) -> object:
+    """Its value where nobody says one."""
+    factory = field.default_factory
+    return field.default if factory is msgspec.NODEFAULT else factory()
 
 
 def _comment(text: str, indent: str, lead: str = "# ") -> list[str]:
@@ -150,11 +166,21 @@ JsonSchema = dict[str, Any]
 
 def json_schema() -> JsonSchema:
     """JSON Schema 2020-12 of one file, with every other spelling of a key."""
-    schema = Configuration.model_json_schema()
+    _, parts = msgspec.json.schema_components([Configuration], ref_template="#/$defs/{name}")
+    for section in _sections(ConfigSection):
+        for key, words in descriptions(section).items() if section.__name__ in parts else ():
+            parts[section.__name__]["properties"][key]["description"] = words
+    schema = {**parts.pop("Configuration"), "$defs": dict(sorted(parts.items()))}
     for old, new in SAME.items():
         *above, key = old
         _part(schema, tuple(above))["properties"][key] = _part(schema, new)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _sections(above: type[Struct]) -> Iterator[type[Struct]]:
+    for section in above.__subclasses__():
+        yield section
+        yield from _sections(section)
 
 
 def _part(schema: JsonSchema, path: Path) -> JsonSchema:

@@ -3,28 +3,22 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from atlas_retry.config.fields import CLI_BACKENDS
-from atlas_retry.config.gate_keys import Check, CommandGate, CommandKeys, QualityGate, ReviewGate
+from atlas_retry.config.checking import nearest, refused
+from atlas_retry.config.keys import (
+    Check,
+    CommandGate,
+    CommandKeys,
+    Configuration,
+    QualityGate,
+    ReviewGate,
+)
 from atlas_retry.config.layers import Layer, Path, dotted
 from atlas_retry.config.names import distinct, short_name
-from atlas_retry.config.refusal import nearest, refused
-from atlas_retry.config.sections import Agent, Batch, Configuration, RetrySection, StrategyStep
 from atlas_retry.errors import ConfigError
-from atlas_retry.model import Budget, Gate, Kind, ReportFile
-from atlas_retry.settings import (
-    STRATEGY,
-    UNLIMITED_ATTEMPTS,
-    AgentSettings,
-    BatchSettings,
-    CascadeSettings,
-    ContextSettings,
-    GuardSettings,
-    PromptSettings,
-    RetrySettings,
-    Settings,
-    Step,
-)
+from atlas_retry.model import Gate, Kind, ReportFile
+from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
 
 MANY_ATTEMPTS = 5
 WRITERS = (Kind.FORMAT, Kind.PRE_COMMIT)
@@ -46,84 +40,28 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 def settings_of(top: Configuration, layer: Layer, around: Surroundings) -> Settings:
     """The values that everything else works with."""
     jobs = around.processors if top.validation.jobs == "auto" else top.validation.jobs
-    agent, context, prompt, guard = top.agent, top.context, top.prompt, top.guard
+    attempts = ("retry", "max_ai_retry_attempts")
+    unlimited = top.retry.max_ai_retry_attempts is None
+    configured = UNLIMITED_ATTEMPTS if unlimited else top.retry.max_ai_retry_attempts
+    # the names that stand there by default are Claude's
+    is_chosen = top.agent.backend not in CLI_BACKENDS or ("agent", "models") in layer.places
     return Settings(
         gates=_gates(top, around.folder),
         jobs=jobs if top.validation.parallel else 1,
         auto_jobs=top.validation.jobs == "auto" and top.validation.parallel,
-        retry=_retry(top.retry, layer),
-        agent=AgentSettings(
-            backend=agent.backend,
-            models=_models(agent),
-            session=tuple(agent.session),
-            effort=tuple(agent.effort),
-            command=agent.command,
-            path=agent.path,
-            max_turns=agent.max_turns,
-            timeout_s=agent.timeout,
-            idle_timeout_s=agent.idle_timeout,
-            permission_mode=agent.permission_mode,
-            extra_args=tuple(agent.extra_args),
-            isolation=agent.isolation,
-            writable=tuple(agent.writable),
-        ),
-        context=ContextSettings(**context.model_dump()),
-        prompt=PromptSettings(preamble=prompt.preamble, gates=tuple(prompt.gates.items())),
-        guard=GuardSettings(
-            mode=guard.mode,
-            protect=tuple(guard.protect),
-            allow=tuple(guard.allow),
-            review=guard.review,
-            hook=guard.hook,
-        ),
-        batch=_batch(top.batch),
+        retry=top.retry,
+        ai_retry_origin=layer.origin(("retry", "ai_retry_enabled")) or "the defaults",
+        attempts_configured=configured if attempts in layer.places else None,
+        agent=top.agent if is_chosen else replace(top.agent, models=()),
+        context=top.context,
+        prompt=top.prompt,
+        guard=top.guard,
+        batch=top.batch,
         budgets=tuple(top.budgets.items()),
         triage_baseline=top.triage.baseline,
         parsers=tuple(top.parsers.items()),
         sources=around.sources,
         warnings=tuple(_warnings(top, layer)),
-    )
-
-
-def _models(top: Agent) -> tuple[str, ...]:
-    """The names that stand there by default are Claude's."""
-    is_chosen = top.backend not in CLI_BACKENDS or "models" in top.model_fields_set
-    return tuple(top.models) if is_chosen else ()
-
-
-def _retry(top: RetrySection, layer: Layer) -> RetrySettings:
-    attempts = ("retry", "max_ai_retry_attempts")
-    unlimited = top.max_ai_retry_attempts is None
-    configured = UNLIMITED_ATTEMPTS if unlimited else top.max_ai_retry_attempts
-    return RetrySettings(
-        ai_retry_enabled=top.ai_retry_enabled,
-        ai_retry_origin=layer.origin(("retry", "ai_retry_enabled")) or "the defaults",
-        budget=Budget(
-            attempts=top.max_ai_retry_attempts,
-            cost_usd=top.max_cost_usd,
-            wall_s=None if top.max_minutes is None else top.max_minutes * 60,
-        ),
-        attempts_configured=configured if attempts in layer.places else None,
-        flake_reruns=top.flake_reruns,
-        on_exhausted=top.on_exhausted,
-        strategy=tuple(map(_step, top.strategy)) if top.strategy else STRATEGY,
-        on_failure=top.on_failure,
-    )
-
-
-def _step(top: StrategyStep) -> Step:
-    return Step(
-        ask=top.ask,
-        room=top.room,
-        session=top.session,
-        model=top.model,
-        models=tuple(top.models.items()),
-    )
-
-
-def _batch(top: Batch) -> BatchSettings:
-    return BatchSettings(
-        jobs=top.jobs, cascade=CascadeSettings(**top.cascade_detection.model_dump())
     )
 
 
@@ -144,18 +82,19 @@ def _written_gates(top: Configuration) -> Iterator[_WrittenGate]:
     quality = list(_quality_gates(top.quality_gates))
     for kind in Kind:
         key = kind.value.replace("-", "_")
-        gates: list[CommandGate | ReviewGate] = getattr(top.validation, key)
-        for position, gate in enumerate(gates):
-            run = gate.run if isinstance(gate, CommandGate) else ""
+        gates: tuple[str | CommandGate | ReviewGate, ...] = getattr(top.validation, key)
+        for position, written in enumerate(gates):
+            gate = CommandGate(run=written) if isinstance(written, str) else written
+            run = gate.run.strip() if isinstance(gate, CommandGate) else ""
             yield _WrittenGate(("validation", key, position), kind, gate, run)
         yield from (each for each in quality if each.kind is kind)
 
 
-def _quality_gates(gates: list[QualityGate]) -> Iterator[_WrittenGate]:
+def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
     kinds = {kind.value: kind for kind in Kind if kind is not Kind.REVIEW}
     for position, gate in enumerate(gates):
         kind = kinds.get(gate.name.replace("_", "-"), Kind.CUSTOM)
-        yield _WrittenGate(("quality_gates", position), kind, gate, gate.command)
+        yield _WrittenGate(("quality_gates", position), kind, gate, gate.command.strip())
 
 
 def _gates(top: Configuration, folder: str) -> tuple[Gate, ...]:
@@ -180,7 +119,7 @@ def _gate(written: _WrittenGate, name: str, whole: Configuration, folder: str) -
         recheck=keys.recheck,
         required=gate.required,
         max_retries=gate.max_retries,
-        timeout_s=gate.timeout or whole.validation.timeout,
+        timeout_s=seconds(gate.timeout or whole.validation.timeout),
         cwd=_joined(folder, keys.cwd),
         env=tuple(keys.env.items()),
         pass_env=tuple(keys.pass_env),

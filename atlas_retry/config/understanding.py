@@ -1,18 +1,17 @@
-"""From the bytes of all sources to checked settings: the slow way, with pydantic and YAML."""
+"""From the bytes of all sources to checked settings: the slow way, with YAML and all types."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import replace
-from pydantic import ValidationError
 
 from atlas_retry.config import document, environment, translation
+from atlas_retry.config.checking import refusals, together
 from atlas_retry.config.files import ConfigFile
+from atlas_retry.config.keys import Configuration
 from atlas_retry.config.layers import Layer, canonical, nested, overlay, said_by
-from atlas_retry.config.refusal import refusals, together
-from atlas_retry.config.sections import Configuration, keys
 from atlas_retry.config.translation import Surroundings
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.settings import Settings
@@ -66,13 +65,10 @@ def _flags(overrides: Mapping[str, object]) -> Layer:
 
 
 def _checked(layer: Layer, around: Surroundings) -> Configuration:
-    try:
-        model = Configuration.model_validate(layer.values)
-    except ValidationError as error:
-        paths = [path for path, _ in keys()]
-        wrong = layer.problems + refusals(error, layer, paths)
-        raise together(wrong) from error
-    if wrong := layer.problems + tuple(translation.contradictions(model, layer, around)):
+    if wrong := layer.problems + refusals(layer):
+        raise together(wrong)
+    model = convert(layer.values, Configuration)
+    if wrong := tuple(translation.contradictions(model, layer, around)):
         raise together(wrong)
     return model
 

@@ -140,7 +140,7 @@ def _own_words(brief: Brief, results: tuple[GateResult, ...]) -> Iterator[str]:
     if brief.settings.preamble:
         yield brief.settings.preamble.strip()
     failed = {result.name for result in results} | {result.kind.value for result in results}
-    for name, words in brief.settings.gates:
+    for name, words in brief.settings.gates.items():
         if name in failed:
             yield f"{name}: {words.strip()}"
 

@@ -46,7 +46,7 @@ def limits(settings: Settings, *, with_agent: bool, attempts_flag: int | None) -
         gates=settings.gates,
         with_agent=with_agent,
         attempts_flag=attempts_flag,
-        attempts_configured=settings.retry.attempts_configured,
+        attempts_configured=settings.attempts_configured,
     )
 
 

@@ -88,8 +88,7 @@ def limited(opened: OpenWorkspace, found: Sequence[BudgetStanding]) -> OpenWorks
     settings = opened.settings
     own_usd = settings.retry.budget.cost_usd
     cost_usd = least.left_usd if own_usd is None else min(own_usd, least.left_usd)
-    budget = replace(settings.retry.budget, cost_usd=cost_usd)
-    retry = replace(settings.retry, budget=budget)
+    retry = replace(settings.retry, max_cost_usd=cost_usd)
     return replace(opened, settings=replace(settings, retry=retry))
 
 

@@ -137,7 +137,7 @@ class _Course(Struct, kw_only=True):
     cascade: Cascade = field(default_factory=Cascade)
 
     def may_start(self) -> bool:
-        pauses = self.settings.cascade.on_cascade is OnCascade.PAUSE_AND_ALERT
+        pauses = self.settings.cascade_detection.on_cascade is OnCascade.PAUSE_AND_ALERT
         is_paused = self.cascade.cascade_detected and pauses
         return not is_paused and process.stop_requested() is None
 
@@ -145,7 +145,9 @@ class _Course(Struct, kw_only=True):
         self.finished[folder] = one
         told = WorkspaceFinished(outcome=one.outcome, number=len(self.finished), total=self.total)
         _labelled(self.emit, label)(told)
-        now = detect([each.outcome for each in self.finished.values()], self.settings.cascade)
+        now = detect(
+            [each.outcome for each in self.finished.values()], self.settings.cascade_detection
+        )
         if now.cascade_detected and not self.cascade.cascade_detected:
             self.emit(Notice(level=Level.WARNING, text=f"cascade: {now.diagnosis}"))
         if now.cascade_detected or not self.cascade.cascade_detected:

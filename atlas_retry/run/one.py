@@ -102,8 +102,7 @@ def opened_with(root: Path, asked: Asked, environ: Mapping[str, str]) -> OpenWor
     opened = open_configured(root, environ, asked.order.overrides)
     if asked.order.ai_fix and not opened.settings.retry.ai_retry_enabled:
         raise UsageError(
-            "--ai-fix is refused by ai_retry_enabled: false, "
-            f"{opened.settings.retry.ai_retry_origin}",
+            f"--ai-fix is refused by ai_retry_enabled: false, {opened.settings.ai_retry_origin}",
             remedy=f"atlas retry {root}, without --ai-fix; or set it to true there",
         )
     if asked.order.ai_fix and not os.access(opened.root, os.W_OK):

@@ -10,7 +10,7 @@ from atlas_retry.prompt.brief import Prompt
 from atlas_retry.run.briefing import SHOWN
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.settings import Settings, Step, nth
+from atlas_retry.settings import STRATEGY, Settings, Step, nth
 
 
 def next_request(
@@ -46,14 +46,14 @@ def next_request(
 
 def step_of(settings: Settings, number: int) -> Step:
     """How the n-th attempt differs from others."""
-    return nth(settings.retry.strategy, number) or Step()
+    return nth(settings.retry.strategy or STRATEGY, number) or Step()
 
 
 def _model(opened: OpenWorkspace, progress: Progress, number: int) -> str | None:
     """The model for the kind of gate that fails, where all are of one; else the attempt's."""
     step = step_of(opened.settings, number)
     kinds = {result.kind for result in progress.latest.failures}
-    of_kind = dict(step.models).get(min(kinds)) if len(kinds) == 1 else None
+    of_kind = step.models.get(min(kinds)) if len(kinds) == 1 else None
     return of_kind or step.model or nth(opened.settings.agent.models, number)
 
 

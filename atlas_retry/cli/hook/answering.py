@@ -149,7 +149,7 @@ def _lifted(opinion: TurnOpinion, allowed: Collection[str]) -> TurnOpinion:
 
 
 def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:
-    configured = opened.settings.retry.attempts_configured
+    configured = opened.settings.attempts_configured
     cap = environ.get(CAP_VARIABLE, "")
     return BlockLimits(
         run=limits(opened.settings, with_agent=True, attempts_flag=None).budget.attempts or 0,
