@@ -65,6 +65,31 @@ def test_reviews_side_by_side_are_promised_no_more_than_there_is() -> None:
     assert budget.promise("a", None) is None
 
 
+def test_a_small_review_is_promised_its_share_and_no_more() -> None:
+    budget = SharedBudget(runs=2, jobs=2)
+    assert budget.promise("a", 1.0) == 0.5
+
+
+@pytest.mark.parametrize("budget", [SharedBudget(jobs=4), SharedBudget(runs=3)])
+def test_one_run_at_a_time_is_promised_everything(budget: SharedBudget) -> None:
+    assert budget.draw("a", FRESH, 10.0).promised_usd == 10.0
+
+
+def test_before_any_attempt_nothing_is_known_of_what_one_costs() -> None:
+    assert SharedBudget().draw("a", FRESH, 10.0).dearest_usd == 0.0
+
+
+def test_nothing_is_promised_beyond_a_budget_that_is_overspent() -> None:
+    assert SharedBudget(spent_usd=12.0).draw("a", FRESH, 10.0).promised_usd == 0.0
+
+
+def test_a_run_that_ends_unpaid_frees_what_it_was_promised() -> None:
+    budget = SharedBudget(runs=2, jobs=2)
+    budget.draw("a", FRESH, 10.0)
+    budget.leave("a")
+    assert budget.draw("b", FRESH, 10.0).promised_usd == 10.0
+
+
 def test_the_last_run_may_spend_what_the_others_left() -> None:
     budget = SharedBudget(runs=3, jobs=3)
     for key, cost in (("a", 2.0), ("b", 1.0)):

@@ -122,6 +122,7 @@ def test_every_stop_rule_has_its_verdict(so_far: Progress, verdict: Verdict) -> 
         progress(),
         progress(attempt()),
         progress(attempt(cost_usd=2.0)),
+        progress(attempt(cost_usd=2.5)),
         progress(attempt(1, None, rolled_back=True, violations=CHEAT)),
         progress(attempt(1), attempt(2, OTHER_RED)),
         progress(elapsed_s=599.0),
@@ -148,6 +149,57 @@ def test_a_budget_of_nothing_allows_no_attempt(budget: Budget) -> None:
     end = ended(progress(), replace(LIMITS, budget=budget))
     assert end is not None
     assert end.verdict is Verdict.EXHAUSTED
+
+
+VOID = replace(result("tests", Status.BROKEN), triage="void", error="a.py is gone")
+MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
+
+
+@pytest.mark.parametrize(
+    ("so_far", "reason", "remedy"),
+    [
+        (
+            progress(baseline=validation(MISSING)),
+            "tests cannot be run: run was not found",
+            "see it for yourself: run tests",
+        ),
+        (
+            progress(baseline=validation(replace(MISSING, command=""))),
+            "tests cannot be run: run was not found",
+            None,
+        ),
+        (progress(baseline=validation(VOID)), "tests is void: a.py is gone", "atlas undo"),
+        (progress(refused=REFUSED), "no key", "export KEY"),
+        (progress(attempt(cost_usd=5.0)), "the budget of $5.00 is spent", None),
+        (
+            progress(attempt(cost_usd=3.0)),
+            "the next attempt would exceed the budget: $3.00 of $5.00 are spent,"
+            " the dearest attempt cost $3.00",
+            None,
+        ),
+        (
+            progress(attempt(1, None, changes=(), error="cut off", cost_usd=5.0)),
+            "the budget of $5.00 is spent; the last attempt came to nothing: cut off",
+            None,
+        ),
+        (
+            progress(attempt(1, None, changes=(), denials=("Bash(rm a)",), cost_usd=5.0)),
+            "the budget of $5.00 is spent;"
+            " the last attempt came to nothing: not permitted: Bash(rm a)",
+            None,
+        ),
+    ],
+)
+def test_the_end_says_why_and_what_to_do(so_far: Progress, reason: str, remedy: str | None) -> None:
+    end = ended(so_far)
+    assert end is not None
+    assert (end.reason, end.remedy) == (reason, remedy)
+
+
+def test_a_gate_that_may_cost_no_attempt_says_so() -> None:
+    end = ended(progress(), replace(LIMITS, gates=(gate(max_retries=0),)))
+    assert end is not None
+    assert end.reason == "tests failed, and may cost no attempt"
 
 
 def test_no_limit_means_no_end() -> None:
