@@ -173,8 +173,10 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         (progress(attempt(cost_usd=5.0)), "the budget of $5.00 is spent", None),
         (
             progress(attempt(cost_usd=3.0)),
-            "the next attempt would exceed the budget: $3.00 of $5.00 are spent,"
-            " the dearest attempt cost $3.00",
+            (
+                "the next attempt would exceed the budget: $3.00 of $5.00 are spent,"
+                " the dearest attempt cost $3.00"
+            ),
             None,
         ),
         (
@@ -184,8 +186,10 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         ),
         (
             progress(attempt(1, None, changes=(), denials=("Bash(rm a)",), cost_usd=5.0)),
-            "the budget of $5.00 is spent;"
-            " the last attempt came to nothing: not permitted: Bash(rm a)",
+            (
+                "the budget of $5.00 is spent;"
+                " the last attempt came to nothing: not permitted: Bash(rm a)"
+            ),
             None,
         ),
     ],
