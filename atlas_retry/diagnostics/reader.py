@@ -8,6 +8,7 @@ from itertools import chain, starmap
 
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.compiled_logs import go_text
 from atlas_retry.diagnostics.environment import blame
 from atlas_retry.diagnostics.lacking import lack
 from atlas_retry.diagnostics.places import settled
@@ -46,7 +47,7 @@ def diagnose(output: ToolOutput) -> Findings:
     it prints.
     """
     text = "\n".join(filter(None, (output.stdout, output.stderr)))
-    log = Log.of(unstamped(text), output.command, output.exit_code)
+    log = Log.of(go_text(unstamped(text)), output.command, output.exit_code)
     readings = _read(output, log)
     told = _claims(len(log.lines), readings)
     report = _report(output)

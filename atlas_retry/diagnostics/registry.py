@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 
 from atlas_retry.diagnostics import counts, lines, lines_python, lines_system, lines_web
-from atlas_retry.diagnostics.cargo_log import CARGO_TEST
+from atlas_retry.diagnostics.compiled_logs import CARGO_TEST, GO_TEST, MAVEN
 from atlas_retry.diagnostics.coverage_log import COVERAGE
-from atlas_retry.diagnostics.go_log import GO_TEST
 from atlas_retry.diagnostics.javascript_logs import JEST, MOCHA, NODE_TEST, VITEST
-from atlas_retry.diagnostics.maven_log import MAVEN
 from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.table import parser_of
