@@ -12,7 +12,6 @@ from atlas_retry.diagnostics import (
     lines,
     lines_python,
     lines_system,
-    lines_web,
 )
 from atlas_retry.diagnostics.table import LEVELS, LineFormat
 from atlas_retry.diagnostics.values import Log
@@ -25,7 +24,7 @@ PRINTED = [
     if regenerate.output_of(folder).report is None and "json" not in folder.name
 ]
 
-ROWS = (*lines_python.ROWS, *lines_system.ROWS, *lines_web.ROWS, *lines.ROWS, *lines.FALLBACKS)
+ROWS = (*lines_python.ROWS, *lines_system.ROWS, *lines.ROWS, *lines.FALLBACKS)
 WITH_SEVERITY = [row for row in ROWS if "(?P<level>" in f"{row.pattern}{row.more}"]
 
 

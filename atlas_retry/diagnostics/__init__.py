@@ -1,8 +1,8 @@
 """From the text a tool printed to problems with a place. Pure: no file, no process."""
 
+from atlas_retry.diagnostics.environment import missing_program
 from atlas_retry.diagnostics.failures import inside
 from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
-from atlas_retry.diagnostics.lacking import missing_program
 from atlas_retry.diagnostics.places import relative
 from atlas_retry.diagnostics.reader import diagnose
 from atlas_retry.diagnostics.registry import PARSERS

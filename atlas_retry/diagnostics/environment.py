@@ -1,10 +1,10 @@
-"""Tells the fault of the environment from the fault of the code. When in doubt it is the code's."""
+"""Tells what is not installed, and what else is no fault of the code. In doubt it is the code's."""
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
-from atlas_retry.diagnostics.values import Log, ToolOutput
+from atlas_retry.diagnostics.values import Declared, Log, ToolOutput
 from atlas_retry.model import Diagnostic
 
 _KILLED = (-9, 137)
@@ -114,3 +114,204 @@ def _missing(output: ToolOutput, error: Diagnostic) -> str | None:
 def _denied(output: ToolOutput, error: Diagnostic) -> bool:
     match = _DENIED.search(error.message)
     return bool(match and output.root and not match[1].startswith(output.root.rstrip("/") + "/"))
+
+
+_NOT_FOUND: Final = re.compile(
+    r"""
+    ^(?:(?:/usr)?/bin/)?(?:ba|da|z|k)?sh:[ ](?:line[ ])?(?:\d{1,9}:[ ])?
+        \S{1,200}:[ ](?:command[ ])?not[ ]found$
+    | ^g?make(?:\[\d{1,3}\])?:[ ]\S{1,200}:[ ]No[ ]such[ ]file[ ]or[ ]directory$
+    """,
+    re.VERBOSE,
+)
+"""How a shell, and make where it needs none, name the program that is missing."""
+
+_STATUS_127: Final = re.compile(
+    r"""
+    ^g?make(?:\[\d{1,3}\])?:[ ]\*\*\*[ ].{1,300}[ ]Error[ ]127$
+    | ^npm[ ](?:ERR!|error)[ ]code[ ]127$
+    | ^(?:\S{1,100}:|error:?|\s?ELIFECYCLE\s)[ ].{0,200}\bexit[ ](?:(?:code|status)[ ])?127\b
+    """,
+    re.VERBOSE,
+)
+"""A tool that runs commands reports that one of them was not found (POSIX, XCU 2.8.2)."""
+
+_PROGRAM: Final = re.compile(
+    r"""
+    ^\S{1,100}:[ ]Exception[ ]running[ ]subprocess[ ]
+        .{1,50}No[ ]such[ ]file[ ]or[ ]directory:[ ]'([^']{1,200})'  # tox
+    | ^error:[ ]Failed[ ]to[ ]spawn:[ ]`?([^`\s]{1,200})  # uv
+    | ^(?:bundler:[ ]command|Command)[ ]not[ ]found:[ ](\S{1,200})$  # poetry is the other one
+    | ^(?:nox[ ]>[ ]|error[ ]|\s?ERR_PNPM_\w+\s{1,3}|\s{1,4}\u00d7[ ])?  # pre-commit has none
+        (?:Program|Command|Executable)[ ]["`]?([^\s"`]{1,200})["`]?[ ]not[ ]found\.?$
+    | ^\s?ERR_PNPM_\w+\s{1,3}Command[ ]failed[ ]with[ ]ENOENT:[ ](\S{1,200})
+    | ^npm[ ](?:ERR!|error)[ ]npx[ ]canceled[ ].*?\["([^"]{1,200})"
+    | ^npm[ ](?:ERR!|error)[ ]404\s[^']{0,50}'([^']{1,200})'[ ](?:could[ ]not|is[ ]not)[ ]
+    """,
+    re.VERBOSE,
+)
+"""A tool that runs programs says itself which one it did not find."""
+
+_INTERPRETER = re.compile(
+    r"^(?P<python>(?:\S{0,300}/)?(?:python|pypy)[\d.]{0,8}): No module named '?(?P<name>\w+)'?$"
+)
+_STUBS = re.compile(r'^Library stubs not installed for "(?P<name>[^"]+)"')
+_STUBS_HINT = re.compile(r'note: Hint: "(?P<line>[^"]* pip install [^"]+)"')
+
+_PYTHON = re.compile(
+    r"""
+    (?:^|:[ ])No[ ]module[ ]named[ ]'(\w+)'
+    | library[ ]stub[ ]for[ ]module[ ]named[ ]"(\w+)[".]
+    | ^Unable[ ]to[ ]import[ ]'(\w+)[.']
+    | ^Import[ ]"(\w+)(?:\.\w+)*"[ ]could[ ]not[ ]be[ ]resolved
+    | (?:^|:[ ])Cannot[ ]resolve[ ]imported[ ]module[ ]`(\w+)
+    """,
+    re.VERBOSE,
+)
+_NPM = re.compile(
+    r"""
+    (?: Cannot[ ]find[ ](?:module|package)
+      | Failed[ ]to[ ]resolve[ ]import
+      | Can't[ ]resolve
+      | Could[ ]not[ ]resolve
+      | declaration[ ]file[ ]for[ ]module
+      | [Uu]nable[ ]to[ ]resolve[ ]path[ ]to[ ]module
+      | couldn't[ ]find[ ]the[ ](?:plugin|config)
+    )
+    [ ]['"](@[\w.-]+/[\w.-]+|[\w-][\w.-]*)
+    """,
+    re.VERBOSE,
+)
+_GEM = re.compile(
+    r"cannot load such file -- ([\w-]+)|^Could not find (?:gem '|)([\w.-]+?)(?:-[\d.]+| |')"
+)
+
+DISTRIBUTIONS = {
+    "attr": "attrs", "bs4": "beautifulsoup4", "crypto": "pycryptodome", "cv2": "opencv-python",
+    "dateutil": "python-dateutil", "dns": "dnspython", "docx": "python-docx",
+    "dotenv": "python-dotenv", "git": "gitpython", "jwt": "pyjwt", "magic": "python-magic",
+    "openssl": "pyopenssl", "pil": "pillow", "psycopg2": "psycopg2-binary",
+    "rest-framework": "djangorestframework", "serial": "pyserial", "skimage": "scikit-image",
+    "sklearn": "scikit-learn", "yaml": "pyyaml", "zmq": "pyzmq",
+}  # fmt: skip
+"""Distributions on PyPI that do not have the name of the module that they bring, both in lower
+case with hyphens."""
+
+
+class _Ecosystem(NamedTuple):
+    pattern: re.Pattern[str]
+    names: Callable[[str], tuple[str, ...]]
+    """What a module may be called where it is declared."""
+    declared: Callable[[Declared], frozenset[str]]
+    install: Callable[[Declared], str]
+
+
+def _distributions(module: str) -> tuple[str, ...]:
+    name = re.sub(r"[-_.]+", "-", module).lower()
+    return (name, DISTRIBUTIONS.get(name, name))
+
+
+def _packages(module: str) -> tuple[str, ...]:
+    types = f"@types/{module.removeprefix('@').replace('/', '__')}"
+    return (module, types)
+
+
+_ECOSYSTEMS = (
+    _Ecosystem(_PYTHON, _distributions, lambda d: d.python, lambda d: d.install_python),
+    _Ecosystem(_NPM, _packages, lambda d: d.npm, lambda d: d.install_npm),
+    _Ecosystem(_GEM, lambda gem: (gem,), lambda d: d.gems, lambda _: "bundle install"),
+)
+
+
+def lack(
+    output: ToolOutput, log: Log, errors: Sequence[Diagnostic], tools: frozenset[str]
+) -> str | None:
+    """What is not installed and how to get it, in one sentence; None when nothing need be.
+
+    `tools`: programs that are known not to be modules of any project.
+    """
+    return (
+        _stubs(log, errors)
+        or _undelivered(output, log, errors)
+        or (None if any(error.test_id for error in errors) else _program(output, log, tools))
+    )
+
+
+def missing_program(text: str) -> str | None:
+    """The line in which a shell says what it did not find; None when it says nothing."""
+    return next((line for line in text.splitlines() if _NOT_FOUND.match(line)), None)
+
+
+def _stubs(log: Log, errors: Sequence[Diagnostic]) -> str | None:
+    names = dict.fromkeys(m["name"] for e in errors if (m := _STUBS.match(e.message)))
+    if not names:
+        return None
+    hints = dict.fromkeys(m["line"] for line in log.lines if (m := _STUBS_HINT.search(line)))
+    missing = f"the type stubs of {', '.join(names)} are not installed"
+    return f"{missing}: {' && '.join(hints)}" if hints else missing
+
+
+def _undelivered(output: ToolOutput, log: Log, errors: Sequence[Diagnostic]) -> str | None:
+    """A package that the project's own files ask for, and that is not there."""
+    texts = [error.message for error in errors] or log.lines
+    for ecosystem in _ECOSYSTEMS:
+        missing = dict.fromkeys(_named(ecosystem.pattern, texts))
+        asked = _asked_for(missing, ecosystem, output) if missing else []
+        if asked:
+            how = ecosystem.install(output.declared()) or f"python -m pip install {' '.join(asked)}"
+            are = "is" if len(asked) == 1 else "are"
+            return f"{', '.join(asked)} {are} declared by the project, but not installed: {how}"
+    return None
+
+
+def _asked_for(modules: Iterable[str], ecosystem: _Ecosystem, output: ToolOutput) -> list[str]:
+    """The packages that the project declares and that bring one of these modules."""
+    declared = ecosystem.declared(output.declared())
+    packages: dict[str, None] = {}
+    for module in modules:
+        if module not in output.project_names:
+            packages |= dict.fromkeys(ecosystem.names(module))
+    return [package for package in packages if package in declared]
+
+
+def _named(pattern: re.Pattern[str], texts: Sequence[str]) -> Iterator[str]:
+    for text in texts:
+        for match in pattern.finditer(text):
+            yield next(group for group in match.groups() if group)
+
+
+def _program(output: ToolOutput, log: Log, tools: frozenset[str]) -> str | None:
+    line_of_shell = ""
+    for line in log.lines:
+        if match := _PROGRAM.match(line):
+            return _get(next(filter(None, match.groups())), output.declared())
+        match = _INTERPRETER.match(line)
+        if match and _is_program(match["name"], output, tools):
+            name = match["name"]
+            return f"{name} is not installed: {match['python']} -m pip install {name}"
+        if _NOT_FOUND.match(line):
+            line_of_shell = line.strip()
+        if _STATUS_127.match(line):
+            return f"a command was not found ({line_of_shell or line.strip()}): install it"
+    return None
+
+
+def _is_program(name: str, output: ToolOutput, tools: frozenset[str]) -> bool:
+    """Whether `python -m name` is meant to be a tool: the gate's own, a known or a declared one."""
+    if name in output.project_names:
+        return False
+    if name in tools or f" -m {name} " in f"{output.command} ":
+        return True
+    return bool(output.declared().python.intersection(_distributions(name)))
+
+
+def _get(program: str, declared: Declared) -> str:
+    name = program.partition("@")[0] or program
+    how = ""
+    if name in declared.npm:
+        how = f" ({declared.install_npm})"
+    elif declared.python.intersection(_distributions(name)):
+        how = f" ({declared.install_python or f'python -m pip install {name}'})"
+    elif name in declared.gems:
+        how = " (bundle install)"
+    return f"the command {program} was not found: install it{how}"

@@ -1,6 +1,7 @@
-"""Rows that belong to no single tool: what serves every format without a row of its own."""
+"""Rows of the tools of the web, and those that serve every format without a row of its own."""
 
 from atlas_retry.diagnostics.table import LineFormat
+from atlas_retry.diagnostics.values import THRESHOLD_RULE
 
 # A name with an extension, or one of the files that have none; no spaces, so that no time of day
 # or log prefix passes for a path.
@@ -54,5 +55,74 @@ NODE = LineFormat(
     ),
 )
 
-ROWS = (GITHUB, DIFF)
+_BELOW = r"""(?x)
+    (?: ERROR:[ ] | \[ERROR\][ ] )?
+    (?P<message>
+        (?: Coverage[ ]failure:[ ]total[ ]of[ ].+[ ]is[ ]less[ ]than[ ]fail-under=  # coverage.py
+          | FAIL[ ]Required[ ]test[ ]coverage[ ]of[ ].+[ ]not[ ]reached             # pytest-cov
+          | Jest:[ ].*coverage[ ].*threshold
+          | (?:Jest:[ ])?Coverage[ ]for[ ].+[ ]does[ ]not[ ]meet[ ]  # vitest, nyc, c8
+          | Rule[ ]violated[ ]for[ ].+[ ]but[ ]expected[ ]minimum[ ]is[ ]           # JaCoCo
+          | RESULT:[ ]FAILED[ ]\(minimum:[ ]                                        # interrogate
+        ).*
+    )"""
+COVERAGE = LineFormat(
+    name="coverage",
+    commands=("coverage", "--cov-fail-under", "--coverage"),
+    pattern=_BELOW,
+    rule=THRESHOLD_RULE,
+    summary=_BELOW,
+    marks=(
+        "fail-under=",
+        "Required test coverage of",
+        " threshold",
+        "Rule violated for ",
+        "RESULT: FAILED (minimum",
+    ),
+)
+_PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
+
+ESLINT = LineFormat(
+    name="eslint",
+    # https://eslint.org/docs/latest/use/formatters/#stylish
+    heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
+    pattern=_PLACE + r"(?P<level>error|warning) +(?P<message>\S.*?)(?: {2,}(?P<rule>[@\w./-]+))?$",
+    summary=r"✖ \d+ problems? ",
+    marks=(" problem (", " problems ("),
+)
+STYLELINT = LineFormat(
+    name="stylelint",
+    # https://stylelint.io/user-guide/options#formatter
+    heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
+    pattern=_PLACE + r"(?P<level>[✖\u00d7⚠\u2139]) +(?P<message>\S.*?) {2,}(?P<rule>[@\w/-]+)$",
+    summary=r"✖ \d+ problems? ",
+    marks=("  ✖  ", "  ⚠  ", "  \u00d7  "),
+)
+TSC = LineFormat(
+    name="tsc",
+    # https://www.typescriptlang.org/docs/handbook/compiler-options.html
+    commands=("tsc", "vue-tsc", "svelte-check"),
+    pattern=(
+        r"(?:(?P<path>[^\s(:][^(:]*)[(:](?P<line>\d+)[,:](?P<column>\d+)\)?(?::| -) )?"
+        r"(?P<level>error|warning) (?P<rule>TS\d+): (?P<message>.+)$"
+    ),
+    more=r" {2,}(?P<message>\S.*)$",
+    summary=r"Found \d+ errors? in ",
+    marks=("error TS",),
+)
+PRETTIER = LineFormat(
+    name="prettier",
+    # https://prettier.io/docs/cli#--check
+    pattern=(
+        r"\[(?:warn|error)\] (?P<path>[^\s:\[]+\.\w+)"
+        r"(?:: (?P<rule>\w*Error): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\))?$"
+    ),
+    more=r"\[error\] (?:>| {2})",
+    message="file would be reformatted",
+    rule="unformatted",
+    summary=r"\[warn\] Code style issues|Error occurred when checking code style",
+    marks=("Checking formatting...", "[warn] Code style issues"),
+)
+
+ROWS = (GITHUB, DIFF, ESLINT, STYLELINT, TSC, PRETTIER)
 FALLBACKS = (NODE, GENERAL)

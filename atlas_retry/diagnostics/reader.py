@@ -9,8 +9,7 @@ from itertools import chain, starmap
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.compiled_logs import go_text
-from atlas_retry.diagnostics.environment import blame
-from atlas_retry.diagnostics.lacking import lack
+from atlas_retry.diagnostics.environment import blame, lack
 from atlas_retry.diagnostics.places import settled
 from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
 from atlas_retry.diagnostics.report_formats import Report, read_report
@@ -150,7 +149,6 @@ def _section(log: Log, section: Section) -> Reading:
         summary=tuple(number + section.first for number in _closing(readings)),
         tests_run=_total(readings),
         vacuous=any(r.vacuous for r in readings),
-        threshold=any(r.threshold for r in readings),
     )
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from atlas_retry.diagnostics import counts, lines, lines_python, lines_system, lines_web
+from atlas_retry.diagnostics import counts, lines, lines_python, lines_system
 from atlas_retry.diagnostics.compiled_logs import CARGO_TEST, GO_TEST, MAVEN
-from atlas_retry.diagnostics.coverage_log import COVERAGE
 from atlas_retry.diagnostics.javascript_logs import JEST, MOCHA, NODE_TEST, VITEST
 from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
 from atlas_retry.diagnostics.pytest_log import PYTEST
@@ -16,10 +15,10 @@ from atlas_retry.diagnostics.values import Parser
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS))
 """Asked only when no tool was found to complain."""
 
-_ROWS = (*lines_python.ROWS, *lines_web.ROWS, *lines_system.ROWS, *lines.ROWS)
+_ROWS = (*lines_python.ROWS, *lines_system.ROWS, *lines.ROWS)
 _PARSERS = (
     PRE_COMMIT,
-    COVERAGE,
+    parser_of(lines.COVERAGE),
     PYTEST,
     UNITTEST,
     JEST,

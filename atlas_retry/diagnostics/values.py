@@ -141,7 +141,6 @@ class Reading(Struct, frozen=True, kw_only=True):
     """0-based numbers of the lines never to be cut."""
     tests_run: int | None = None
     vacuous: bool = False
-    threshold: bool = False
 
 
 class Parser(Struct, frozen=True, kw_only=True):

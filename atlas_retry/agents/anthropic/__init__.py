@@ -12,16 +12,15 @@ from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+from pathspec import GitIgnoreSpec
 
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.anthropic import faults, wire
-from atlas_retry.agents.anthropic.bill import Bill, StoppedError
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
 from atlas_retry.agents.anthropic.fixing import Fix, Fixing
 from atlas_retry.agents.anthropic.looks import Looker
-from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret, protection
-from atlas_retry.agents.anthropic.talk import MAX_REQUESTS, GaveUpError, Talk
+from atlas_retry.agents.anthropic.talk import MAX_REQUESTS, Bill, GaveUpError, StoppedError, Talk
 from atlas_retry.agents.anthropic.transport import (
     Connection,
     Patience,
@@ -29,7 +28,7 @@ from atlas_retry.agents.anthropic.transport import (
     UnansweredError,
     has_key,
 )
-from atlas_retry.agents.anthropic.writing import source_of, write_all
+from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret, source_of, write_all
 from atlas_retry.agents.environment import nested
 from atlas_retry.agents.lack import Lack
 from atlas_retry.agents.notes import project_notes
@@ -131,7 +130,7 @@ class _ApiCaller(Struct, kw_only=True):
         session_id, talk = self._talk(line, bill, request)
         talk.say(request.prompt, stable_chars=request.stable_chars)
         root = Path(request.workspace)
-        protected = protection(request.protected)
+        protected = GitIgnoreSpec.from_lines(request.protected)
 
         def check_file(file: wire.FixedFile) -> Write:
             if fault := fault_of_name(file.path):

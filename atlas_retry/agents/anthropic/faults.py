@@ -5,8 +5,6 @@ Source of the codes: https://platform.claude.com/docs/en/api/errors.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -46,21 +44,8 @@ _BY_TEXT: Final = (
 )
 """Parts of the texts of 400, in lower case, that tell what it is about."""
 
-_BY_TYPE: Final = {
-    "rate_limit_error": 429,
-    "api_error": 500,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-}
-"""The status that a type of error has, for those that come in the middle of a stream."""
 _TRANSIENT: Final = frozenset({408, 409, 425, 429, 499})
-_OK, _REDIRECT, _CLIENT, _SERVER = 200, 300, 400, 500
+_OK, _REDIRECT, _CLIENT, _SERVER, _OVERLOADED = 200, 300, 400, 500, 529
 _NEVER: Final = frozenset({"enforced_spend_limit_reached"})
 """Codes of a 429 that no waiting fixes."""
 
@@ -74,11 +59,11 @@ class ApiFault(Struct, frozen=True, kw_only=True):
     retry_after_s: float | None = None
 
 
-def of_status(refusal: "anthropic.APIStatusError", now: datetime) -> ApiFault:
+def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:
     """What an HTTP error means, or one that came as an event of a stream."""
     status, kind = refusal.status_code, f"{refusal.type or ''}"
-    if _OK <= status < _REDIRECT:
-        status = _BY_TYPE.get(kind, _SERVER)
+    if _OK <= status < _REDIRECT:  # it came in the middle of a stream
+        status = _OVERLOADED if kind == "overloaded_error" else _SERVER
     message = f"{refusal.api_message or refusal.message}"
     headers = refusal.response.headers
     is_final = refusal.error_code in _NEVER
@@ -88,7 +73,7 @@ def of_status(refusal: "anthropic.APIStatusError", now: datetime) -> ApiFault:
         error=one_line(f"{status} {kind} {message}", limit=600),
         remedy=_SPEND_LIMIT if is_final else _remedy(status, message.casefold()),
         is_transient=may_repeat and (status in _TRANSIENT or status >= _SERVER),
-        retry_after_s=retry_after_s(headers.get("retry-after", ""), now),
+        retry_after_s=_retry_after_s(headers.get("retry-after", "")),
     )
 
 
@@ -102,12 +87,10 @@ def _remedy(status: int, message: str) -> str:
     return next((remedy for part, remedy in _BY_TEXT if part in message), by_status)
 
 
-def retry_after_s(asked: str, now: datetime) -> float | None:
-    """How long the server asks to wait, in seconds or as a date (RFC 9110 §10.2.3)."""
+def _retry_after_s(asked: str) -> float | None:
+    """How long the server asks to wait; a date (RFC 9110 §10.2.3) is not read."""
     with suppress(ValueError):
         return max(float(asked), 0.0)
-    with suppress(ValueError, TypeError):
-        return max((parsedate_to_datetime(asked) - now).total_seconds(), 0.0)
     return None
 
 

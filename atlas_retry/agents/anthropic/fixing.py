@@ -7,9 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.agents.answers import MAX_REASON_CHARS, one_line
-from atlas_retry.agents.anthropic.bill import StoppedError
 from atlas_retry.agents.anthropic.checks import CheckError, Write
-from atlas_retry.agents.anthropic.talk import GaveUpError, Talk
+from atlas_retry.agents.anthropic.talk import GaveUpError, StoppedError, Talk
 from atlas_retry.agents.anthropic.wire import ANSWER, Call, FixAnswer, FixedFile
 from atlas_retry.events import AnswerRetried, Emit
 from atlas_retry.model import Level
@@ -41,11 +40,12 @@ class Fixing(Struct, kw_only=True):
         bad: list[tuple[FixedFile, str]] = []
         for file in answer.files:
             try:
-                _take(kept, self._checked(file, kept))
+                kept[file.path] = self._checked(file, kept)
             except CheckError as error:
                 bad.append((file, str(error)))
         for file, fault in bad:
-            _take(kept, self._asked_again(file, fault, kept))
+            write = self._asked_again(file, fault, kept)
+            kept[write.path] = write
         return Fix(diagnosis=answer.diagnosis.strip(), writes=tuple(kept.values()))
 
     def _whole_answer(self) -> FixAnswer:
@@ -118,10 +118,6 @@ def _again(path: str, fault: str, kept: dict[str, Write]) -> str:
         f"{others}This file cannot be written: {path} {fault}. "
         f"Call {ANSWER} with this file alone, fixed."
     )
-
-
-def _take(kept: dict[str, Write], write: Write) -> None:
-    kept[write.path] = write
 
 
 def _inside(one: str, other: str) -> bool:

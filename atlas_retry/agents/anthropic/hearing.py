@@ -4,7 +4,7 @@ The SDK could do that (`messages.stream`), but it parses the whole arguments of 
 of its pieces, and takes arguments that were cut for whole ones.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct, field
@@ -15,68 +15,25 @@ from atlas_retry.model import Tokens
 if TYPE_CHECKING:
     from anthropic import types
 
-_COUNTS = {
+_COUNTS: Final = {
     "input": "input_tokens",
     "output": "output_tokens",
     "cache_read": "cache_read_input_tokens",
     "cache_write": "cache_creation_input_tokens",
 }
 """Fields of Tokens, and what the API calls them."""
-
-
-_PIECES = {
+_ARGUMENTS: Final = "partial_json"
+_PIECES: Final = {
     "text_delta": "text",
     "thinking_delta": "thinking",
     "signature_delta": "signature",
-    "input_json_delta": "partial_json",
+    "input_json_delta": _ARGUMENTS,
 }
-"""By kind of delta, its field that is added to the block."""
-
-
-class _Growing(Struct):
-    """A block of which more comes."""
-
-    block: Block
-    pieces: dict[str, list[str]] = field(default_factory=dict)
-    """By their name in the deltas, which is the block's but for the arguments of a call."""
-
-    def grow(self, delta: "types.RawContentBlockDelta") -> None:
-        """Take one more piece. Kinds that are not known are skipped, as the API asks for."""
-        if name := _PIECES.get(delta.type):
-            self.pieces.setdefault(name, []).append(getattr(delta, name))
-
-    def closed(self) -> Block:
-        """The block as it goes back to the API, which takes nothing but an object of a call."""
-        if self.block.get("type") == "tool_use":
-            return self.block | {"input": _object(self.arguments)}
-        grown = {name: "".join(pieces) for name, pieces in self.pieces.items()}
-        return self.block | {n: f"{self.block.get(n) or ''}{text}" for n, text in grown.items()}
-
-    @property
-    def call(self) -> Call | None:
-        if self.block.get("type") != "tool_use":
-            return None
-        return Call(
-            id=str(self.block.get("id")),
-            name=str(self.block.get("name")),
-            arguments=self.arguments,
-        )
-
-    @property
-    def arguments(self) -> bytes:
-        text = "".join(self.pieces.get("partial_json", ()))
-        return text.encode("utf-8", "surrogatepass") or b"{}"
-
-
-def _object(arguments: bytes) -> Block:
-    try:
-        return msgspec.json.decode(arguments, type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return {}
+"""By kind of delta, its field that is added to the block; the API asks to skip other kinds."""
 
 
 class Hearing(Struct):
-    """A message that is being told. `feed` it every event, then read `turn`."""
+    """A message that is still coming. `feed` it every event, then read `turn`."""
 
     is_whole: bool = False
     """Whether its end came."""
@@ -84,16 +41,15 @@ class Hearing(Struct):
     """What has been used so far, of a cut stream as well."""
     _stop_reason: str | None = None
     _refusal: str | None = None
-    _blocks: dict[int, _Growing] = field(default_factory=dict)
+    _blocks: dict[int, Block] = field(default_factory=dict)
 
     @property
     def turn(self) -> ModelTurn:
-        grown = [self._blocks[index] for index in sorted(self._blocks)]
-        blocks = [one.closed() for one in grown]
+        blocks = [block for _, block in sorted(self._blocks.items()) if block.get("text") != ""]
         texts = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
         return ModelTurn(
-            blocks=tuple(block for block in blocks if block.get("text") != ""),
-            calls=tuple(one.call for one in grown if one.call),
+            blocks=tuple(map(_sent_back, blocks)),
+            calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
             text="\n".join(texts).strip(),
             stop_reason=self._stop_reason,
             refusal=self._refusal,
@@ -106,9 +62,11 @@ class Hearing(Struct):
             case "message_start":
                 self._count(event.message.usage)
             case "content_block_start":
-                self._blocks[event.index] = _Growing(event.content_block.to_dict())
+                self._blocks[event.index] = event.content_block.to_dict()
             case "content_block_delta":
-                self._blocks[event.index].grow(event.delta)
+                block = self._blocks[event.index]
+                if name := _PIECES.get(event.delta.type):
+                    block[name] = f"{block.get(name) or ''}{getattr(event.delta, name)}"
             case "message_delta":
                 self._count(event.usage)
                 self._stop_reason = event.delta.stop_reason
@@ -122,3 +80,20 @@ class Hearing(Struct):
         given = {name: getattr(usage, theirs, None) for name, theirs in _COUNTS.items()}
         known = {name: int(count) for name, count in given.items() if count is not None}
         self.tokens = msgspec.structs.replace(self.tokens, **known)
+
+
+def _call(block: Block) -> Call:
+    arguments = str(block.get(_ARGUMENTS) or "{}").encode("utf-8", "surrogatepass")
+    return Call(id=str(block.get("id")), name=str(block.get("name")), arguments=arguments)
+
+
+def _sent_back(block: Block) -> Block:
+    """The block as it goes back to the API, which takes nothing but an object of a call."""
+    if block.get("type") != "tool_use":
+        return block
+    try:
+        arguments = msgspec.json.decode(_call(block).arguments, type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        arguments = {}
+    kept = {name: value for name, value in block.items() if name != _ARGUMENTS}
+    return kept | {"input": arguments}

@@ -7,9 +7,9 @@ import msgspec
 from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
-from atlas_retry.agents.anthropic.paths import fault_of_name, is_secret
 from atlas_retry.agents.anthropic.texts import read_text
 from atlas_retry.agents.anthropic.wire import LIST, READ, SEARCH, Call
+from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret
 from atlas_retry.model import Tree
 
 MAX_PATHS: Final = 500
@@ -73,7 +73,7 @@ class Looker(Struct, frozen=True, kw_only=True):
         text = read_text(source, is_python=path.endswith(".py"))
         if text is None or len(source) > MAX_FILE_BYTES:
             raise LookError(f"{path} is not shown: it is binary or larger than 1 MiB")
-        return text.text
+        return text.plain
 
     def _paths(self, glob: str | None) -> Iterator[str]:
         try:

@@ -6,17 +6,45 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, one_line
-from atlas_retry.agents.anthropic.bill import Bill, StoppedError
 from atlas_retry.agents.anthropic.faults import of_turn
 from atlas_retry.agents.anthropic.looks import Looker, LookError
 from atlas_retry.agents.anthropic.transport import UnansweredError
 from atlas_retry.agents.anthropic.wire import Block, Call, ModelTurn, Question
 from atlas_retry.events import AgentActivity, Emit
+from atlas_retry.model import Tokens, total_tokens
 
 MAX_REQUESTS: Final = 25
 _CACHED: Final[Block] = {"cache_control": {"type": "ephemeral"}}
 _NOT_LOOKED: Final = "not looked at: the answer came with it"
+
+
+class StoppedError(Exception):
+    """The model came to no answer; an attempt like any other."""
+
+
+class Bill(Struct, kw_only=True):
+    """What an attempt has used."""
+
+    model: str
+    allowed_usd: float | None
+    used: list[Tokens] = field(default_factory=list)
+
+    @property
+    def cost_usd(self) -> float | None:
+        costs = [models.cost_usd(self.model, tokens) for tokens in self.used]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    @property
+    def tokens(self) -> Tokens:
+        return total_tokens(self.used)
+
+    def must_not_be_spent(self) -> None:
+        """Raises StoppedError when nothing is left for another request."""
+        if self.allowed_usd is not None and (self.cost_usd or 0.0) >= self.allowed_usd > 0:
+            raise StoppedError(f"what the attempt may cost is spent: ${self.allowed_usd:.2f}")
 
 
 class GaveUpError(Exception):

@@ -5,7 +5,6 @@ import io
 import re
 import tokenize
 from collections import Counter
-from difflib import SequenceMatcher
 from typing import Final
 
 from msgspec import Struct
@@ -23,22 +22,21 @@ _ENDING: Final = re.compile(r"\r\n|\n|\r")
 class Text(Struct, frozen=True, kw_only=True):
     """A text file: what it says, and how that is written."""
 
-    lines: tuple[str, ...]
-    """Without their endings."""
-    endings: tuple[str, ...]
-    """Of each line; empty for a last line that has none."""
-    encoding: str
+    text: str = ""
+    """With its own line endings."""
+    encoding: str = "utf-8"
     mark: bytes = b""
 
     @property
-    def text(self) -> str:
+    def plain(self) -> str:
         """With plain newlines."""
-        pairs = zip(self.lines, self.endings, strict=True)
-        return "".join(line + ("\n" if ending else "") for line, ending in pairs)
+        return _ENDING.sub("\n", self.text)
 
-
-NEW: Final = Text(lines=(), endings=(), encoding="utf-8")
-"""What a file that is created starts from."""
+    @property
+    def ending(self) -> str:
+        """The one that most of its lines have."""
+        usual = Counter(_ENDING.findall(self.text)).most_common(1)
+        return usual[0][0] if usual else "\n"
 
 
 def read_text(source: bytes, *, is_python: bool) -> Text | None:
@@ -47,64 +45,26 @@ def read_text(source: bytes, *, is_python: bool) -> Text | None:
     body = source[len(mark) :]
     if not mark and b"\0" in source:
         return None
+    encoding = encoding or (_declared(source) if is_python else "utf-8")
     try:
-        decoded, encoding = _decoded(body, encoding or _declared(source, is_python=is_python))
+        return Text(text=body.decode(encoding), encoding=encoding, mark=mark)
     except (UnicodeDecodeError, LookupError):
-        return None
-    lines, endings = _split(decoded)
-    return Text(lines=lines, endings=endings, encoding=encoding, mark=mark)
+        if encoding != "utf-8":
+            return None
+        return Text(text=body.decode("latin-1"), encoding="latin-1")  # it loses no byte
 
 
-def _declared(source: bytes, *, is_python: bool) -> str:
+def _declared(source: bytes) -> str:
     """What a Python file says of itself (PEP 263)."""
-    if not is_python:
-        return "utf-8"
     try:
         return tokenize.detect_encoding(io.BytesIO(source).readline)[0].removesuffix("-sig")
     except SyntaxError:
         return "utf-8"
 
 
-def _decoded(body: bytes, encoding: str) -> tuple[str, str]:
-    """A text that is not UTF-8 and does not say what it is: Latin-1 loses no byte."""
-    try:
-        return body.decode(encoding), encoding
-    except UnicodeDecodeError:
-        if encoding != "utf-8":
-            raise
-        return body.decode("latin-1"), "latin-1"
-
-
-def _split(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    endings = _ENDING.findall(text)
-    lines = _ENDING.split(text)
-    if lines[-1] == "":
-        return tuple(lines[:-1]), tuple(endings)
-    return tuple(lines), (*endings, "")
-
-
-def written(text: str, old: Text) -> bytes:
-    """A new text in the manner of the old one: encoding, mark, line endings, the last one too.
-
-    Raises UnicodeEncodeError where the encoding cannot say it.
-    """
-    lines, own = _split(text)
-    usual = Counter(ending for ending in old.endings if ending).most_common()
-    if len(usual) <= 1:
-        endings = [usual[0][0] if usual else "\n"] * len(lines)
-    else:
-        endings = _aligned(lines, old, usual[0][0])
-    if own[-1:] == ("",) == old.endings[-1:]:  # the last line had no ending, and has none
-        endings[-1] = ""
-    whole = "".join(line + ending for line, ending in zip(lines, endings, strict=True))
-    return old.mark + whole.encode(old.encoding)
-
-
-def _aligned(lines: tuple[str, ...], old: Text, usual: str) -> list[str]:
-    """Where endings are mixed, every line that stays keeps its own."""
-    endings = [usual] * len(lines)
-    for mine, theirs, size in SequenceMatcher(
-        None, lines, old.lines, autojunk=False
-    ).get_matching_blocks():
-        endings[mine : mine + size] = [end or usual for end in old.endings[theirs : theirs + size]]
-    return endings
+def in_manner_of(old: Text, text: str) -> str:
+    """A text with the line endings of the old one, the last one too."""
+    plain = _ENDING.sub("\n", text)
+    if plain and not plain.endswith("\n") and (not old.text or old.plain.endswith("\n")):
+        plain += "\n"
+    return plain.replace("\n", old.ending)

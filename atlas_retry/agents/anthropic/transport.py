@@ -9,7 +9,6 @@ import secrets
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
@@ -127,54 +126,45 @@ class Connection(Struct, kw_only=True):
                 return heard.turn
             if not fault.is_transient:
                 raise UnansweredError(fault)
-            self._report(number, fault)
+            reason = f"API error: {fault.error}"
+            self.emit(TransportRetried(level=Level.WARNING, number=number, reason=reason))
             wait_s = self.patience.wait_s(number, fault)
             until_s = time.monotonic() - started_s + wait_s
             if (fault.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
                 raise UnansweredError(_come_back(fault))
-            is_last = number == self.patience.tries or until_s > self.patience.total_s
-            if is_last or wait_s > self._left_s():
+            left_s = self._left_s()
+            is_late = until_s > self.patience.total_s or (left_s is not None and wait_s > left_s)
+            if is_late or number == self.patience.tries:
                 raise UnansweredError(_exhausted(fault, number))
             self.retries += 1
             await asyncio.sleep(wait_s)
 
-    def _report(self, number: int, fault: ApiFault) -> None:
-        reason = f"API error: {fault.error}"
-        self.emit(TransportRetried(level=Level.WARNING, number=number, reason=reason))
-
-    def _left_s(self) -> float:
+    def _left_s(self) -> float | None:
         if self.timeout_s is None:
-            return float("inf")
+            return None
         return max(self.timeout_s - (time.monotonic() - self._started_s), 0.0)
 
     async def _try(self, question: Question, heard: Hearing) -> ApiFault | None:
         """One request; why it failed, or None."""
-        left_s = None if self.timeout_s is None else self._left_s()
-        try:
-            async with asyncio.timeout(left_s):
-                return await self._listen(question, heard)
-        except TimeoutError as error:
-            raise TooLateError(f"the attempt took longer than {self.timeout_s:g} s") from error
-
-    async def _listen(self, question: Question, heard: Hearing) -> ApiFault | None:
         import anthropic
         import httpx2
 
         try:
-            await self._hear(question, heard)
-        except TimeoutError:
+            async with asyncio.timeout(self._left_s()) as whole:
+                await self._hear(question, heard)
+        except TimeoutError as error:
+            if whole.expired():
+                raise TooLateError(f"the attempt took longer than {self.timeout_s:g} s") from error
             return faults.broken_connection(f"silence for {self.idle_timeout_s:g} s")
         except anthropic.APIStatusError as error:
-            return faults.of_status(error, datetime.now(UTC))
+            return faults.of_status(error)
         except (anthropic.APIError, httpx2.HTTPError, httpx2.StreamError) as error:
             cause = error.__cause__ or error
             return faults.broken_connection(f"{cause or type(cause).__name__}")
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             # what SDK and hearing trip over when the stream holds no message
             return faults.broken_connection(f"the answer is no message: {error}")
-        if not heard.is_whole:
-            return faults.broken_connection("the answer was cut in the middle")
-        return None
+        return None if heard.is_whole else faults.broken_connection("the answer was cut")
 
     async def _hear(self, question: Question, heard: Hearing) -> None:
         """Raises TimeoutError for silence: pings, which the SDK drops, are no sign of life."""

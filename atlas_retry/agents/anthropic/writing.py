@@ -1,19 +1,76 @@
-"""Puts checked files into the work tree, all or none. Decides nothing."""
+"""Which paths the model may name, and the checked files put into the work tree, all or none."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
+from pathspec import GitIgnoreSpec
 
 from atlas_retry.agents.anthropic.checks import CheckError, Write
 from atlas_retry.workspace import place
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.store import StoredFile
 
-_NEW: Final = StoredFile("100644", "")
+_SECRET: Final = GitIgnoreSpec.from_lines(
+    (
+        ".env",
+        ".env.*",
+        "!.env.example",
+        "!.env.sample",
+        "!.env.template",
+        ".envrc",
+        "*.pem",
+        "*.key",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+        "*.keystore",
+        "*.kdbx",
+        "*.tfstate",
+        "*.tfstate.*",
+        "id_rsa*",
+        "id_dsa*",
+        "id_ecdsa*",
+        "id_ed25519*",
+        ".netrc",
+        ".npmrc",
+        ".pypirc",
+        ".htpasswd",
+        ".git-credentials",
+        ".aws/",
+        ".ssh/",
+        ".gnupg/",
+        ".docker/config.json",
+        ".kube/config",
+        "credentials.json",
+        "service-account*.json",
+        "secrets.y*ml",
+    )
+)
+"""Files that hold secrets by their very name."""
+
+
+def fault_of_name(path: str) -> str | None:
+    """Why a path cannot be one of the project; None when it can."""
+    parts = path.split("/")
+    if not path or not path.isprintable():
+        return "is no path of a file"
+    if path.startswith(("/", "~")) or "\\" in path or path[1:2] == ":":
+        return "has to be relative to the root of the project, with forward slashes"
+    if ".." in parts:
+        return "leads out of the project: `..` is not allowed"
+    if "." in parts or "" in parts:
+        return "has to be written without `.`, doubled or trailing slashes"
+    # As case-folding and trimming file systems read it.
+    if any(part.casefold().rstrip(". ") in (".git", "git~1") for part in parts):
+        return "belongs to git"
+    return None
+
+
+def is_secret(path: str) -> bool:
+    """Whether a file holds secrets, by its name."""
+    return _SECRET.match_file(path)
 
 
 def source_of(root: Path, path: str) -> bytes | None:
@@ -33,67 +90,37 @@ def source_of(root: Path, path: str) -> bytes | None:
     return place.read(root, path)
 
 
-class _Before(Struct, frozen=True, kw_only=True):
-    """What was at a path."""
-
-    path: str
-    entry: StoredFile
-    content: bytes | None
-    missing: tuple[str, ...]
-    """The folders above it that were not there, innermost first."""
-
-
 def write_all(root: Path, writes: Sequence[Write]) -> tuple[str, ...]:
     """Make the files what they shall be; the paths that changed.
 
     Each by a rename. Raises OSError after what had been written was restored.
     """
-    changed = [write for write in writes if write.content != place.read(root, write.path)]
-    done: list[_Before] = []
-    for write in changed:
-        before = _before(root, write)
+    written: list[tuple[str, bytes | None, StoredFile]] = []
+    for write in writes:
+        old = place.read(root, write.path)
+        if write.content == old:
+            continue
+        entry = place.look(root, write.path) or _new_file()
         try:
-            _put(root, write, before.entry)
+            _put(root, write.path, write.content, entry)
         except OSError:
-            _clear(root, before)
-            for earlier in reversed(done):
-                _put(
-                    root, replace(write, path=earlier.path, content=earlier.content), earlier.entry
-                )
-                _clear(root, earlier)
+            place.remove(root, str(PurePosixPath(write.path).with_name(TEMPORARY)))
+            for earlier in reversed(written):
+                _put(root, *earlier)
             raise
-        done.append(before)
-    return tuple(write.path for write in changed)
+        written.append((write.path, old, entry))
+    return tuple(path for path, _, _ in written)
 
 
-def _before(root: Path, write: Write) -> _Before:
-    above = [str(folder) for folder in PurePosixPath(write.path).parents][:-1]
-    return _Before(
-        path=write.path,
-        entry=place.look(root, write.path) or _NEW,
-        content=place.read(root, write.path),
-        missing=tuple(folder for folder in above if not os.path.lexists(root / folder)),
-    )
+def _put(root: Path, path: str, content: bytes | None, entry: StoredFile) -> None:
+    if content is None:
+        place.remove(root, path)
+    else:
+        place.put(root, path, entry, content)
 
 
-def _clear(root: Path, before: _Before) -> None:
-    """Take away what a write leaves beside its file: a temporary one, folders."""
-    place.remove(root, str(PurePosixPath(before.path).with_name(TEMPORARY)))
-    for folder in before.missing:
-        place.remove_folder(root, folder)
-
-
-def _put(root: Path, write: Write, entry: StoredFile) -> None:
-    if write.content is None:
-        place.remove(root, write.path)
-        return
-    place.put(root, write.path, _as_usual(root, write.path, entry), write.content)
-
-
-def _as_usual(root: Path, path: str, entry: StoredFile) -> StoredFile:
+def _new_file() -> StoredFile:
     """A new file gets the permissions that the user's umask says."""
-    if entry is not _NEW or os.path.lexists(root / path):
-        return entry
     mask = os.umask(0)
     os.umask(mask)
-    return StoredFile(entry.mode, entry.oid, 0o666 & ~mask)
+    return StoredFile("100644", "", 0o666 & ~mask)

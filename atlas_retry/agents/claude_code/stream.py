@@ -7,14 +7,13 @@ between them, more than one `result` may come and the last counts.
 import posixpath
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import one_line
-from atlas_retry.agents.claude_code import wire
 from atlas_retry.events import AgentActivity, Event, TransportRetried
 from atlas_retry.model import Tokens
 
@@ -25,7 +24,129 @@ READING_TOOLS: Final = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", 
 
 _REFUSED_LOGIN: Final = frozenset({401, 403})
 
-_Wire = TypeVar("_Wire")
+SYNTHETIC: Final = "<synthetic>"
+"""The model of messages that the CLI wrote itself: API errors."""
+_EMPTY: Final = msgspec.Raw(b"{}")
+_NOTHING: Final = msgspec.Raw(b"")
+
+_Shape = TypeVar("_Shape")
+
+
+class Head(msgspec.Struct):
+    """What every line has."""
+
+    type: str = ""
+    subtype: str | None = None
+    session_id: str | None = None
+
+
+class Init(msgspec.Struct):
+    model: str | None = None
+
+
+class Usage(msgspec.Struct):
+    """Tokens as the Messages API counts them."""
+
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cache_read_input_tokens: int | None = 0
+    cache_creation_input_tokens: int | None = 0
+
+
+class ToolInput(msgspec.Struct):
+    """The argument of a tool call that tells a person what it is about; the model wrote it."""
+
+    file_path: str | None = None
+    notebook_path: str | None = None
+    command: str | None = None
+    pattern: str | None = None
+    path: str | None = None
+    url: str | None = None
+
+    @property
+    def target(self) -> str:
+        named = (self.file_path, self.notebook_path, self.command, self.pattern, self.path)
+        return next((name for name in named if name), self.url or "")
+
+
+class ContentBlock(msgspec.Struct):
+    type: str = ""
+    text: str = ""
+    id: str = ""
+    name: str = ""
+    input: msgspec.Raw = _EMPTY
+
+
+class Message(msgspec.Struct):
+    id: str = ""
+    model: str | None = None
+    content: list[ContentBlock] = []
+    usage: Usage = msgspec.field(default_factory=Usage)
+
+
+class Assistant(msgspec.Struct):
+    message: Message
+    error: str | None = None
+
+
+class ApiRetry(msgspec.Struct):
+    """The CLI repeats a request by itself."""
+
+    error_status: int | None = None
+    error: str | None = None
+    retry_delay_ms: float | None = None
+
+    @property
+    def reason(self) -> str:
+        what = " ".join(str(part) for part in (self.error_status, self.error) if part)
+        wait = f", again in {self.retry_delay_ms / 1000:.1f} s" if self.retry_delay_ms else ""
+        return f"{what or 'no connection'}{wait}"
+
+
+class Fallback(msgspec.Struct):
+    """The CLI goes on with another model."""
+
+    original_model: str = ""
+    fallback_model: str = ""
+
+
+class ApiEvent(msgspec.Struct):
+    """A raw event of the Messages API; `message` opens one, `usage` closes it."""
+
+    message: Message | None = None
+    usage: Usage | None = None
+
+
+class Partial(msgspec.Struct):
+    event: ApiEvent
+
+
+class Denial(msgspec.Struct):
+    tool_use_id: str = ""
+    tool_name: str = ""
+    tool_input: msgspec.Raw = _EMPTY
+
+
+class Result(msgspec.Struct):
+    """How the CLI says it ended. `subtype` is `success` for API errors too."""
+
+    is_error: bool | None = None
+    subtype: str | None = None
+    result: str | None = None
+    errors: list[str] = []
+    terminal_reason: str | None = None
+    stop_reason: str | None = None
+    api_error_status: int | None = None
+    num_turns: int | None = None
+    total_cost_usd: float | None = None
+    usage: Usage | None = None
+    permission_denials: list[Denial] = []
+    structured_output: msgspec.Raw = _NOTHING
+    """Empty when the model never called the tool for it, although all else says success."""
+
+    @property
+    def text(self) -> str:
+        return self.result or "; ".join(self.errors)
 
 
 class Lines(Struct):
@@ -58,7 +179,7 @@ class Lines(Struct):
             self._pending.append(part)
 
 
-def decode(line: bytes, wanted: type[_Wire]) -> _Wire | None:
+def decode(line: bytes, wanted: type[_Shape]) -> _Shape | None:
     """The JSON object of one line; None where there is none of that shape.
 
     Text before and after the object (a banner, escape codes) is skipped.
@@ -81,7 +202,7 @@ class Transcript(Struct):
     model: str | None = None
     started: bool = False
     answered: bool = False
-    """Whether the model said anything."""
+    """Whether the model wrote anything."""
     retries: int = 0
     refused_logins: int = 0
     """How many of the retries answer to 401 or 403: the CLI repeats those like any other."""
@@ -92,8 +213,8 @@ class Transcript(Struct):
     touched: list[str] = field(default_factory=list)
     ran_more: bool = False
     """Whether it called a tool that may edit what it does not name: a shell, another agent."""
-    result: wire.Result | None = None
-    usage: dict[str, wire.Usage] = field(default_factory=dict)
+    result: Result | None = None
+    usage: dict[str, Usage] = field(default_factory=dict)
     """By message: what a run that was cut off has used."""
     _calls: dict[str, str] = field(default_factory=dict)
     _denied: dict[str, None] = field(default_factory=dict)
@@ -132,37 +253,34 @@ class Transcript(Struct):
         return tuple(self._read(self._lines.rest()))
 
     def _read(self, line: bytes) -> Iterator[Event]:
-        head = decode(line, wire.Head)
-        reader = head and (_READERS.get((head.type, head.subtype)) or _READERS.get((head.type, "")))
-        if head and reader:
+        head = decode(line, Head)
+        kind = head and (_KINDS.get((head.type, head.subtype)) or _KINDS.get((head.type, "")))
+        event = decode(line, kind[0]) if kind else None
+        if head and kind and event:
             self.session_id = head.session_id or self.session_id
-            yield from reader(self, line)
+            yield from kind[1](self, event)
 
-    def read_init(self, line: bytes) -> Iterator[Event]:
-        init = decode(line, wire.Init)
+    def read_init(self, init: Init) -> Iterator[Event]:
         self.started = True
-        self.model = (init and init.model) or self.model
+        self.model = init.model or self.model
         return iter(())
 
-    def read_assistant(self, line: bytes) -> Iterator[Event]:
-        answer = decode(line, wire.Assistant)
-        if answer is None:
-            return
+    def read_assistant(self, answer: Assistant) -> Iterator[Event]:
         message = answer.message
         self.fault = answer.error or self.fault
-        if message.model == wire.SYNTHETIC:
+        if message.model == SYNTHETIC:
             return
         self.answered, self.fault = True, None
         self.usage.setdefault(message.id, message.usage)
         for block in message.content:
             yield from self._read_block(block)
 
-    def _read_block(self, block: wire.ContentBlock) -> Iterator[Event]:
+    def _read_block(self, block: ContentBlock) -> Iterator[Event]:
         if block.type == "text" and block.text.strip():
             self.text = block.text
         if block.type != "tool_use":
             return
-        argument = decode(bytes(block.input), wire.ToolInput) or wire.ToolInput()
+        argument = decode(bytes(block.input), ToolInput) or ToolInput()
         target = self._relative(argument.target)
         self._calls[block.id] = f"{block.name}: {one_line(target)}"
         self.ran_more |= block.name not in EDITING_TOOLS | READING_TOOLS
@@ -175,58 +293,56 @@ class Transcript(Struct):
         inside = target.startswith(f"{self.root.rstrip('/')}/")
         return posixpath.relpath(target, self.root) if inside else target
 
-    def read_retry(self, line: bytes) -> Iterator[Event]:
-        retry = decode(line, wire.ApiRetry) or wire.ApiRetry()
+    def read_retry(self, retry: ApiRetry) -> Iterator[Event]:
         self.retries += 1
         self.refused_logins += retry.error_status in _REFUSED_LOGIN
         yield TransportRetried(number=self.retries, reason=f"API error: {retry.reason}")
 
-    def read_fallback(self, line: bytes) -> Iterator[Event]:
-        change = decode(line, wire.Fallback)
-        if change and change.fallback_model:
+    def read_fallback(self, change: Fallback) -> Iterator[Event]:
+        if change.fallback_model:
             self.model = change.fallback_model
             yield self.activity(
                 f"{change.original_model} is not available now: {change.fallback_model} goes on"
             )
 
-    def read_denied(self, line: bytes) -> Iterator[Event]:
-        denied = decode(line, wire.Denied)
-        if denied:
-            self._denied[denied.tool_use_id] = None
-            yield self.activity(f"denied: {self._calls.get(denied.tool_use_id, denied.tool_name)}")
+    def read_denied(self, denied: Denial) -> Iterator[Event]:
+        self._denied[denied.tool_use_id] = None
+        yield self.activity(f"denied: {self._calls.get(denied.tool_use_id, denied.tool_name)}")
 
-    def read_partial(self, line: bytes) -> Iterator[Event]:
-        partial = decode(line, wire.Partial)
-        if partial and partial.event.message:
-            self._message_id = partial.event.message.id
-            self.usage[self._message_id] = partial.event.message.usage
-        elif partial and partial.event.usage and self._message_id in self.usage:
-            opened = self.usage[self._message_id]
-            opened.output_tokens = partial.event.usage.output_tokens
+    def read_partial(self, partial: Partial) -> Iterator[Event]:
+        event = partial.event
+        if event.message:
+            self._message_id = event.message.id
+            self.usage[self._message_id] = event.message.usage
+        elif event.usage and self._message_id in self.usage:
+            self.usage[self._message_id].output_tokens = event.usage.output_tokens
         return iter(())
 
-    def read_result(self, line: bytes) -> Iterator[Event]:
-        self.result = decode(line, wire.Result) or self.result
-        for denial in self.result.permission_denials if self.result else ():
+    def read_result(self, result: Result) -> Iterator[Event]:
+        self.result = result
+        for denial in result.permission_denials:
             self._denied[denial.tool_use_id] = None
-            argument = decode(bytes(denial.tool_input), wire.ToolInput) or wire.ToolInput()
+            argument = decode(bytes(denial.tool_input), ToolInput) or ToolInput()
             call = f"{denial.tool_name}: {one_line(self._relative(argument.target))}"
             self._calls.setdefault(denial.tool_use_id, call)
         return iter(())
 
 
-_READERS: dict[tuple[str, str | None], Callable[[Transcript, bytes], Iterator[Event]]] = {
-    ("system", "init"): Transcript.read_init,
-    ("system", "api_retry"): Transcript.read_retry,
-    ("system", "model_fallback"): Transcript.read_fallback,
-    ("system", "permission_denied"): Transcript.read_denied,
-    ("assistant", ""): Transcript.read_assistant,
-    ("stream_event", ""): Transcript.read_partial,
-    ("result", ""): Transcript.read_result,
+_KINDS: Final[
+    dict[tuple[str, str | None], tuple[type[Any], Callable[[Transcript, Any], Iterator[Event]]]]
+] = {
+    ("system", "init"): (Init, Transcript.read_init),
+    ("system", "api_retry"): (ApiRetry, Transcript.read_retry),
+    ("system", "model_fallback"): (Fallback, Transcript.read_fallback),
+    ("system", "permission_denied"): (Denial, Transcript.read_denied),
+    ("assistant", ""): (Assistant, Transcript.read_assistant),
+    ("stream_event", ""): (Partial, Transcript.read_partial),
+    ("result", ""): (Result, Transcript.read_result),
 }
+"""By type and subtype of a line: its shape, and what reads it."""
 
 
-def tokens_of(usage: wire.Usage) -> Tokens:
+def tokens_of(usage: Usage) -> Tokens:
     """Usage in our own words."""
     return Tokens(
         input=usage.input_tokens or 0,
