@@ -1,54 +1,227 @@
 """Reads what pytest prints: failures in every traceback style, errors, counts. Knows no plugin."""
 
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import traceback
-from atlas_retry.diagnostics.failures import inside, matching
-from atlas_retry.diagnostics.pytest_failure import CAPTURED, ONE_LINE, RAISED, explain, uncaptured
-from atlas_retry.diagnostics.pytest_summary import (
-    SummaryLine,
-    Titled,
-    closing_lines,
-    entries_of,
-    entry_for,
-    runs,
-    summary_start,
-    tests_run,
-    titled,
-)
+from atlas_retry.diagnostics.failures import above, inside, matching, placed, shortened
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
-from atlas_retry.model import Diagnostic
+from atlas_retry.model import Diagnostic, Frame
 
-# https://docs.pytest.org/en/stable/how-to/output.html#modifying-python-traceback-printing
+# https://docs.pytest.org/en/stable/how-to/output.html
 _BANNER = re.compile(r"^={2,} (\S.{0,300}) ={2,}$")
 _TITLE = re.compile(r"^_{1,200} (?!_ )(\S.{0,600}) _{1,200}$")
 _STAGE = re.compile(r"^ERROR (?:at (setup|teardown) of|(collecting)) (.+)$")
-_CONFTEST = "ImportError while loading conftest '"
+_CONFTEST = re.compile(r"^ImportError while loading conftest '([^']*)'")
+_BLANK = re.compile(r"\s*$")
 _USAGE = re.compile(r"^(?:ERROR: (?!Coverage|usage:)|pytest: error: )(\S.*)$")
 _CRASHED = re.compile(r"^worker '\w+' crashed while running '(.+)'$")
 _INTERNAL = "INTERNALERROR> "
 _VACUOUS_EXIT = 5
 _NEAR = 50
 """Places among which an entry looks for its own: `--tb=line` keeps the order of the summary."""
+_CAPTURED = re.compile(r"^-{3,} Captured .+ -{3,}$")
+_ONE_LINE = re.compile(r"^([^\s:][^:]*):(\d{1,9}): (\S.*)$")
+_RAISED = re.compile(r"^(?:\w+\.)*([A-Z]\w*)(?:: |:?$)")
+_MARK = re.compile(r"^E(?: {3}(.*)|\s*)$")
+_LONG = re.compile(r"^([^\s:][^:]*):(\d{1,9}): ?([\w.]*)$")
+_SHORT = re.compile(r"^([^\s:][^:]*):(\d{1,9}): in (.+)$")
+_SYNTAX = re.compile(r'^E\s+File "([^"]+)", line (\d{1,9})')
+_DEF = re.compile(r"^[ >] +(?:async )?def (\w+)")
+_WORKER = re.compile(r"^\[gw\d+\] \w+ -- Python ")
+_HEADING = re.compile(r"^={2,} short test summary info ={2,}$")
+_ENTRY = re.compile(r"^(FAILED|ERROR|SUBFAILED\S*) (\S.*)$")
+_NODE = re.compile(r"^[^\s:]\S*\.\w{1,20}(?:::|$)")
+_COUNT = r"\d{1,9} [a-z]{1,20}(?: [a-z]{1,20})?"
+_COUNTS = re.compile(
+    rf"^(?:=+ )?(?P<counts>{_COUNT}(?:, {_COUNT}){{0,20}}|no tests ran) in [\d.]+s\b"
+)
+_RAN = re.compile(r"(\d+) (?:failed|passed|xfailed|xpassed)\b")
+_STOPPED = re.compile(r"^!{4,} .+ !{4,}$")
+_SHOWN = 25
+"""More lines of the summary than that are told apart by their diagnostics."""
+
+
+class SummaryLine(Struct, frozen=True):
+    """A line of the short test summary."""
+
+    number: int
+    """0-based, in the output."""
+    word: str
+    """FAILED, ERROR or SUBFAILED."""
+    node: str
+    """The node id, as pytest takes it on its command line."""
+    message: str
+    """Its first line, often cut."""
+
+    @property
+    def title(self) -> str:
+        """As the heading of the failure has it."""
+        plain, bracket, parameters = self.node.partition("::")[2].partition("[")
+        return plain.replace("::", ".") + bracket + parameters
+
+
+def summary_start(lines: Sequence[str]) -> int:
+    """Number of the last heading: what a test has captured may hold others. Else of the end."""
+    return max(matching(lines, _HEADING), default=len(lines))
+
+
+def entries_of(lines: Sequence[str]) -> tuple[SummaryLine, ...]:
+    """The entries below the last heading, or of the whole output when the heading is cut off."""
+    start = summary_start(lines) % len(lines) if lines else 0
+    entries = (_entry(i, lines[i]) for i in range(start, len(lines)))
+    return tuple(e for e in entries if e is not None)
+
+
+def _entry(number: int, line: str) -> SummaryLine | None:
+    match = _ENTRY.match(line)
+    if match is None or not _NODE.match(match[2]):
+        return None
+    node, _, message = match[2].partition(" - ")
+    if node.count("[") > node.count("]"):  # a parameter holds ` - ` itself
+        node, _, message = match[2].partition("] - ")
+        node += "]" if message else ""
+    return SummaryLine(number, match[1], node, message)
+
+
+Titled = Mapping[str, Sequence[SummaryLine]]
+"""Entries by the heading of the failure; files may hold tests of the same name."""
+
+
+def _titled(entries: Sequence[SummaryLine]) -> Titled:
+    by_title: dict[str, list[SummaryLine]] = {}
+    for entry in entries:
+        by_title.setdefault(entry.title, []).append(entry)
+    return by_title
+
+
+def entry_for(title: str, entries: Titled, paths: frozenset[str]) -> SummaryLine | None:
+    """The entry that a failure's heading belongs to, in the file of one of its frames if known."""
+    name = title.removeprefix("[doctest] ")
+    # A subtest's heading goes on with its message or its parameters.
+    names = (name, name.partition(" (")[0], name.partition(" [")[0])
+    same = next((entries[n] for n in names if n in entries), ())
+    own = (entry for entry in same if entry.node.partition("::")[0] in paths)
+    return next(own, same[0] if same else None)
+
+
+def tests_run(lines: Sequence[str]) -> int | None:
+    """Over every session in the output; None when none has ended."""
+    counts = [match["counts"] for match in matching(lines, _COUNTS).values()]
+    return sum(map(int, _RAN.findall("\n".join(counts)))) if counts else None
+
+
+def closing_lines(lines: Sequence[str], entries: Sequence[SummaryLine]) -> tuple[int, ...]:
+    """Numbers of the lines never to be cut."""
+    ends = {*matching(lines, _STOPPED), *matching(lines, _COUNTS)}
+    return (*(e.number for e in entries[:_SHOWN]), *sorted(ends))
+
+
+def uncaptured(lines: Sequence[str]) -> Iterator[str]:
+    """The lines of a failure above what the test has printed."""
+    for line in lines:
+        if _CAPTURED.match(line):
+            return
+        if not _WORKER.match(line):
+            yield line
+
+
+def explain(lines: Sequence[str]) -> Diagnostic:
+    """What the lines say: the last exception of a chain, and every frame of the project."""
+    frames: list[Frame] = []
+    marked: list[str] = []
+    fresh, rule, function = True, None, None
+    for line in lines:
+        mark, defined = _MARK.match(line), _DEF.match(line)
+        short, long = _SHORT.match(line), _LONG.match(line)
+        if mark:
+            marked = [*marked[: 0 if fresh else None], mark[1] or ""]
+        elif short:
+            _add(frames, short, short[3])
+        elif long:
+            _add(frames, long, function)
+            rule = long[3] or rule
+        elif defined:
+            function = defined[1]
+        fresh = not mark and bool(fresh or short or long)
+    syntax = [*filter(None, map(_SYNTAX.match, lines))]
+    if syntax:
+        return _syntax_error(syntax[-1], marked)
+    return _diagnostic(frames or _one_line(lines), marked, rule) if marked else _unmarked(lines)
+
+
+def _add(frames: list[Frame], place: re.Match[str], function: str | None) -> None:
+    """One more frame, unless the last one is the same."""
+    frame = Frame(path=place[1], line=int(place[2]), function=function)
+    if frames[-1:] != [frame]:
+        frames.append(frame)
+
+
+def _one_line(lines: Sequence[str]) -> list[Frame]:
+    """The place that `--tb=line` gives below the message."""
+    places = filter(None, map(_ONE_LINE.match, lines))
+    return [Frame(path=m[1], line=int(m[2])) for m in places if inside(m[1])][:1]
+
+
+def _syntax_error(place: re.Match[str], marked: Sequence[str]) -> Diagnostic:
+    kind = marked[-1].strip()
+    return Diagnostic(
+        tool="pytest",
+        rule_id=kind.partition(":")[0],
+        message="\n".join((kind, *marked[1:-1])),
+        path=place[1],
+        region=region_of({"line": place[2]}),
+    )
+
+
+def _unmarked(lines: Sequence[str]) -> Diagnostic:
+    """A failure with a plain traceback (`--tb=native`, doctest), or none (`[XPASS(strict)]`)."""
+    text = [line for line in lines if line.strip()]
+    place = _LONG.match(text[-1]) if text else None
+    body = text[:-1] if place else lines
+    plain = traceback.crash("pytest", body)
+    plain = plain or Diagnostic(tool="pytest", message=shortened(text[: len(body)]))
+    if place is None or plain.path:
+        return plain
+    region = region_of({"line": place[2]})
+    return replace(plain, rule_id=plain.rule_id or place[3], path=place[1], region=region)
+
+
+def _diagnostic(frames: Sequence[Frame], marked: Sequence[str], rule: str | None) -> Diagnostic:
+    message = textwrap.dedent("\n".join(marked)).split("\n")
+    own = tuple(frame for frame in frames if inside(frame.path))
+    problem = Diagnostic(
+        tool="pytest", rule_id=_rule(message[0]) or rule, message=shortened(message)
+    )
+    return placed(problem, own, {})
+
+
+def _rule(message: str) -> str | None:
+    """The exception that a message begins with; pytest leaves out the one of a bare assertion."""
+    raised = _RAISED.match(message)
+    if raised:
+        return raised[1]
+    return "AssertionError" if message.startswith("assert ") else None
 
 
 def _read(log: Log) -> Reading:
     lines = log.lines
     entries = entries_of(lines)
-    known = titled(entries)
+    known = _titled(entries)
     end = summary_start(lines)
-    found = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
-    found += _outside_tests(lines)
-    found += list(_only_listed(lines, found, entries))
+    failures = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
+    failures += _outside_tests(lines)
+    failures += list(_only_listed(lines, failures, entries))
     ran = tests_run(lines)
-    nothing = ran == 0 and not found and log.exit_code in (0, _VACUOUS_EXIT)
+    nothing = ran == 0 and not failures and log.exit_code in (0, _VACUOUS_EXIT)
     return Reading(
-        found=tuple(found),
+        found=tuple(failures),
         summary=closing_lines(lines, entries),
         tests_run=ran,
         vacuous=nothing or (log.exit_code == _VACUOUS_EXIT and ran is not None),
@@ -65,7 +238,7 @@ def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[i
     captured = False
     for number in range(end):
         line = lines[number]
-        if start is not None and CAPTURED.match(line):
+        if start is not None and _CAPTURED.match(line):
             captured = True
         is_title = _is_title(line, entries, captured=captured)
         if not is_title and not _ends(line, captured=captured):
@@ -95,7 +268,7 @@ def _known(title: str, entries: Titled) -> bool:
 def _ends(line: str, *, captured: bool) -> bool:
     banner = _BANNER.match(line)
     if banner is None:
-        return not captured and (line.startswith("!!!!") or runs(line) is not None)
+        return not captured and (line.startswith("!!!!") or _COUNTS.match(line) is not None)
     return not captured or banner[1] == "warnings summary"
 
 
@@ -111,13 +284,13 @@ def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Lo
         paths = frozenset(frame.path for frame in diagnostic.frames)
         test_id = _test_id(stage[3] if stage else name, entries, paths, diagnostic)
     at = f"error at {stage[1]}: " if stage and stage[1] else ""
-    told = replace(
+    problem = replace(
         diagnostic,
         message=at + (diagnostic.message or name),
         path=diagnostic.path or (test_id or "").partition("::")[0] or None,
         test_id=test_id,
     )
-    return Located(told, first, last)
+    return Located(problem, first, last)
 
 
 def _test_id(
@@ -135,69 +308,48 @@ def _test_id(
     return f"{diagnostic.frames[0].path}::{plain.replace('.', '::')}{bracket}{parameters}"
 
 
-def _outside_tests(lines: Sequence[str]) -> list[Located]:
+def _outside_tests(lines: Sequence[str]) -> Iterator[Located]:
     """What stops pytest before any test: usage, a conftest that does not import, its own crash."""
-    found: list[Located] = []
-    for number, line in enumerate(lines):
-        usage = _USAGE.match(line)
-        if usage:
-            told = Diagnostic(tool="pytest", rule_id="usage", message=usage[1])
-            found.append(Located(told, number, number))
-        elif line.startswith(_CONFTEST):
-            found.append(_conftest(lines, number))
-    return found + _internal(lines)
-
-
-def _conftest(lines: Sequence[str], first: int) -> Located:
-    last = first
-    while last + 1 < len(lines) and lines[last + 1].strip():
-        last += 1
-    told = explain(lines[first + 1 : last + 1])
-    path = lines[first].removeprefix(_CONFTEST).partition("'")[0]
-    return Located(replace(told, path=told.path or path), first, last)
-
-
-def _internal(lines: Sequence[str]) -> list[Located]:
-    numbers = [i for i, line in enumerate(lines) if line.startswith(_INTERNAL)]
-    if not numbers:
-        return []
-    told = traceback.crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in numbers])
-    return [Located(told, numbers[0], numbers[-1])] if told else []
+    for number, usage in matching(lines, _USAGE).items():
+        problem = Diagnostic(tool="pytest", rule_id="usage", message=usage[1])
+        yield Located(problem, number, number)
+    for number, conftest in matching(lines, _CONFTEST).items():
+        body = above(lines[number + 1 :], _BLANK)
+        problem = explain(body)
+        problem = replace(problem, path=problem.path or conftest[1])
+        yield Located(problem, number, number + len(body))
+    internal = [i for i, line in enumerate(lines) if line.startswith(_INTERNAL)]
+    crash = traceback.crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in internal])
+    if crash:
+        yield Located(crash, internal[0], internal[-1])
 
 
 def _only_listed(
-    lines: Sequence[str], found: Sequence[Located], entries: Sequence[SummaryLine]
+    lines: Sequence[str], failures: Sequence[Located], entries: Sequence[SummaryLine]
 ) -> Iterator[Located]:
     """Failures that only the summary names: `--tb=no`, `--tb=line`, a log cut in the middle."""
-    told = Counter(f.diagnostic.test_id for f in found)
-    places = [*matching(lines, ONE_LINE).values()] if entries else []
+    known = Counter(failure.diagnostic.test_id for failure in failures)
+    places = [*matching(lines, _ONE_LINE).values()] if entries else []
     for entry in entries:
-        if told[entry.node]:
-            told[entry.node] -= 1
+        if known[entry.node]:
+            known[entry.node] -= 1
             continue
-        place = _place_of(entry, places[:_NEAR])
+        start = entry.message.removesuffix("...")
+        near = (place for place in places[:_NEAR] if start and place[3].startswith(start))
+        place = next(near, None)
         if place:
             places.remove(place)
         yield Located(_of_entry(entry, place), entry.number, entry.number)
 
 
-def _place_of(entry: SummaryLine, places: Sequence[re.Match[str]]) -> re.Match[str] | None:
-    said = entry.said.removesuffix("...")
-    if not said:
-        return None
-    return next((place for place in places if place[3].startswith(said)), None)
-
-
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:
-    message = place[3] if place else entry.said
-    raised = RAISED.match(message)
-    failed = "AssertionError" if message.startswith("assert ") else None
+    message = place[3] if place else entry.message
     parts = {"path": entry.node.partition("::")[0]}
     if place and inside(place[1]):
         parts = {"path": place[1], "line": place[2]}
     return Diagnostic(
         tool="pytest",
-        rule_id=raised[1] if raised else failed,
+        rule_id=_rule(message),
         message=message or entry.word.lower(),
         path=parts["path"],
         region=region_of(parts),
@@ -218,7 +370,7 @@ PYTEST = Parser(
         " failed in ",
         " skipped in ",
         " deselected in ",
-        _CONFTEST,
+        "ImportError while loading conftest '",
     ),
     read=_read,
 )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import stacks, traceback
 from atlas_retry.diagnostics.failures import above, failure
-from atlas_retry.diagnostics.pytest_failure import explain
+from atlas_retry.diagnostics.pytest_log import explain
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.model import Diagnostic, Frame
 

@@ -129,20 +129,20 @@ class Connection(Struct, kw_only=True):
             reason = f"API error: {fault.error}"
             self.emit(TransportRetried(level=Level.WARNING, number=number, reason=reason))
             wait_s = self.patience.wait_s(number, fault)
-            until_s = time.monotonic() - started_s + wait_s
             if (fault.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
                 raise UnansweredError(_come_back(fault))
-            left_s = self._left_s()
-            is_late = until_s > self.patience.total_s or (left_s is not None and wait_s > left_s)
-            if is_late or number == self.patience.tries:
+            left_s = self.patience.total_s - (time.monotonic() - started_s)
+            left_s = min(left_s, self._left_s() or left_s)
+            if wait_s > left_s or number == self.patience.tries:
                 raise UnansweredError(_exhausted(fault, number))
             self.retries += 1
             await asyncio.sleep(wait_s)
 
     def _left_s(self) -> float | None:
+        """Of the attempt; asyncio takes 0 and less as over."""
         if self.timeout_s is None:
             return None
-        return max(self.timeout_s - (time.monotonic() - self._started_s), 0.0)
+        return self.timeout_s - (time.monotonic() - self._started_s)
 
     async def _try(self, question: Question, heard: Hearing) -> ApiFault | None:
         """One request; why it failed, or None."""
