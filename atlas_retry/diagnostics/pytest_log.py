@@ -334,12 +334,17 @@ def _only_listed(
         if known[entry.node]:
             known[entry.node] -= 1
             continue
-        start = entry.message.removesuffix("...")
-        near = (place for place in places[:_NEAR] if start and place[3].startswith(start))
-        place = next(near, None)
+        place = _place_of(entry, places[:_NEAR])
         if place:
             places.remove(place)
         yield Located(_of_entry(entry, place), entry.number, entry.number)
+
+
+def _place_of(entry: SummaryLine, places: Sequence[re.Match[str]]) -> re.Match[str] | None:
+    start = entry.message.removesuffix("...")
+    if not start:
+        return None
+    return next((place for place in places if place[3].startswith(start)), None)
 
 
 def _of_entry(entry: SummaryLine, place: re.Match[str] | None) -> Diagnostic:

@@ -65,6 +65,7 @@ def _declared(source: bytes) -> str:
 def in_manner_of(old: Text, text: str) -> str:
     """A text with the line endings of the old one, the last one too."""
     plain = _ENDING.sub("\n", text)
-    if plain and not plain.endswith("\n") and (not old.text or old.plain.endswith("\n")):
-        plain += "\n"
+    is_ended = not old.text or old.plain.endswith("\n")
+    if is_ended and plain:
+        plain = plain.removesuffix("\n") + "\n"
     return plain.replace("\n", old.ending)
