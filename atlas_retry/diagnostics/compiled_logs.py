@@ -108,11 +108,12 @@ def _go_failed(lines: Sequence[str], start: int, end: int) -> list[_GoTest]:
     """The failed tests of a package, but those that only say that a subtest failed."""
     failed = [test for test in _go_tests(lines, start, end) if test.failed]
     names = [test.name for test in failed]
-    return [test for test in failed if test.printed or not _has_subtest(test.name, names)]
+    return [test for test in failed if _tells(test, names)]
 
 
-def _has_subtest(name: str, names: Sequence[str]) -> bool:
-    return any(other.startswith(f"{name}/") for other in names)
+def _tells(test: _GoTest, names: Sequence[str]) -> bool:
+    """Whether it says something itself, or no subtest of it fails."""
+    return bool(test.printed) or not any(name.startswith(f"{test.name}/") for name in names)
 
 
 def _go_tests(lines: Sequence[str], start: int, end: int) -> list[_GoTest]:
