@@ -152,6 +152,7 @@ def test_a_budget_of_nothing_allows_no_attempt(budget: Budget) -> None:
 
 
 VOID = replace(result("tests", Status.BROKEN), triage="void", error="a.py is gone")
+UNHEARD = result("taste", Status.BROKEN, kind=Kind.REVIEW)
 MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
 
 
@@ -170,6 +171,19 @@ MISSING = replace(result("tests", Status.BROKEN), error="run was not found")
         ),
         (progress(baseline=validation(VOID)), "tests is void: a.py is gone", "atlas undo"),
         (progress(refused=REFUSED), "no key", "export KEY"),
+        (
+            progress(attempt(1, validation(replace(UNHEARD, error="no answer")))),
+            "taste: no answer",
+            None,
+        ),
+        (
+            progress(
+                attempt(1, None, rolled_back=True, violations=CHEAT),
+                attempt(2, None, rolled_back=True, violations=CHEAT),
+            ),
+            "the guard refused two attempts: test_a.py (test-deleted)",
+            None,
+        ),
         (progress(attempt(cost_usd=5.0)), "the budget of $5.00 is spent", None),
         (
             progress(attempt(cost_usd=3.0)),
@@ -198,6 +212,30 @@ def test_the_end_says_why_and_what_to_do(so_far: Progress, reason: str, remedy: 
     end = ended(so_far)
     assert end is not None
     assert (end.reason, end.remedy) == (reason, remedy)
+
+
+def test_a_budget_of_no_attempts_says_so() -> None:
+    end = ended(progress(), replace(LIMITS, budget=Budget(attempts=0)))
+    assert end is not None
+    assert end.reason == "test failed, and no attempt may be made"
+
+
+REVIEWED = validation(replace(result("taste", kind=Kind.REVIEW), cost_usd=0.5))
+
+
+@pytest.mark.parametrize(
+    ("so_far", "cost_usd"),
+    [
+        (progress(), 0.0),
+        (progress(refused=replace(REFUSED, cost_usd=0.5)), 0.5),
+        (progress(begun_usd=0.25, begun_reviews_usd=0.5), 0.75),
+        (progress(baseline=REVIEWED), 0.5),
+        (replace(progress(), settled=REVIEWED), 0.5),
+        (progress(attempt(1, REVIEWED, cost_usd=1.0, reviews_usd=0.25)), 1.75),
+    ],
+)
+def test_a_run_has_cost_every_turn_and_every_review(so_far: Progress, cost_usd: float) -> None:
+    assert so_far.cost_usd == cost_usd
 
 
 def test_a_gate_that_may_cost_no_attempt_says_so() -> None:
@@ -234,6 +272,13 @@ def test_attempts_made_while_a_gate_was_green_do_not_count_against_it() -> None:
     assert ended(progress(attempt(1, lint_red), baseline=lint_red), limits) is not None
 
 
+def test_an_attempt_that_began_with_a_gate_green_does_not_count_against_it() -> None:
+    limits = replace(LIMITS, gates=(gate("lint", Kind.LINT, max_retries=2), gate("tests")))
+    red = validation(result("lint", Status.FAILED, "l", kind=Kind.LINT), *OTHER_RED.results)
+    green = validation(result("lint", kind=Kind.LINT), *RED.results)
+    assert ended(progress(attempt(1, green), attempt(2, red), baseline=red), limits) is None
+
+
 def test_a_message_that_changes_is_progress() -> None:
     first = validation(result("tests", Status.FAILED, "a"))
     moved = replace(
@@ -266,6 +311,14 @@ def test_the_smaller_change_wins_between_equals() -> None:
         for n in (1, 2)
     )
     assert best(progress(large, small)) is small
+
+
+def test_lines_of_a_binary_file_do_not_count() -> None:
+    less = validation(result("tests", Status.FAILED, "a"))
+    binary = Change(path="a.png", status=ChangeStatus.MODIFIED, added=None, removed=None)
+    text = Change(path="a.py", status=ChangeStatus.MODIFIED, added=1, removed=0)
+    one, other = (attempt(n, less, since_start=(c,)) for n, c in enumerate((text, binary), 1))
+    assert best(progress(one, other)) is other
 
 
 @pytest.mark.parametrize(
