@@ -77,7 +77,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         [
             (
                 'lint: RUSTFLAGS="--deny warnings" cargo clippy'
-                " | fix cargo clippy --all-targets --fix --allow-dirty --allow-staged"
+                ' | fix RUSTFLAGS="--deny warnings" cargo clippy --fix --allow-dirty --allow-staged'
             ),
             "test: cargo test",
         ],

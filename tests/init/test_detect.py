@@ -129,7 +129,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"pyproject.toml": UV, "uv.lock": "", "src/shop/__init__.py": ""},
         [
             "format: uv run ruff format .",
-            "lint: uv run ruff check . | fix uv run ruff check --fix .",
+            "lint: uv run ruff check . | fix uv run ruff check . --fix",
             "lint: uv run mypy",
             "test: uv run pytest | recheck uv run pytest --lf",
         ],
@@ -193,11 +193,11 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
     ),
     "plain tests and no word of how they run": (
         {"shop.py": "", "tests/test_a.py": "def test_a(): ...\n"},
-        ["test: pytest"],
+        ["test: pytest | recheck pytest --lf"],
     ),
     "notebooks": (
         {"requirements.txt": "nbmake\n", "a.ipynb": "{}"},
-        ["test: pytest --nbmake"],
+        ["test: pytest --nbmake | recheck pytest --nbmake --lf"],
     ),
     "Elixir": (
         {"mix.exs": "{:credo}", ".formatter.exs": ""},
@@ -312,7 +312,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
     ),
     "bun": (
         {"package.json": package({"test": "bun test"}, "@biomejs/biome"), "bun.lock": ""},
-        ["lint: bunx biome check . | fix bunx biome check --write .", "test: bun run test"],
+        ["lint: bunx biome check . | fix bunx biome check . --write", "test: bun run test"],
     ),
     "packageManager over lock file": (
         {

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from atlas_retry.config.init.detect import choose, detect, not_understood
-from atlas_retry.config.init.machine import Folder, Machine
-from atlas_retry.config.init.project import ProjectFiles
+from atlas_retry.config.init.machine import Machine
+from atlas_retry.config.init.project import Folder, ProjectFiles
 from atlas_retry.config.init.text import configuration
 from atlas_retry.config.init.values import Choice, Proposal, Proposed, Slot
 from atlas_retry.errors import UsageError

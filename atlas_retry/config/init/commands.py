@@ -14,7 +14,7 @@ _VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|
 OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
 LAUNCHER = re.compile(
     r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
-    r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn|pnpm|python[\d.]* -m"
+    r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn run|yarn|pnpm|python[\d.]* -m"
     r"|coverage run -m|xvfb-run|cross-env|time"
     rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
 )
@@ -97,6 +97,7 @@ CHECKS: tuple[tuple[str, str, str], ...] = (
     (r"shfmt", "-w", "-d"),
     (r"biome \w+", "--write", ""),
     (r"ruff check|eslint|xo|standard|standardrb|ecs check|stylelint", "--fix", ""),
+    (r"oxlint|deno lint|swiftlint", "--fix", ""),
     (r"golangci-lint run", "--fix", ""),
     (r"rubocop", "-a", ""),
     (r"codespell", "-w", ""),
@@ -216,7 +217,7 @@ def fixer_of(line: str) -> str | None:
     """The line that fixes what the line checks; None where the tables know of none."""
     if "gofmt -l" in line:
         return "gofmt -w ."
-    if re.match(r"cargo(?: \+\S+)? clippy", line) and "$" not in line:
+    if re.match(r"cargo(?: \+\S+)? clippy", bare(line)) and "$" not in line:
         return f"{line.partition(' -- ')[0]} --fix --allow-dirty --allow-staged"
     found = _row(line)
     if not found or only_checks(line) != line:

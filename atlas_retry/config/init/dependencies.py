@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from atlas_retry.config.init.machine import Folder
-from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
+from atlas_retry.config.init.project import Folder, ProjectFiles, dig, strings, table
 from atlas_retry.diagnostics import Declared
 
 MAIN, EXTRA, GROUP, ELSEWHERE = "main", "extra", "group", "elsewhere"
@@ -17,7 +16,7 @@ Where = tuple[str, str]
 """One of the four words above, and the name of the extra or group."""
 
 
-def dependencies(project: ProjectFiles) -> dict[str, Where]:
+def python_packages(project: ProjectFiles) -> dict[str, Where]:
     """Every package by its normalised name, and where it is asked for first."""
     found: dict[str, Where] = {}
     for name, where in _all(project):
@@ -97,7 +96,7 @@ def declared(root: Path, cwd: str = ".") -> Declared:
     projects = [ProjectFiles(files, base) for base in bases]
     npm = chain.from_iterable(map(npm_packages, projects))
     return Declared(
-        python=frozenset(chain.from_iterable(map(dependencies, projects))),
+        python=frozenset(chain.from_iterable(map(python_packages, projects))),
         npm=frozenset(name for name in npm if not _is_there(name, root, cwd)),
         gems=frozenset(chain.from_iterable(map(_gems, projects))),
         install_python=_installed_by(INSTALL_PYTHON, projects) or "",
@@ -105,10 +104,10 @@ def declared(root: Path, cwd: str = ".") -> Declared:
     )
 
 
-def npm_packages(project: ProjectFiles) -> Iterator[str]:
+def npm_packages(project: ProjectFiles) -> dict[str, Where]:
     """Every package that a `package.json` asks for."""
-    for key in _PACKAGES:
-        yield from table(project.package, key)
+    found = chain.from_iterable(table(project.package, key) for key in _PACKAGES)
+    return dict.fromkeys(found, ("package.json", ""))
 
 
 def _is_there(name: str, root: Path, cwd: str) -> bool:

@@ -6,8 +6,10 @@ from posixpath import normpath
 
 from msgspec.structs import replace
 
-from atlas_retry.config.init import ci_gates, hooks, javascript, python, rows, tasks
+from atlas_retry.config.init import ci_gates, hooks, rows, tasks
+from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.project import Files, ProjectFiles
+from atlas_retry.config.init.runners import needs_of, recheck_of
 from atlas_retry.config.init.values import Choice, Proposed, Slot
 
 Obstacle = Callable[[Proposed], str | None]
@@ -33,6 +35,8 @@ NOT_OURS = {
     "templates", "template", "tutorials", "bench", "benchmarks", "benches", "fuzz", "samples",
 }  # fmt: skip
 MAX_PARTS = 6
+SLOW = {"rust", "jvm", "cpp", "swift"}
+"""Languages whose gates compile everything first."""
 
 
 def detect(files: Files) -> tuple[Proposed, ...]:
@@ -110,21 +114,28 @@ def _any(path: str, patterns: Iterable[str]) -> bool:
 
 def _at(project: ProjectFiles) -> Iterator[Proposed]:
     in_hooks = hooks.tools_in_hooks(project)
-    own = [*python.propose(project), *javascript.propose(project), *rows.propose(project)]
-    for proposed in (*_with_fixers(ci_gates.propose(project), own), *own):
-        yield replace(proposed, in_hooks=proposed.tool in in_hooks)
-    yield from hooks.propose(project, python.prefix_for(project, "pre-commit"))
-    yield from tasks.propose(project)
+    targets = [*tasks.propose(project)]
+    scripts = [target for target in targets if not target.task]
+    scripted = {(script.language, script.slot) for script in scripts}
+    own = [row for row in rows.propose(project) if (row.language, row.slot) not in scripted]
+    later = [*hooks.propose(project), *(target for target in targets if target.task)]
+    for proposed in (*ci_gates.propose(project), *scripts, *own, *later):
+        known = _known_of_its_line(project.at(proposed.cwd), proposed)
+        yield replace(known, in_hooks=not proposed.task and proposed.tool in in_hooks)
 
 
-def _with_fixers(lines: Iterable[Proposed], own: list[Proposed]) -> Iterator[Proposed]:
-    """CI's lines with what we know of the same tool: its fixer."""
-    by_tool = {(p.cwd, p.tool, p.slot): p for p in reversed(own)}
-    for line in lines:
-        same = by_tool.get((line.cwd, line.tool, line.slot))
-        formats = same and same.slot is Slot.FORMAT and same.run != line.run
-        fix = (same.fix or (same.run if formats else None)) if same else None
-        yield replace(line, fix=line.fix or fix)
+def _known_of_its_line(here: ProjectFiles, proposed: Proposed) -> Proposed:
+    """The proposal with all that its line alone says."""
+    line = proposed.run
+    slow = "20m" if proposed.language in SLOW else None
+    long = proposed.slot in (Slot.TEST, Slot.BUILD, Slot.HOOKS)
+    return replace(
+        proposed,
+        fix=proposed.fix or (None if proposed.task else fixer_of(line)),
+        recheck=None if proposed.task else recheck_of(here, line, proposed.body),
+        timeout=slow or ("15m" if long else None),
+        needs=needs_of(here, line),
+    )
 
 
 def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Choice, ...]:

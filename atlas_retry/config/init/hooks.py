@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
+from atlas_retry.config.init.dependencies import python_packages
 from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
-from atlas_retry.config.init.values import Need, Proposed, Slot
+from atlas_retry.config.init.runners import python_start
+from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.diagnostics.tools import tool_of
 
 PRE_COMMIT = (".pre-commit-config.yaml", ".pre-commit-config.yml")
@@ -19,7 +21,6 @@ ALIASES = {
 """A hook's id where it is not the tool's name."""
 REFUSES_MAIN = "no-commit-to-branch"
 ON_COMMIT = {"commit", "pre-commit", "push", "pre-push"}
-HOOKS_TIMEOUT = "10m"
 
 
 def tools_in_hooks(project: ProjectFiles) -> frozenset[str]:
@@ -27,37 +28,33 @@ def tools_in_hooks(project: ProjectFiles) -> frozenset[str]:
     return frozenset(_pre_commit_tools(project)) | frozenset(_lefthook_tools(project))
 
 
-def propose(project: ProjectFiles, prefix: str = "") -> Iterator[Proposed]:
-    """The hook runners of a project; `prefix` starts them inside its environment."""
+def propose(project: ProjectFiles) -> Iterator[Proposed]:
+    """The hook runners of a project."""
     path = project.first(*PRE_COMMIT)
     if path:
-        yield _pre_commit(project, path, prefix)
+        yield _pre_commit(project, path)
     lefthook = project.first(*LEFTHOOK)
     if lefthook and table(project.yaml(lefthook), "pre-commit"):
         yield Proposed(
             slot=Slot.HOOKS,
             run="lefthook run pre-commit --all-files",
             reason=f"{lefthook} has pre-commit commands",
-            needs=(Need(program="lefthook", remedy="install lefthook"),),
             tool="lefthook",
-            timeout=HOOKS_TIMEOUT,
         )
 
 
-def _pre_commit(project: ProjectFiles, path: str, prefix: str) -> Proposed:
+def _pre_commit(project: ProjectFiles, path: str) -> Proposed:
     names = [str(hook.get("id")) for hook in _hooks(project)]
     prek = project.runs("prek") and not project.runs("pre-commit")
     tool = "prek" if prek else "pre-commit"
     shown = ", ".join(dict.fromkeys(names))
+    is_asked = "pre-commit" in python_packages(project)
+    prefix = python_start(project, "pre-commit") if is_asked else ""
     return Proposed(
         slot=Slot.HOOKS,
         run=f"{prefix}{tool} run --all-files",
         reason=f"{path} has the hooks {shown}"[:300],
-        needs=(Need(program=prefix.split(maxsplit=1)[0]),)
-        if prefix
-        else (Need(program=tool, remedy=f"pip install {tool}"),),
         tool=tool,
-        timeout=HOOKS_TIMEOUT,
         env=(("SKIP", REFUSES_MAIN),) if REFUSES_MAIN in names else (),
     )
 

@@ -1,10 +1,9 @@
-"""The shell of `atlas init`: reads a folder, and asks whether a command could start here."""
+"""The machine at hand: whether a command could start here, and what starts it instead."""
 
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -12,48 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.config.init.commands import LAUNCHER, startable
-from atlas_retry.config.init.rows import needs_of
+from atlas_retry.config.init.project import Folder, ProjectFiles
+from atlas_retry.config.init.runners import needs_of
 from atlas_retry.config.init.values import Need, Proposed
 
-MAX_DEPTH, MAX_FILES, MAX_BYTES = 4, 20_000, 1 << 20
-SKIPPED = {
-    ".git", ".hg", "node_modules", "vendor", "target", "dist", "build", "__pycache__",
-    ".venv", "venv", ".tox", ".nox", ".gradle", ".mypy_cache", ".ruff_cache", ".pytest_cache",
-}  # fmt: skip
 ENVIRONMENTS = (".venv", "venv")
 PYTHON_RUNNERS = {"uv", "uvx", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"}
 NODE_RUNNERS = {"pnpm", "yarn", "bun", "bunx"}
-
-
-class Folder(Struct, frozen=True, dict=True):
-    """A project on disk, as far down as manifests and workflows lie; links are not followed."""
-
-    root: Path
-
-    @cached_property
-    def _found(self) -> tuple[str, ...]:
-        return tuple(path for path, _ in zip(self._walk(), range(MAX_FILES), strict=False))
-
-    def _walk(self) -> Iterator[str]:
-        for folder, folders, names in os.walk(self.root):
-            here = Path(folder).relative_to(self.root)
-            deep = len(here.parts) >= MAX_DEPTH
-            folders[:] = [] if deep else sorted(set(folders) - SKIPPED)
-            yield from ((here / name).as_posix() for name in sorted(names))
-
-    def paths(self) -> tuple[str, ...]:
-        return self._found
-
-    def read(self, path: str) -> bytes | None:
-        """Up to `MAX_BYTES`; None for what is no regular file or cannot be read."""
-        file = self.root / path
-        try:
-            if not file.is_file():
-                return None
-            with file.open("rb") as content:
-                return content.read(MAX_BYTES)
-        except OSError:
-            return None
 
 
 class Machine(Struct, frozen=True, dict=True):
@@ -109,9 +73,11 @@ class Machine(Struct, frozen=True, dict=True):
         if line is None or {*lacking} & {"npm", *NODE_RUNNERS}:
             return None
         start, *others = line.split(" && ")
-        first = replace(proposed, run=start, needs=needs_of(line), body="")
+        here = ProjectFiles(Folder(self.root)).at(proposed.cwd)
+        first = replace(proposed, run=start, needs=needs_of(here, line), body="")
         first = self._in_environment(first) or self._without_runner(first)
-        rest = replace(first, needs=tuple(chain.from_iterable(map(needs_of, others))))
+        needs = chain.from_iterable(needs_of(here, other) for other in others)
+        rest = replace(first, needs=tuple(needs))
         if self.obstacle(first) or self.obstacle(rest):
             return None
         tail = "".join(f" && {other}" for other in others)

@@ -1,18 +1,25 @@
-"""A project's manifests, parsed when asked for; what they mean is the detectors' work."""
+"""A project's files and its manifests, parsed when asked for; what they mean is others' work."""
 
 import configparser
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatch, translate
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
 Table = Mapping[str, object]
+MAX_DEPTH, MAX_FILES, MAX_BYTES = 4, 20_000, 1 << 20
+SKIPPED = {
+    ".git", ".hg", "node_modules", "vendor", "target", "dist", "build", "__pycache__",
+    ".venv", "venv", ".tox", ".nox", ".gradle", ".mypy_cache", ".ruff_cache", ".pytest_cache",
+}  # fmt: skip
 MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "Pipfile")
 
 
@@ -78,6 +85,10 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         """Every file whose whole path one of the patterns names."""
         wanted = re.compile("|".join(map(translate, patterns)))
         return filter(wanted.match, self.paths)
+
+    def at(self, folder: str) -> "ProjectFiles":
+        """The project in a folder below this one."""
+        return self if folder == "." else ProjectFiles(self.files, f"{self.base}{folder}/")
 
     def text(self, path: str) -> str:
         """Content of a file, empty where there is none."""
@@ -163,3 +174,34 @@ AUTOMATION = (
     "script/*",
     "scripts/*",
 )
+
+
+class Folder(Struct, frozen=True, dict=True):
+    """A project on disk, as far down as manifests and workflows lie; links are not followed."""
+
+    root: Path
+
+    @cached_property
+    def _found(self) -> tuple[str, ...]:
+        return tuple(path for path, _ in zip(self._walk(), range(MAX_FILES), strict=False))
+
+    def _walk(self) -> Iterator[str]:
+        for folder, folders, names in os.walk(self.root):
+            here = Path(folder).relative_to(self.root)
+            deep = len(here.parts) >= MAX_DEPTH
+            folders[:] = [] if deep else sorted(set(folders) - SKIPPED)
+            yield from ((here / name).as_posix() for name in sorted(names))
+
+    def paths(self) -> tuple[str, ...]:
+        return self._found
+
+    def read(self, path: str) -> bytes | None:
+        """Up to `MAX_BYTES`; None for what is no regular file or cannot be read."""
+        file = self.root / path
+        try:
+            if not file.is_file():
+                return None
+            with file.open("rb") as content:
+                return content.read(MAX_BYTES)
+        except OSError:
+            return None

@@ -1,41 +1,15 @@
-"""What a language brings along: one row a gate. Only where the project itself names no command."""
+"""What a language or a tool brings along: one row a gate. What CI and scripts say comes first."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from atlas_retry.config.init.commands import ASSIGNED, understand
-from atlas_retry.config.init.project import ProjectFiles, strings, table
-from atlas_retry.config.init.values import Need, Proposed, Slot
-
-INSTALL = {
-    "bundle": "gem install bundler && bundle install",
-    "cargo": "install Rust (rustup.rs)",
-    "cargo-clippy": "rustup component add clippy",
-    "cargo-fmt": "rustup component add rustfmt",
-    "cargo-nextest": "cargo install cargo-nextest",
-    "go": "install Go",
-    "java": "install a JDK",
-    "mix": "install Elixir",
-    "dotnet": "install the .NET SDK",
-    "mvn": "install Maven",
-    "gradle": "install Gradle",
-}
-"""How to get a program; otherwise `install NAME`."""
-ALSO = {
-    "cargo fmt": "cargo-fmt",
-    "cargo clippy": "cargo-clippy",
-    "cargo nextest": "cargo-nextest",
-    "golangci-lint": "go",
-    "mvn": "java",
-    "gradle": "java",
-    "vendor/bin": "php",
-}
-"""A program that a line needs beside its first word."""
-WRAPPERS = {"mvn": "mvnw", "gradle": "gradlew"}
-TIMEOUTS = {"rust": "20m", "jvm": "20m", "cpp": "20m", "swift": "20m"}
-OTHERWISE = "10m"
+from atlas_retry.config.init.commands import understand
+from atlas_retry.config.init.dependencies import Where, npm_packages, python_packages
+from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
+from atlas_retry.config.init.runners import manager_of, python_start, wrapped
+from atlas_retry.config.init.values import Proposed, Slot
 
 
 class Row(Struct, frozen=True):
@@ -43,18 +17,26 @@ class Row(Struct, frozen=True):
 
     language: str
     marks: str
-    """Patterns of files at the top, any of which will do."""
+    """Patterns of files at the top, or deep in it (`**/`), any of which will do."""
     slot: Slot
     run: str
     when: str = ""
     """What the marked files have to hold, or CI has to run, as a pattern."""
     config: str = ""
-    """Patterns of files at the top, or deep in it (`**/`), any of which will do as well."""
+    """Such files, or tables of them (`FILE:TABLE`), any of which will do as well."""
+    package: str = ""
+    """That the project has to ask for; a configuration that nobody runs is no reason."""
     fix: str | None = None
+    """Where `commands` does not know it."""
     weak: bool = False
     """A default: anything that the project itself says replaces it."""
+    unless: str = ""
+    """Words that CI or a task runs instead."""
 
 
+TEST_FILES = ("tests/*.py", "test/*.py", "*/test_*.py", "test_*.py", "*/tests/*.py", "*_test.py")
+DEEPEST = 2
+PYTHON = "pyproject.toml setup.py setup.cfg requirements*.txt Pipfile tox.ini"
 GO, RUST, MAVEN, GRADLE = "go.mod", "Cargo.toml", "pom.xml", "build.gradle* settings.gradle*"
 RUBY, PHP, NET = "Gemfile", "composer.json", "*.sln *.slnx *.csproj *.fsproj"
 DENO = "deno.json deno.jsonc"
@@ -63,15 +45,53 @@ PHPSTAN, PHPCS = "phpstan analyse --no-progress", "squizlabs/php_codesniffer"
 MVN, GRADLEW = "mvn -B -ntp", "gradle --no-daemon"
 
 ROWS = (
+    Row("python", PYTHON, Slot.FORMAT, "isort .", package="isort",
+        config="pyproject.toml:tool.isort .isort.cfg"),
+    Row("python", PYTHON, Slot.FORMAT, "black .", package="black",
+        config="pyproject.toml:tool.black"),
+    Row("python", PYTHON, Slot.FORMAT, "yapf -ir .", package="yapf",
+        config="pyproject.toml:tool.yapf .style.yapf"),
+    Row("python", PYTHON, Slot.FORMAT, "ruff format .", r"\bruff format\b",
+        "pyproject.toml:tool.ruff.format"),
+    Row("python", PYTHON, Slot.LINT, "ruff check .", package="ruff",
+        config="pyproject.toml:tool.ruff ruff.toml .ruff.toml"),
+    Row("python", PYTHON, Slot.LINT, "flake8", package="flake8",
+        config="setup.cfg:flake8 tox.ini:flake8 .flake8"),
+    Row("python", PYTHON, Slot.LINT, "pylint", package="pylint",
+        config="pyproject.toml:tool.pylint .pylintrc pylintrc"),
+    Row("python", PYTHON, Slot.LINT, "codespell", package="codespell",
+        config="pyproject.toml:tool.codespell setup.cfg:codespell .codespellrc"),
+    Row("python", PYTHON, Slot.TYPES, "mypy", package="mypy",
+        config="pyproject.toml:tool.mypy setup.cfg:mypy mypy.ini .mypy.ini"),
+    Row("python", PYTHON, Slot.TYPES, "pyright", package="pyright",
+        config="pyproject.toml:tool.pyright pyrightconfig.json"),
+    Row("python", PYTHON, Slot.TYPES, "basedpyright", package="basedpyright",
+        config="pyproject.toml:tool.basedpyright"),
+    Row("python", PYTHON, Slot.TYPES, "ty check", package="ty",
+        config="pyproject.toml:tool.ty ty.toml"),
+    Row("python", PYTHON, Slot.TYPES, "pyrefly check", package="pyrefly",
+        config="pyproject.toml:tool.pyrefly pyrefly.toml"),
+    Row("python", PYTHON, Slot.TEST, "pytest --nbmake", package="nbmake"),
+    Row("python", PYTHON, Slot.TEST, "pytest", package="pytest",
+        config="pyproject.toml:tool.pytest setup.cfg:tool:pytest tox.ini:pytest pytest.ini"
+        " .pytest.ini pytest.toml conftest.py"),
+    Row("python", "manage.py", Slot.TEST, "python manage.py test", unless="pytest"),
+    Row("js", ".prettierrc* prettier.config.*", Slot.FORMAT, "prettier --write .",
+        package="prettier"),
+    Row("js", "package.json", Slot.LINT, "biome check .", package="@biomejs/biome"),
+    Row("js", "package.json", Slot.LINT, "xo", package="xo"),
+    Row("js", "package.json", Slot.LINT, "standard", package="standard"),
+    Row("js", "eslint.config.* .eslintrc*", Slot.LINT, "eslint .", package="eslint"),
+    Row("js", "tsconfig.json", Slot.TYPES, "tsc --noEmit", package="typescript"),
+    Row("js", "package.json", Slot.TEST, "vitest run", package="vitest"),
+    Row("js", "package.json", Slot.TEST, "jest", package="jest"),
     Row("go", GO, Slot.FORMAT, "go fmt ./...", weak=True),
-    Row("go", GO, Slot.LINT, "golangci-lint run", "golangci-lint", ".golangci.*",
-        fix="golangci-lint run --fix"),
+    Row("go", GO, Slot.LINT, "golangci-lint run", "golangci-lint", ".golangci.*"),
     Row("go", GO, Slot.LINT, "go vet ./...", weak=True),
     Row("go", GO, Slot.TEST, "go test ./..."),
     Row("rust", RUST, Slot.FORMAT, "cargo fmt --all", "cargo fmt", "rustfmt.toml .rustfmt.toml"),
     Row("rust", RUST, Slot.LINT, "cargo clippy --all-targets", r"lints\.clippy|cargo clippy",
-        "clippy.toml .clippy.toml",
-        fix="cargo clippy --all-targets --fix --allow-dirty --allow-staged"),
+        "clippy.toml .clippy.toml"),
     Row("rust", RUST, Slot.LINT, "cargo check --all-targets", weak=True),
     Row("rust", RUST, Slot.TEST, "cargo nextest run --workspace", "cargo nextest"),
     Row("rust", RUST, Slot.TEST, "cargo test --workspace", r"\[workspace"),
@@ -89,10 +109,8 @@ ROWS = (
         "checkstyle|pmd|spotbugs|detekt|ktlint|spotless|errorprone"),
     Row("jvm", GRADLE, Slot.TEST, f"{GRADLEW} allTests", "multiplatform"),
     Row("jvm", GRADLE, Slot.TEST, f"{GRADLEW} test"),
-    Row("ruby", RUBY, Slot.LINT, "bundle exec standardrb", r"[\"']standard[\"']", ".standard.yml",
-        fix="bundle exec standardrb --fix"),
-    Row("ruby", RUBY, Slot.LINT, "bundle exec rubocop", "rubocop", ".rubocop.yml",
-        fix="bundle exec rubocop -a"),
+    Row("ruby", RUBY, Slot.LINT, "bundle exec standardrb", r"[\"']standard[\"']", ".standard.yml"),
+    Row("ruby", RUBY, Slot.LINT, "bundle exec rubocop", "rubocop", ".rubocop.yml"),
     Row("ruby", RUBY, Slot.TYPES, "bundle exec srb tc", "sorbet"),
     Row("ruby", RUBY, Slot.TEST, "bundle exec rspec", "rspec", ".rspec"),
     Row("ruby", RUBY, Slot.TEST, "bundle exec rails test", config="bin/rails"),
@@ -114,11 +132,10 @@ ROWS = (
     Row("dotnet", NET, Slot.FORMAT, "dotnet format", config=".editorconfig"),
     Row("dotnet", NET, Slot.TEST, "dotnet test"),
     Row("swift", "Package.swift", Slot.FORMAT, "swift format -i -r .", config=".swift-format"),
-    Row("swift", "Package.swift", Slot.LINT, "swiftlint", config=".swiftlint.yml",
-        fix="swiftlint --fix"),
+    Row("swift", "Package.swift", Slot.LINT, "swiftlint", config=".swiftlint.yml"),
     Row("swift", "Package.swift", Slot.TEST, "swift test"),
     Row("deno", DENO, Slot.FORMAT, "deno fmt"),
-    Row("deno", DENO, Slot.LINT, "deno lint", fix="deno lint --fix"),
+    Row("deno", DENO, Slot.LINT, "deno lint"),
     Row("deno", DENO, Slot.TEST, "deno test", config="**/*_test.ts **/*.test.ts **/*_test.js"),
     Row("cpp", "CMakeLists.txt", Slot.TEST, CMAKE, r"enable_testing|include\s*\(CTest"),
     Row("terraform", "*.tf", Slot.FORMAT, "terraform fmt -recursive"),
@@ -127,74 +144,127 @@ ROWS = (
     Row("terraform", "*.tf", Slot.TEST, "terraform test", config="**/*.tftest.hcl"),
     Row("helm", "Chart.yaml", Slot.LINT, "helm lint ."),
 )  # fmt: skip
-"""Of the rows of one language and slot only the first for the tests: one run shows them all."""
+"""Of the rows of one language only the first for the tests: one run shows them all."""
 
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """What the rows bring whose mark is there."""
-    tested: set[str] = set()
+    asked = {"python": python_packages(project), "js": npm_packages(project)}
+    taken: set[tuple[str, Slot]] = set()
     for row in ROWS:
-        why = _why(project, row)
-        if why and not (row.slot is Slot.TEST and row.language in tested):
-            tested |= {row.language} if row.slot is Slot.TEST else set()
+        if (row.language, row.slot) in taken:
+            continue
+        why = _why(project, row, asked.get(row.language, {}))
+        if why:
             yield _proposed(project, row, why)
+        if why and (row.slot is Slot.TEST or row.language == "js"):
+            taken.add((row.language, row.slot))
+    if ("python", Slot.TEST) not in taken and not project.runs("pytest"):
+        yield from _plain_tests(project)
 
 
-def _why(project: ProjectFiles, row: Row) -> str | None:
-    mark = project.first(*row.marks.split())
-    if not mark:
+def _why(project: ProjectFiles, row: Row, asked: Mapping[str, Where]) -> str | None:
+    mark, config = _there(project, row.marks), _there(project, row.config)
+    is_marked = mark or (row.package and config)
+    if not is_marked or (row.unless and project.runs(row.unless)):
         return None
-    if config := _configured(project, row.config.split()):
-        return f"{config} is there"
-    if not row.when:
-        return None if row.config else f"{mark} is there"
-    words = re.compile(row.when)
-    files = {mark, *project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")}
-    holder = next((path for path in sorted(files) if words.search(project.text(path))), None)
-    if holder:
-        return f"{holder} has {words.search(project.text(holder))[0]}"  # type: ignore[index]
-    found = words.search(project.automation)
-    return f"CI or a task runs {found[0]}" if found else None
+    if row.package:
+        return _asked_for(project, row, asked, config)
+    if config or not row.when:
+        return config or (None if row.config else mark)
+    return _words(project, row, re.compile(row.when))
 
 
-def _configured(project: ProjectFiles, patterns: list[str]) -> str | None:
-    deep = [pattern.removeprefix("**/") for pattern in patterns if pattern.startswith("**/")]
-    here = [pattern for pattern in patterns if not pattern.startswith("**/")]
-    known = next((path for path in here if project.has(path)), None)
-    return known or project.first(*here) or next(iter(project.below(*deep) if deep else ()), None)
+def _asked_for(
+    project: ProjectFiles, row: Row, asked: Mapping[str, Where], config: str | None
+) -> str | None:
+    if row.package in asked:
+        where, group = asked[row.package]
+        return config or f"{row.package} is asked for in {group or 'the dependencies'} ({where})"
+    is_run = not asked or row.slot is Slot.TEST or project.runs(row.package)
+    return config if is_run else None
+
+
+def _words(project: ProjectFiles, row: Row, words: re.Pattern[str]) -> str | None:
+    # Python's manifests name tools for many reasons
+    marks = row.marks.split() if row.language != "python" else ()
+    marked = filter(None, map(project.first, marks))
+    files = {*marked, *project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")}
+    for path in sorted(files):
+        if match := words.search(project.text(path)):
+            return f"{path} has {match[0]}"
+    match = words.search(project.automation)
+    return f"CI or a task runs {match[0]}" if match else None
+
+
+def _there(project: ProjectFiles, patterns: str) -> str | None:
+    """The first of these files and tables, in words."""
+    return next(filter(None, (_place(project, pattern) for pattern in patterns.split())), None)
+
+
+def _place(project: ProjectFiles, pattern: str) -> str | None:
+    path, _, section = pattern.partition(":")
+    if section and path == "pyproject.toml":
+        is_there = dig(project.pyproject, *section.split(".")) is not None
+        return f"{path} has [{section}]" if is_there else None
+    if section:
+        return f"{path} has [{section}]" if section in project.ini(path) else None
+    deep = pattern.removeprefix("**/")
+    known = project.first(pattern) if deep == pattern else next(project.below(deep), None)
+    known = pattern if project.has(pattern) else known
+    return f"{known} is there" if known else None
 
 
 def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
-    run = _own_script(project, row.run) or _wrapped(project, row.run)
-    found = understand(row.run)
-    remembers = row.run.endswith("rspec") and "example_status_persistence_file_path" in (
-        project.text("spec/spec_helper.rb") + project.text("spec/rails_helper.rb")
-    )
+    known = understand(row.run)
+    only_asked = row.language == "python" and " is asked for in " in why
+    is_unused = only_asked and row.slot is Slot.FORMAT and not project.runs(row.package)
     return Proposed(
         slot=row.slot,
-        run=run,
+        run=_own_script(project, row.run) or _start(project, row) + _with_target(project, row.run),
         fix=row.fix,
-        recheck=f"{run} --only-failures" if remembers else None,
         reason=why,
-        needs=needs_of(run),
-        tool=found.tool if found else row.run.partition(" ")[0],
+        tool=known.tool if known else row.run.partition(" ")[0],
         language=row.language,
-        timeout=TIMEOUTS.get(row.language, OTHERWISE) if row.slot is not Slot.FORMAT else None,
-        weak=row.weak,
+        # a formatter that is only installed may be there for something else: documentation
+        weak=row.weak or is_unused,
     )
 
 
-def _wrapped(project: ProjectFiles, run: str) -> str:
-    """The line with the project's own wrapper, where that is there."""
-    program, _, rest = run.partition(" ")
-    own = WRAPPERS.get(program)
-    return f"./{own} {rest}" if own and project.has(own) else run
+def _start(project: ProjectFiles, row: Row) -> str:
+    if row.language == "js":
+        return manager_of(project).program
+    if row.language != "python":
+        return ""
+    package = row.package or row.run.partition(" ")[0]
+    start = python_start(project, package)
+    is_apart = row.slot in (Slot.FORMAT, Slot.LINT) and package not in python_packages(project)
+    return "uvx " if is_apart and start.startswith("uv ") else start
+
+
+def _with_target(project: ProjectFiles, run: str) -> str:
+    """Mypy and pylint want to be told what to look at, unless their configuration says it."""
+    mypy = table(project.pyproject, "tool", "mypy")
+    ini = project.ini("mypy.ini").get("mypy", {}) or project.ini("setup.cfg").get("mypy", {})
+    is_said = bool({"files", "packages", "modules"} & mypy.keys()) or "files" in ini
+    if run == "pylint" or (run == "mypy" and not is_said):
+        return f"{run} {' '.join(_packages(project))}"
+    return wrapped(project, run)
+
+
+def _packages(project: ProjectFiles) -> list[str]:
+    """`src`, else the folders at the top that are packages, else everything."""
+    if any(path.startswith("src/") for path in project.paths):
+        return ["src"]
+    inits = [path.split("/") for path in project.below("*/__init__.py")]
+    names = {parts[0] for parts in inits if len(parts) == 2}  # noqa: PLR2004 - folder and file
+    return sorted(names - {"tests", "test", "docs", "examples"}) or ["."]
 
 
 def _own_script(project: ProjectFiles, run: str) -> str | None:
     """Composer's script that does nothing but start the program."""
-    program = run.partition(" ")[0].rpartition("/")[2]
-    called = re.compile(rf"(?:@php )?(?:[\w./-]*/)?{re.escape(program)}(?: [^&|;]*)?")
+    program = re.escape(run.partition(" ")[0].rpartition("/")[2])
+    called = re.compile(rf"(?:@php )?(?:[\w./-]*/)?{program}(?: [^&|;]*)?")
     for name, body in table(project.json("composer.json"), "scripts").items():
         lines = list(strings(body))
         if len(lines) == 1 and called.fullmatch(lines[0]):
@@ -202,19 +272,25 @@ def _own_script(project: ProjectFiles, run: str) -> str | None:
     return None
 
 
-def needs_of(line: str) -> tuple[Need, ...]:
-    """The programs that a line needs to start, the first word first."""
-    line = re.sub(rf"^{ASSIGNED}", "", line)
-    program = line.partition(" ")[0]
-    if program in ("test", "cd", "[", "set"):
-        program = "gofmt" if "gofmt" in line else ""
-    also = [more for start, more in ALSO.items() if line.removeprefix("./").startswith(start)]
-    wrapper = program.startswith("./") and program[2:] in WRAPPERS.values()
-    names = [*also, *(["java"] if wrapper else [])]
-    needs = [Need(program=name, remedy=INSTALL.get(name, f"install {name}")) for name in names]
-    if "/" in program:
-        remedy = "composer install" if program.startswith("vendor/bin/") else ""
-        own = Need(path=program.removeprefix("./"), remedy=remedy)
-    else:
-        own = Need(program=program or "sh", remedy=INSTALL.get(program, f"install {program}"))
-    return (*needs, own)
+def _plain_tests(project: ProjectFiles) -> Iterator[Proposed]:
+    """Tests of which nothing says how they are run."""
+    ours = (path for path in project.below(*TEST_FILES) if path.count("/") <= DEEPEST)
+    path = next((path for path in ours if not path.endswith("__init__.py")), None)
+    text = project.text(path) if path else ""
+    run = ""
+    if path and re.search(r"\bunittest\b", text + project.automation):
+        folder = path.rpartition("/")[0]
+        # unittest looks into packages only: into another folder it has to be sent
+        start = f" -s {folder}" if folder and not project.has(f"{folder}/__init__.py") else ""
+        run = f"python -m unittest discover{start}"
+    elif re.search(r"^(?:async )?def test|^class Test", text, re.MULTILINE):
+        run = "pytest"
+    if run:
+        yield Proposed(
+            slot=Slot.TEST,
+            run=python_start(project, "pytest") + run,
+            reason=f"{path} is there",
+            tool="unittest" if "unittest" in run else "pytest",
+            language="python",
+            weak=True,
+        )

@@ -1,0 +1,160 @@
+"""What starts a project's tools: managers of environments and packages, and what a line needs."""
+
+import re
+
+from msgspec import Struct
+
+from atlas_retry.config.init.commands import ASSIGNED, bare, understand
+from atlas_retry.config.init.dependencies import EXTRA, GROUP, npm_packages, python_packages
+from atlas_retry.config.init.project import ProjectFiles, table
+from atlas_retry.config.init.values import Need
+
+INSTALL = {
+    "bundle": "gem install bundler && bundle install",
+    "cargo": "install Rust (rustup.rs)",
+    "cargo-clippy": "rustup component add clippy",
+    "cargo-fmt": "rustup component add rustfmt",
+    "cargo-nextest": "cargo install cargo-nextest",
+    "dotnet": "install the .NET SDK",
+    "gradle": "install Gradle",
+    "java": "install a JDK",
+    "mix": "install Elixir",
+    "mvn": "install Maven",
+    "task": "install Task (taskfile.dev)",
+}
+"""How to get a program; otherwise `install NAME`."""
+BY_PIP = ("tox", "nox", "poe", "hatch", "pre-commit", "prek")
+ALSO = {
+    "cargo fmt": "cargo-fmt",
+    "cargo clippy": "cargo-clippy",
+    "cargo nextest": "cargo-nextest",
+    "golangci-lint": "go",
+    "mvn": "java",
+    "./mvnw": "java",
+    "gradle": "java",
+    "./gradlew": "java",
+    "vendor/bin": "php",
+    "./vendor/bin": "php",
+}
+"""A program that a line needs beside its first word."""
+WRAPPERS = {"mvn": "mvnw", "gradle": "gradlew"}
+NODE = {"npm": "npm", "npx": "npm", "pnpm": "pnpm", "yarn": "yarn", "bun": "bun", "bunx": "bun"}
+"""The package manager behind the first word of a line."""
+
+
+class Manager(Struct, frozen=True):
+    """How one package manager runs scripts and installed programs."""
+
+    name: str
+    program: str
+    """Starts a program of node_modules."""
+    members: str
+    """Runs a script in all members of a workspace."""
+    dash: str = ""
+    """Between a script and options for it."""
+
+    def script(self, name: str) -> str:
+        """The line that runs a script."""
+        is_short = name == "test" and self.name != "bun"
+        return f"{self.name} test" if is_short else f"{self.name} run {name}"
+
+
+MANAGERS = (
+    Manager("pnpm", "pnpm exec ", "pnpm -r --if-present run {}"),
+    Manager("yarn", "yarn run ", "yarn workspaces foreach -A run {}"),
+    Manager("bun", "bunx ", "bun run --filter '*' {}"),
+    Manager("npm", "npx ", "npm run {} --workspaces --if-present", "-- "),
+)
+LOCKS = {
+    "pnpm": ("pnpm-lock.yaml", "pnpm-workspace.yaml"),
+    "yarn": ("yarn.lock",),
+    "bun": ("bun.lock", "bun.lockb"),
+}
+
+
+def manager_of(project: ProjectFiles) -> Manager:
+    """By `packageManager`, else by lock file, else npm."""
+    named = str(project.package.get("packageManager", "")).partition("@")[0]
+    locked = (one for one in MANAGERS if any(map(project.has, LOCKS.get(one.name, ()))))
+    wanted = (one for one in MANAGERS if one.name == named)
+    return next(wanted, None) or next(locked, MANAGERS[-1])
+
+
+def python_start(project: ProjectFiles, package: str) -> str:
+    """What starts a program of that package: the environment's manager; nothing: it is on PATH.
+
+    Uv installs the `dev` group alone by itself; another one or an extra has to be named.
+    """
+    runner = _python_manager(project)
+    place, name = python_packages(project).get(package, ("", ""))
+    if runner == "uv" and place == GROUP and name != "dev":
+        return f"uv run --group {name} "
+    if runner == "uv" and place == EXTRA:
+        return f"uv run --extra {name} "
+    return f"{runner} run " if runner else ""
+
+
+def _python_manager(project: ProjectFiles) -> str:
+    tool = table(project.pyproject, "tool")
+    is_pdm = "pdm" in tool and "build" not in table(tool, "pdm")
+    rows = {
+        "uv": project.has("uv.lock") or "uv" in tool or project.runs("uv run"),
+        "poetry": project.has("poetry.lock") or "poetry" in tool,
+        "pdm": project.has("pdm.lock") or is_pdm,
+        "pipenv": project.has("Pipfile"),
+    }
+    return next((name for name, present in rows.items() if present), "")
+
+
+def wrapped(project: ProjectFiles, run: str) -> str:
+    """The line with the project's own wrapper, where that is there."""
+    program, _, rest = run.partition(" ")
+    own = WRAPPERS.get(program)
+    return f"./{own} {rest}" if own and project.has(own) else run
+
+
+def needs_of(project: ProjectFiles, line: str) -> tuple[Need, ...]:
+    """The programs and files that a line needs to start."""
+    line = re.sub(rf"^{ASSIGNED}", "", line)
+    program = line.partition(" ")[0]
+    if program in NODE and project.has("package.json"):
+        return _node_needs(project, NODE[program])
+    if program == "make" and not project.first("GNUmakefile", "[mM]akefile") and " -" not in line:
+        return (Need(path="Makefile", remedy="run ./configure first"),)
+    if program in ("test", "cd", "[", "set"):
+        program = "gofmt" if "gofmt" in line else "sh"
+    also = [_program(more, line) for start, more in ALSO.items() if line.startswith(start)]
+    if "/" not in program:
+        return (*also, _program(program, line))
+    remedy = "composer install" if program.startswith("vendor/bin/") else ""
+    return (*also, Need(path=program.removeprefix("./"), remedy=remedy))
+
+
+def _program(name: str, line: str) -> Need:
+    known = understand(line)
+    is_python = name in BY_PIP or (known and (known.tool, known.language) == (name, "python"))
+    how = f"pip install {name}" if is_python else f"install {name}"
+    return Need(program=name, remedy=INSTALL.get(name, how))
+
+
+def _node_needs(project: ProjectFiles, manager: str) -> tuple[Need, ...]:
+    """The manager, and what an install puts down; Yarn's Plug'n'Play puts down no folder."""
+    needs = (Need(program=manager, remedy=f"install {manager}"),)
+    yarn_2 = manager == "yarn" and project.has(".yarnrc.yml")
+    if project.has(".pnp.cjs") or yarn_2 or not npm_packages(project):
+        return needs
+    return (*needs, Need(path="node_modules", remedy=f"{manager} install"))
+
+
+def recheck_of(project: ProjectFiles, line: str, body: str) -> str | None:
+    """The line that runs only what failed last, of runners that remember it."""
+    last = re.split(r"&&|;", body)[-1].strip() or line
+    program = bare(last).partition(" ")[0]
+    if program == "pytest" and not body and not re.search(r"[|<>&;]|--(?:collect|co\b|lf)", line):
+        return f"{line} --lf"
+    if program == "jest" and "|" not in last:
+        dash = "-- " if line.startswith("npm ") else ""
+        return f"{line} {dash}--onlyFailures"
+    helpers = project.text("spec/spec_helper.rb") + project.text("spec/rails_helper.rb")
+    remembers = "example_status_persistence_file_path" in helpers
+    return f"{line} --only-failures" if program == "rspec" and remembers else None
