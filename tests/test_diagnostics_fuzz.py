@@ -68,7 +68,7 @@ def test_an_output_cut_anywhere_raises_nothing(index: int, start: float, end: fl
 def test_every_parser_reads_anything(name: str, stdout: str) -> None:
     reading = PARSERS[name].read(Log.of(stdout, name, 1))
     lines = stdout.count("\n") + 1
-    assert all(0 <= f.first <= f.last < lines for f in reading.found)
+    assert all(0 <= f.first <= f.last < lines for f in reading.problems)
     assert all(0 <= number < lines for number in reading.summary)
 
 

@@ -72,7 +72,7 @@ def _go(log: Log) -> Reading:
     others = [i for i in matching(lines, _GO_PACKAGE) if i not in empty]
     nothing = bool(empty) and not others
     return Reading(
-        found=tuple(failures),
+        problems=tuple(failures),
         summary=tuple(i for i in others if lines[i].startswith("FAIL")),
         tests_run=0 if nothing else _go_ended(lines),
         vacuous=nothing,
@@ -191,7 +191,7 @@ def _cargo(log: Log) -> Reading:
     ran = sum(int(m[1]) + int(m[2]) for m in results.values()) if results else None
     blocks = titled(lines, _CARGO_TITLE, _CARGO_END)
     return Reading(
-        found=tuple(_cargo_failure(lines, first, last) for first, last in blocks),
+        problems=tuple(_cargo_failure(lines, first, last) for first, last in blocks),
         summary=tuple(i for i, m in results.items() if m[2] != "0"),
         tests_run=ran,
         vacuous=ran == 0,
@@ -254,7 +254,7 @@ def _maven(log: Log) -> Reading:
     ran = sum(counts) if counts or any(map(_MAVEN_NONE.match, lines)) else None
     titles = matching(lines, _MAVEN_TITLE)
     return Reading(
-        found=tuple(_maven_failure(lines, first, title) for first, title in titles.items()),
+        problems=tuple(_maven_failure(lines, first, title) for first, title in titles.items()),
         summary=tuple(totals),
         tests_run=ran,
         vacuous=ran == 0,

@@ -64,19 +64,19 @@ def compared(before: Validation, after: Validation) -> Compared:
 
 def _problems(validation: Validation, other: Validation) -> Mapping[Key, Sequence[str]]:
     """Fingerprints by what makes a problem the same; a silent failure counts as one."""
-    found: dict[Key, list[str]] = defaultdict(list)
+    problems: dict[Key, list[str]] = defaultdict(list)
     for result in validation.failures:
         for key, fingerprint in _problems_of(result, other):
-            found[key].append(fingerprint)
-    return found
+            problems[key].append(fingerprint)
+    return problems
 
 
 def _problems_of(result: GateResult, other: Validation) -> Iterator[tuple[Key, str]]:
-    told = [d for d in result.diagnostics if d.fingerprint]
-    for diagnostic in told:
+    known = [d for d in result.diagnostics if d.fingerprint]
+    for diagnostic in known:
         key = (result.name, UNREAD) if diagnostic.tool == UNREAD else _key(diagnostic)
         yield from [(key, diagnostic.fingerprint)] * diagnostic.count
-    if not told:
+    if not known:
         lines = len(_lines(result)) if _is_known(result, other) else 1
         yield from [((result.name, UNREAD), f"{result.name}:{result.status}")] * lines
 
@@ -200,8 +200,8 @@ def counts_of(outcome: Outcome) -> tuple[int | None, ...]:
 def course(seen: Sequence[Validation]) -> str:
     """How many problems there were, one figure a validation."""
     hidden = _hidden(seen)
-    told = ("not counted" if n in hidden else _figure(one) for n, one in enumerate(seen))
-    return " -> ".join(told)
+    figures = ("not counted" if n in hidden else _figure(one) for n, one in enumerate(seen))
+    return " -> ".join(figures)
 
 
 def _validations(outcome: Outcome) -> tuple[Validation, ...]:
@@ -233,15 +233,14 @@ MAX_FIRST_CHARS = 200
 
 
 def _first(result: GateResult) -> str:
-    """The first failing test of a gate, else its first problem, else what it said at last."""
-    told = sorted(result.diagnostics, key=lambda d: (d.test_id is None, d.level is not Level.ERROR))
-    if told:
-        d = told[0]
+    """The first failing test of a gate, else its first problem, else its last line."""
+    if result.diagnostics:
+        d = min(result.diagnostics, key=lambda d: (d.test_id is None, d.level is not Level.ERROR))
         line = f":{d.region.start_line}" if d.region else ""
         place = d.test_id or (f"{d.path}{line}" if d.path else d.tool)
-        said = d.message.strip().partition("\n")[0]
-        rule = f"{d.rule_id} " if d.rule_id and not said.startswith(d.rule_id) else ""
-        text = f"{place}: {rule}{said}"
+        head = d.message.strip().partition("\n")[0]
+        rule = f"{d.rule_id} " if d.rule_id and not head.startswith(d.rule_id) else ""
+        text = f"{place}: {rule}{head}"
     else:
         last = (result.stderr.strip() or result.stdout.strip()).rpartition("\n")[2]
         text = ": ".join(filter(None, (result.name, result.error or result.status.value, last)))

@@ -33,8 +33,8 @@ def fingerprint(
         " ".join((line_text or "").split()),
         str(occurrence) if occurrence > 1 else "",
     )
-    said = "\0".join(parts).encode("utf-8", "surrogateescape")
-    return hashlib.sha256(said).hexdigest()[:_DIGEST_CHARS]
+    digested = "\0".join(parts).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(digested).hexdigest()[:_DIGEST_CHARS]
 
 
 def steady(message: str) -> str:

@@ -56,7 +56,7 @@ _JEST_SUITE = "Test suite failed to run"
 def _jest(log: Log) -> Reading:
     blocks = _jest_blocks(above(log.lines, _JEST_AGAIN))  # many failures are listed twice
     failures = tuple(_jest_failure(log.lines, *block) for block in blocks)
-    return replace(_counted(log.lines, _JEST_TESTS, _JEST_SUMMARY, _JEST_NONE), found=failures)
+    return replace(_counted(log.lines, _JEST_TESTS, _JEST_SUMMARY, _JEST_NONE), problems=failures)
 
 
 def _jest_blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
@@ -103,7 +103,7 @@ def _vitest(log: Log) -> Reading:
     lines = log.lines
     blocks = titled(lines, _VITEST_TITLE, _VITEST_RULE)
     failures = tuple(_vitest_failure(lines, first, last) for first, last in blocks)
-    return replace(_counted(lines, _VITEST_TESTS, _VITEST_SUMMARY, _VITEST_NONE), found=failures)
+    return replace(_counted(lines, _VITEST_TESTS, _VITEST_SUMMARY, _VITEST_NONE), problems=failures)
 
 
 def _vitest_failure(lines: Sequence[str], first: int, last: int) -> Located:
@@ -131,7 +131,7 @@ def _mocha(log: Log) -> Reading:
     start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
     blocks = titled(log.lines[start:], _MOCHA_TITLE, _MOCHA_END)
     failures = tuple(_mocha_failure(log.lines, start + a, start + b) for a, b in blocks)
-    return replace(counts.read(counts.MOCHA, log), found=failures)
+    return replace(counts.read(counts.MOCHA, log), problems=failures)
 
 
 def _mocha_failure(lines: Sequence[str], first: int, last: int) -> Located:
@@ -177,11 +177,13 @@ def _node_test(log: Log) -> Reading:
     failures = [*_node_spec(lines), *_tap(lines)]
     if any(f.diagnostic.message == _NODE_FILE_FAILED for f in failures):
         plain = tuple(line.removeprefix("# ") for line in lines)
-        failures += _NODE_CRASH.read(Log(plain, "")).found
+        failures += _NODE_CRASH.read(Log(plain, "")).problems
     numbers = matching(lines, _NODE_COUNT)
     ended = [int(m[2]) for m in numbers.values() if m[1] in ("pass", "fail", "cancelled")]
     ran = sum(ended) if numbers else None
-    return Reading(found=tuple(failures), summary=tuple(numbers), tests_run=ran, vacuous=ran == 0)
+    return Reading(
+        problems=tuple(failures), summary=tuple(numbers), tests_run=ran, vacuous=ran == 0
+    )
 
 
 def _node_spec(lines: Sequence[str]) -> Iterator[Located]:

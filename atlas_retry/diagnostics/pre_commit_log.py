@@ -38,9 +38,9 @@ def _sections(lines: Sequence[str], titles: Sequence[int]) -> Iterator[Section]:
 
 def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
     """Stands for a hook whose output says nothing that can be read."""
-    said = [line for line in filterfalse(_FACT.match, lines) if line.strip()]
+    printed = [line for line in filterfalse(_FACT.match, lines) if line.strip()]
     modified = "files were modified by this hook" if _MODIFIED in lines else "the hook failed"
-    return Diagnostic(tool=name, rule_id="hook", message=shortened([modified, *said]))
+    return Diagnostic(tool=name, rule_id="hook", message=shortened([modified, *printed]))
 
 
 PRE_COMMIT = Parser(

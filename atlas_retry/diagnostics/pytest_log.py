@@ -221,7 +221,7 @@ def _read(log: Log) -> Reading:
     ran = tests_run(lines)
     nothing = ran == 0 and not failures and log.exit_code in (0, _VACUOUS_EXIT)
     return Reading(
-        found=tuple(failures),
+        problems=tuple(failures),
         summary=closing_lines(lines, entries),
         tests_run=ran,
         vacuous=nothing or (log.exit_code == _VACUOUS_EXIT and ran is not None),

@@ -48,49 +48,39 @@ def diagnose(output: ToolOutput) -> Findings:
     text = "\n".join(filter(None, (output.stdout, output.stderr)))
     log = Log.of(go_text(unstamped(text)), output.command, output.exit_code)
     readings = _read(output, log)
-    told = _claims(len(log.lines), readings)
+    problems = _claims(len(log.lines), readings)
     report = _report(output)
-    if report is not None and (report.diagnostics or not told):
-        told = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
-        readings = _counting(readings, report.tests_run)
-    distinct = tuple(_distinct(told))
-    diagnostics = (replace(_quoted(found, log), count=count) for found, count in distinct)
+    if report is not None and (report.diagnostics or not problems):
+        problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
+        counted = Reading(tests_run=report.tests_run)
+        readings = readings if _total(readings) is not None else (*readings, counted)
+    distinct = tuple(_distinct(problems))
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
-    placed = tuple(settled(_worded(d), output.root, cwd) for d in diagnostics)
-    beyond = len(told) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
-    findings = replace(_findings(output, log, readings, placed), beyond=beyond)
-    rest = None if output.parser or report else unread(log, told, readings, _PROGRAMS)
+    diagnostics = tuple(
+        settled(replace(_quoted(problem, log), count=count), output.root, cwd)
+        for problem, count in distinct
+    )
+    beyond = len(problems) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
+    findings = replace(_findings(output, log, readings, diagnostics), beyond=beyond)
+    rest = None if output.parser or report else unread(log, problems, readings, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
 
 
-def _counting(readings: tuple[Reading, ...], tests_run: int | None) -> tuple[Reading, ...]:
-    """The readings, and how many tests a report counts where none of them does."""
-    return readings if _total(readings) is not None else (*readings, Reading(tests_run=tests_run))
-
-
 def _read(output: ToolOutput, log: Log) -> tuple[Reading, ...]:
-    """What the tools' parsers say; where none has found anything, what the fallbacks do."""
+    """What the tools' parsers say; where none has a problem to name, what the fallbacks do.
+
+    They do not see the lines in which a runner counts its tests: no error is one.
+    """
     readings = tuple(_readings(log, _chosen(output, log)))
-    if output.parser is not None or output.exit_code == 0 or any(r.found for r in readings):
+    if output.parser is not None or output.exit_code == 0 or any(r.problems for r in readings):
         return readings
-    return (*readings, *_readings(_unsaid(log, readings), FALLBACKS))
-
-
-def _unsaid(log: Log, readings: Sequence[Reading]) -> Log:
-    """The log without the lines in which a runner says how many tests ran: no error is one."""
-    return log.without(tuple(Section("", number, number) for number in _closing(readings)))
+    closing = tuple(Section("", number, number) for number in _closing(readings))
+    return (*readings, *_readings(log.without(closing), FALLBACKS))
 
 
 def _closing(readings: Iterable[Reading]) -> list[int]:
     """Numbers of the lines with which the tools close."""
     return [*chain.from_iterable(reading.summary for reading in readings)]
-
-
-def _worded(diagnostic: Diagnostic) -> Diagnostic:
-    """The diagnostic with a message, even where its tool gives none."""
-    if diagnostic.message.strip():
-        return diagnostic
-    return replace(diagnostic, message=diagnostic.rule_id or "failed without a message")
 
 
 def _report(output: ToolOutput) -> Report | None:
@@ -108,8 +98,7 @@ def _chosen(output: ToolOutput, log: Log) -> tuple[Parser, ...]:
     if output.parser is not None:
         return (known[output.parser],) if output.parser in known else ()
     special = [p for p in (*custom, *_TOOLS) if p.recognises(log)]
-    special.sort(key=lambda parser: not parser.starts(log))
-    return tuple(special)
+    return tuple(sorted(special, key=lambda parser: not parser.starts(log)))
 
 
 def _custom(name: str, pattern: str) -> Parser | None:
@@ -118,8 +107,7 @@ def _custom(name: str, pattern: str) -> Parser | None:
         re.compile(pattern)
     except re.error:
         return None
-    row = LineFormat(name=name, pattern=pattern, message="failed")
-    return parser_of(row)
+    return parser_of(LineFormat(name=name, pattern=pattern, message="failed"))
 
 
 def _readings(log: Log, parsers: Iterable[Parser]) -> Iterator[Reading]:
@@ -133,57 +121,57 @@ def _readings(log: Log, parsers: Iterable[Parser]) -> Iterator[Reading]:
 
 def _section(log: Log, section: Section) -> Reading:
     """What the tools of a section say, with the line numbers of the whole."""
-    part = log.part(section.first, section.last, section.command)
-    parsers = _chosen(ToolOutput(command=section.command), part)
-    parsers = tuple(p for p in parsers if not p.divides)
-    readings = tuple(_readings(part, parsers))
-    if not any(r.found for r in readings):
-        readings += tuple(_readings(part, FALLBACKS))
-    found = tuple(_claims(len(part.lines), readings))
-    if not found and section.otherwise:
-        found = (Located(section.otherwise, 0, section.last - section.first),)
+    own = log.between(section.first, section.last, section.command)
+    parsers = _chosen(ToolOutput(command=section.command), own)
+    readings = tuple(_readings(own, (parser for parser in parsers if not parser.divides)))
+    if not any(reading.problems for reading in readings):
+        readings += tuple(_readings(own, FALLBACKS))
+    problems = _claims(len(own.lines), readings)
+    if not problems and section.otherwise:
+        problems = [Located(section.otherwise, 0, section.last - section.first)]
     return Reading(
-        found=tuple(
-            Located(f.diagnostic, f.first + section.first, f.last + section.first) for f in found
+        problems=tuple(
+            Located(p.diagnostic, p.first + section.first, p.last + section.first) for p in problems
         ),
         summary=tuple(number + section.first for number in _closing(readings)),
         tests_run=_total(readings),
-        vacuous=any(r.vacuous for r in readings),
+        vacuous=any(reading.vacuous for reading in readings),
     )
 
 
 def _claims(lines: int, readings: Sequence[Reading]) -> list[Located]:
-    """What was found, in the order of the lines; a line belongs to the first that read it."""
+    """The problems in the order of the lines; a line belongs to the first that read it."""
     taken = bytearray(lines)
     kept: list[Located] = []
-    for found in chain.from_iterable(reading.found for reading in readings):
-        if not taken[found.first]:
-            other = taken.find(1, found.first, found.last + 1)
-            last = found.last if other < 0 else other - 1
-            kept.append(Located(found.diagnostic, found.first, last))
-            taken[found.first : last + 1] = b"\x01" * (last + 1 - found.first)
-    return sorted(kept, key=lambda f: f.first)
+    for problem in chain.from_iterable(reading.problems for reading in readings):
+        if not taken[problem.first]:
+            other = taken.find(1, problem.first, problem.last + 1)
+            last = problem.last if other < 0 else other - 1
+            kept.append(Located(problem.diagnostic, problem.first, last))
+            taken[problem.first : last + 1] = b"\x01" * (last + 1 - problem.first)
+    return sorted(kept, key=lambda problem: problem.first)
 
 
-def _quoted(found: Located, log: Log) -> Diagnostic:
-    """The diagnostic with the lines it was read from, unless it brings them along."""
-    if found.diagnostic.text or found.first < 0:
-        return found.diagnostic
-    lines = log.lines[found.first : min(found.last + 1, found.first + _TEXT_LINES)]
-    return replace(found.diagnostic, text="\n".join(lines).rstrip("\n"))
+def _quoted(problem: Located, log: Log) -> Diagnostic:
+    """The diagnostic with a message, even where its tool gives none, and the lines it is from."""
+    d = problem.diagnostic
+    lines = log.lines[problem.first : min(problem.last + 1, problem.first + _TEXT_LINES)]
+    text = "" if problem.first < 0 else "\n".join(lines).rstrip("\n")
+    message = d.message if d.message.strip() else d.rule_id or "failed without a message"
+    return replace(d, message=message, text=d.text or text)
 
 
-def _distinct(found: Iterable[Located]) -> Iterator[tuple[Located, int]]:
-    """What comes first of everything that says the same, and how often it is said."""
+def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
+    """The first of all problems that say the same, and how many they are."""
     first: dict[Hashable, Located] = {}
     counts: Counter[Hashable] = Counter()
-    for told in found:
-        d = told.diagnostic
+    for problem in problems:
+        d = problem.diagnostic
         key = (d.tool, d.rule_id, d.level, d.message, d.path, d.region, d.test_id, d.frames)
         if key in first or len(first) < MAX_DIAGNOSTICS:
-            first.setdefault(key, told)
+            first.setdefault(key, problem)
             counts[key] += 1
-    return ((told, counts[key]) for key, told in first.items())
+    return ((problem, counts[key]) for key, problem in first.items())
 
 
 def _total(readings: Iterable[Reading]) -> int | None:
@@ -192,15 +180,17 @@ def _total(readings: Iterable[Reading]) -> int | None:
 
 
 def _findings(
-    output: ToolOutput, log: Log, readings: Sequence[Reading], told: tuple[Diagnostic, ...]
+    output: ToolOutput, log: Log, readings: Sequence[Reading], problems: tuple[Diagnostic, ...]
 ) -> Findings:
     failed = output.exit_code != 0
-    errors = [d for d in told if d.level is Level.ERROR]
+    errors = [d for d in problems if d.level is Level.ERROR]
     ran = _total(readings)
     empty = output.kind is Kind.TEST and not errors and not ran
     below = failed and bool(errors) and all(d.rule_id == THRESHOLD_RULE for d in errors)
     return Findings(
-        diagnostics=told if failed else tuple(d for d in told if d.level is not Level.ERROR),
+        diagnostics=problems
+        if failed
+        else tuple(d for d in problems if d.level is not Level.ERROR),
         tests_run=ran,
         vacuous=empty and any(r.vacuous for r in readings),
         threshold=below,

@@ -139,10 +139,10 @@ def _counts(one: Mapping[str, object]) -> bool:
 
 
 def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
-    message = _at(one, row.message)
+    message = value_at(one, row.message)
     if not isinstance(message, str):
         raise ValueError("a problem without a message")  # noqa: TRY004 - it is no such report
-    level = _at(one, row.level)
+    level = value_at(one, row.level)
     return Diagnostic(
         tool=(_text(one, row.tool) or row.tool).lower(),
         rule_id=_text(one, row.rule) or row.no_rule,
@@ -162,7 +162,8 @@ def _region(row: JsonFormat, one: Mapping[str, object]) -> Region | None:
     return Region(start_line=line, start_column=column, end_line=end_line, end_column=end_column)
 
 
-def _at(value: object, path: str) -> object:
+def value_at(value: object, path: str) -> object:
+    """What stands below names joined by dots, of a list in its first entry; else None."""
     for name in path.split(".") if path else ("",):
         first = value[0] if isinstance(value, list) and value else value
         value = first.get(name) if name and isinstance(first, dict) else None
@@ -170,12 +171,12 @@ def _at(value: object, path: str) -> object:
 
 
 def _text(one: Mapping[str, object], path: str) -> str | None:
-    value = _at(one, path)
+    value = value_at(one, path)
     return value if isinstance(value, str) and value else None
 
 
 def _number(one: Mapping[str, object], path: str, shift: int) -> int | None:
-    value = _at(one, path)
+    value = value_at(one, path)
     return value + shift if isinstance(value, int) and value + shift > 0 else None
 
 

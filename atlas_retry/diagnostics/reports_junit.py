@@ -42,16 +42,16 @@ def _failure(case: Element, element: Element) -> Diagnostic:
     text = (element.text or "").strip("\n")
     message = element.get("message", "").strip() or text.strip().partition("\n")[0]
     owner, name = case.get("classname", ""), case.get("name", "")
-    told = _explained(text.split("\n"), owner)
-    rule = element.get("type") or told.rule_id
+    problem = _explained(text.split("\n"), owner)
+    rule = element.get("type") or problem.rule_id
     place = {"path": case.get("file", ""), "line": case.get("line", "")}
-    if told.path is None and place["path"]:
-        told = replace(told, path=place["path"], region=region_of(place))
+    if problem.path is None and place["path"]:
+        problem = replace(problem, path=place["path"], region=region_of(place))
     return replace(
-        told,
+        problem,
         rule_id=rule.rpartition(".")[2] if rule else None,
-        message=_fuller(message, told.message if text else ""),
-        test_id=_test_id(owner, name, told.frames),
+        message=_fuller(message, problem.message if text else ""),
+        test_id=_test_id(owner, name, problem.frames),
         text=text or message,
     )
 
@@ -66,7 +66,7 @@ def _explained(lines: list[str], owner: str) -> Diagnostic:
         traceback.frames_of,
         stacks.go,
     )
-    frames = next((found for read in readers if (found := read(lines))), ())
+    frames = next(filter(None, (read(lines) for read in readers)), ())
     return failure("junit", above(lines, _STACK), frames, None, {})
 
 

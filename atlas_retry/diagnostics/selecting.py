@@ -18,6 +18,11 @@ _SYNTAX = re.compile(r"[\\^$.*+?()\[\]{}|]")
 _PARAMETER = re.compile(r"\[.*\]$", re.DOTALL)
 
 
+_JAVASCRIPT = (
+    *("--updateSnapshot", "--update", "--update-snapshots", "--outputFile", "--reporter-option"),
+    *("--config", "--root", "--rootDir", "--prefix", "--cwd", "--dir", "--script-shell"),
+    *("--globalSetup", "--require", "--file", "-u", "-r"),
+)
 CHANGING: Mapping[str, tuple[str, ...]] = {
     "pytest": (
         *("--snapshot-update", "--inline-snapshot", "--force-regen", "--regen-all", "--basetemp"),
@@ -30,14 +35,8 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
         *("-coverprofile", "-cpuprofile", "-memprofile", "-blockprofile", "-trace", "-o", "-c"),
     ),
     "cargo test": ("--config", "--target-dir", "--manifest-path", "-Z"),
-    "npm test": ("--updateSnapshot", "--update", "--prefix", "--script-shell", "-u"),
-    "npm run test": ("--updateSnapshot", "--update", "--prefix", "--script-shell", "-u"),
-    "yarn test": ("--updateSnapshot", "--update", "--cwd", "-u"),
-    "pnpm test": ("--updateSnapshot", "--update", "--dir", "-u"),
-    "jest": ("--updateSnapshot", "--config", "--rootDir", "--globalSetup", "--outputFile", "-u"),
-    "vitest run": ("--update", "--config", "--root", "--outputFile", "--globalSetup", "-u"),
-    "mocha": ("--require", "--config", "--file", "--reporter-option", "-r"),
-    "ava": ("--update-snapshots", "--config", "-u"),
+    **dict.fromkeys(("npm test", "npm run test", "yarn test", "pnpm test"), _JAVASCRIPT),
+    **dict.fromkeys(("jest", "vitest run", "mocha", "ava"), _JAVASCRIPT),
     "node --test": ("--test-update-snapshots", "--import", "--require", "--eval", "-e", "-r"),
     "mvn test": (),
 }
@@ -66,7 +65,7 @@ def _path_and_name(option: str) -> Callable[[str, str], str]:
 
 def _go(path: str, name: str) -> str:
     folder = posixpath.dirname(path) if path.endswith(".go") else path
-    wanted = "/".join(f"^{re.escape(part)}$" for part in name.split("/"))
+    wanted = "/".join(f"^{re.escape(step)}$" for step in name.split("/"))
     return f"./{folder} -run {shlex.quote(wanted)}" if folder else f". -run {shlex.quote(wanted)}"
 
 
@@ -131,10 +130,10 @@ def folder_of(command: str) -> str:
 def _started(program: str, command: str) -> str | None:
     """What a command starts a program with, up to the program's name."""
     named = re.compile(rf"(?<![\w.-]){re.escape(program)}(?![\w./-])")
-    for part in _SEPARATOR.split(command):
-        found = named.search(part)
-        if found and not part.startswith(("pip ", "npm install", "which ")):
-            return part[: found.end()]
+    for single in _SEPARATOR.split(command):
+        match = named.search(single)
+        if match and not single.startswith(("pip ", "npm install", "which ")):
+            return single[: match.end()]
     return None
 
 

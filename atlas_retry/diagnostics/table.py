@@ -72,7 +72,7 @@ def parser_of(row: LineFormat) -> Parser:
 def _read(row: LineFormat, log: Log) -> Reading:
     closes = re.compile(row.summary or _NEVER).match
     closing = tuple(number for number, line in enumerate(log.lines) if closes(line))
-    return Reading(found=tuple(_problems(row, log.lines)), summary=closing)
+    return Reading(problems=tuple(_problems(row, log.lines)), summary=closing)
 
 
 def _problems(row: LineFormat, lines: tuple[str, ...]) -> Iterator[Located]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import filterfalse
+from itertools import filterfalse, takewhile
 
 from atlas_retry.diagnostics.failures import inside, matching, placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
@@ -17,6 +17,7 @@ _BETWEEN = re.compile(r"^ *\+(?:-[-+]*(?: [\d.]+ -+)?| Exception Group .*)$")
 _FATAL = re.compile(r"^Fatal Python error: (.+)$")
 _START = "Traceback (most recent call last):"
 _CHAINED = ("During handling of", "The above exception")
+_NEXT = (_START, *_CHAINED)
 # A module that does not compile has no traceback above it.
 _SYNTAX = re.compile(r'^  File "[^"]+", line \d{1,9}$')
 
@@ -40,20 +41,9 @@ def last_exception(lines: Sequence[str]) -> tuple[str | None, str]:
         line = lines[number]
         match = None if line.startswith("    ") else _EXCEPTION.match(line)
         if match:
-            return match[1].rpartition(".")[2], shortened(_said(lines[number:]))
+            rest = takewhile(lambda line: not line.startswith(_NEXT), lines[number:])
+            return match[1].rpartition(".")[2], shortened("\n".join(rest).rstrip().split("\n"))
     return None, ""
-
-
-def _said(lines: Sequence[str]) -> list[str]:
-    """The lines of a message: up to the next traceback, without the blank ones at the end."""
-    kept: list[str] = []
-    for line in lines:
-        if line.startswith((_START, *_CHAINED)):
-            break
-        kept.append(line)
-    while kept and not kept[-1].strip():
-        kept.pop()
-    return kept
 
 
 def crash(tool: str, lines: Sequence[str]) -> Diagnostic | None:
@@ -64,31 +54,31 @@ def crash(tool: str, lines: Sequence[str]) -> Diagnostic | None:
     rest = [*filterfalse(_BETWEEN.match, lines)]
     plain = [_BAR.sub("", line) for line in rest] if len(rest) < len(lines) else lines
     rule, message = last_exception(plain)
-    return None if rule is None else _told(tool, rule, message, frames_of(plain))
+    return None if rule is None else _problem(tool, rule, message, frames_of(plain))
 
 
-def _told(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> Diagnostic:
+def _problem(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> Diagnostic:
     return placed(Diagnostic(tool=tool, rule_id=rule, message=message), frames, {})
 
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    found: list[Located] = []
+    problems: list[Located] = []
     number = 0
     while number < len(lines):
         fatal = _FATAL.match(lines[number])
         if fatal:
             last = _paragraph(lines, number)
             frames = tuple(reversed(frames_of(lines[number : last + 1])))
-            found.append(Located(_told("python", "fatal", fatal[1], frames), number, last))
+            problems.append(Located(_problem("python", "fatal", fatal[1], frames), number, last))
         elif lines[number].startswith(_START) or _SYNTAX.match(lines[number]):
             last = _end(lines, number)
             diagnostic = crash("python", lines[number : last + 1])
-            found += [Located(diagnostic, number, last)] if diagnostic else []
+            problems += [Located(diagnostic, number, last)] if diagnostic else []
         else:
             last = number
         number = last + 1
-    return Reading(found=tuple(found))
+    return Reading(problems=tuple(problems))
 
 
 def _paragraph(lines: Sequence[str], start: int) -> int:
@@ -106,7 +96,7 @@ def _end(lines: Sequence[str], start: int) -> int:
     last = len(lines) - 1
     for number in range(start + 1, len(lines)):
         line = lines[number]
-        if line.startswith((" ", *_CHAINED, _START)) or not line:
+        if line.startswith((" ", *_NEXT)) or not line:
             continue
         last = number
         if not any(x.startswith(_START) for x in lines[number + 1 : number + 5]):

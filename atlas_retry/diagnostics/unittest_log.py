@@ -21,16 +21,16 @@ _SKIPPED = re.compile(r"\bskipped=(\d{1,9})")
 
 def _read(log: Log) -> Reading:
     lines = log.lines
-    found = tuple(_failure(lines, first, last) for first, last in _blocks(lines))
+    failures = tuple(_failure(lines, first, last) for first, last in _blocks(lines))
     ran = matching(lines, _RAN)
     ends = matching(lines, _END) if ran else {}
     skipped = sum(int(m[1]) for i in ends if (m := _SKIPPED.search(lines[i])))
     count = max(0, sum(int(m[1]) for m in ran.values()) - skipped) if ran else None
     return Reading(
-        found=found,
+        problems=failures,
         summary=tuple(sorted((*ran, *ends))),
         tests_run=count,
-        vacuous=count == 0 and not found,
+        vacuous=count == 0 and not failures,
     )
 
 
@@ -57,13 +57,13 @@ def _last_line(lines: Sequence[str], title: int) -> int:
 def _failure(lines: Sequence[str], first: int, last: int) -> Located:
     match = _TITLE.match(lines[first])
     word, name, owner, case = match.groups() if match else ("FAIL", lines[first], None, None)
-    told = traceback.crash("unittest", lines[first : last + 1])
+    problem = traceback.crash("unittest", lines[first : last + 1])
     test_id = _test_id(name, owner)
-    if told is None:
-        told = Diagnostic(tool="unittest", message=word.lower(), rule_id=word.lower())
+    if problem is None:
+        problem = Diagnostic(tool="unittest", message=word.lower(), rule_id=word.lower())
     elif case and case.startswith(("(", "[")):
-        told = replace(told, message=f"{case} {told.message}")
-    return Located(replace(told, test_id=test_id), first, last)
+        problem = replace(problem, message=f"{case} {problem.message}")
+    return Located(replace(problem, test_id=test_id), first, last)
 
 
 def _test_id(name: str, owner: str | None) -> str:

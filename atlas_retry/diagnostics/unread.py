@@ -44,7 +44,7 @@ def runs_several(command: str) -> bool:
 
 
 def unread(
-    log: Log, found: Iterable[Located], readings: Sequence[Reading], programs: Iterable[str]
+    log: Log, problems: Iterable[Located], readings: Sequence[Reading], programs: Iterable[str]
 ) -> Diagnostic | None:
     """One diagnostic for all lines that say something and that nobody read; `count` of them.
 
@@ -55,7 +55,7 @@ def unread(
     if log.exit_code in (0, None) or is_runner or not runs_several(log.command):
         return None
     taken: set[int] = set()
-    taken.update(*(range(f.first, f.last + 1) for f in found), *(r.summary for r in readings))
+    taken.update(*(range(f.first, f.last + 1) for f in problems), *(r.summary for r in readings))
     rest = (line for n, line in enumerate(log.lines) if n not in taken)
     echoed = tuple(f"{program} " for program in programs)
     lines = [line for line in telling(rest) if not line.startswith(echoed)][:MAX_LINES]
@@ -71,7 +71,7 @@ def unread(
 
 
 def _is_of_tests(reading: Reading) -> bool:
-    return any(found.diagnostic.test_id for found in reading.found)
+    return any(problem.diagnostic.test_id for problem in reading.problems)
 
 
 def telling(lines: Iterable[str]) -> Iterator[str]:

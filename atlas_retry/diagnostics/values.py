@@ -108,7 +108,7 @@ class Log(Struct, frozen=True):
             lines[section.first : section.last + 1] = [""] * (section.last + 1 - section.first)
         return Log(tuple(lines), "\n".join(lines), self.command, self.exit_code)
 
-    def part(self, first: int, last: int, command: str) -> "Log":
+    def between(self, first: int, last: int, command: str) -> "Log":
         """The lines from `first` to `last` inclusive, as the output of another command."""
         lines = self.lines[first : last + 1]
         return Log(lines, "\n".join(lines), command, self.exit_code)
@@ -135,7 +135,7 @@ class Section(Struct, frozen=True):
 class Reading(Struct, frozen=True, kw_only=True):
     """What one parser made of a log."""
 
-    found: tuple[Located, ...] = ()
+    problems: tuple[Located, ...] = ()
     sections: tuple[Section, ...] = ()
     summary: tuple[int, ...] = ()
     """0-based numbers of the lines never to be cut."""

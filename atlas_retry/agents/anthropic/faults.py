@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from atlas_retry.agents import remedies
+from atlas_retry.agents import lack
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn
-from atlas_retry.agents.remedies import AGAIN
+from atlas_retry.agents.lack import AGAIN
 
 if TYPE_CHECKING:
     import anthropic
@@ -27,16 +27,16 @@ _SPEND_LIMIT: Final = f"raise the spend limit of the workspace or organisation, 
 _REMEDIES: Final[Mapping[int, str]] = {
     400: f"see what the API says: it may be agent.models or agent.effort; {AGAIN}",
     401: KEY,
-    402: remedies.BILLING,
+    402: lack.BILLING,
     403: "see what the key may do: https://console.anthropic.com/settings/keys",
-    404: remedies.MODEL,
-    407: remedies.PROXY,
+    404: lack.MODEL,
+    407: lack.PROXY,
     413: _SMALLER,
     422: f"see what the API says about the request, {AGAIN}",
-    429: remedies.LIMIT,
+    429: lack.LIMIT,
 }
 _BY_TEXT: Final = (
-    ("credit balance", remedies.BILLING),
+    ("credit balance", lack.BILLING),
     ("usage limits", _SPEND_LIMIT),
     ("spend limit", _SPEND_LIMIT),
     ("prompt is too long", _SMALLER),
@@ -80,7 +80,7 @@ def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:
 def _remedy(status: int, message: str) -> str:
     if _REDIRECT <= status < _CLIENT:
         return "say where the API really is: ANTHROPIC_BASE_URL"
-    usual = remedies.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
+    usual = lack.OVERLOADED if status >= _SERVER else _REMEDIES[_CLIENT]
     by_status = _REMEDIES.get(status, usual)
     if status != _CLIENT:
         return by_status
@@ -96,9 +96,7 @@ def _retry_after_s(asked: str) -> float | None:
 
 def broken_connection(why: str) -> ApiFault:
     """No answer at all, or one that ended in the middle."""
-    return ApiFault(
-        error=one_line(why, limit=300), remedy=remedies.NO_CONNECTION, is_transient=True
-    )
+    return ApiFault(error=one_line(why, limit=300), remedy=lack.NO_CONNECTION, is_transient=True)
 
 
 def of_turn(turn: ModelTurn) -> ApiFault | None:

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.agents import remedies
+from atlas_retry.agents import lack
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code.binary import LOG_IN
 from atlas_retry.agents.claude_code.stream import Result, Transcript, tokens_of
@@ -20,15 +20,15 @@ _LOG_IN: Final = f"{LOG_IN}; if you are logged in, see that the clock is right"
 _REMEDY_BY_STATUS: Final = {
     401: _LOG_IN,
     403: "see with `claude auth status` which account is used, and what it may do",
-    404: remedies.MODEL,
-    407: remedies.PROXY,
-    429: remedies.LIMIT,
+    404: lack.MODEL,
+    407: lack.PROXY,
+    429: lack.LIMIT,
 }
 _REMEDY_BY_FAULT: Final = {
     "authentication_failed": _LOG_IN,
-    "billing_error": remedies.BILLING,
-    "model_not_found": remedies.MODEL,
-    "rate_limit": remedies.LIMIT,
+    "billing_error": lack.BILLING,
+    "model_not_found": lack.MODEL,
+    "rate_limit": lack.LIMIT,
 }
 _SERVER_ERROR: Final = 500
 _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
@@ -36,8 +36,8 @@ _OF_THE_TURN: Final = frozenset({"max_output_tokens", "invalid_request"})
 
 _REMEDY_BY_TEXT: Final = (
     (re.compile(r"Not logged in|Invalid API key"), _LOG_IN),
-    (re.compile(r"Credit balance"), remedies.BILLING),
-    (re.compile(r".{0,20}hit your .{0,20}limit"), remedies.LIMIT),
+    (re.compile(r"Credit balance"), lack.BILLING),
+    (re.compile(r".{0,20}hit your .{0,20}limit"), lack.LIMIT),
     (re.compile(r"API Error"), None),
 )
 """How the CLI's own texts begin, for where it tells neither status nor fault."""
@@ -138,7 +138,7 @@ def _too_late(transcript: Transcript, done: Completed) -> TurnFault:
         return TurnFault(
             status=ReplyStatus.UNAVAILABLE,
             error=f"the API did not answer in {transcript.retries + 1} tries: {error}",
-            remedy=remedies.OVERLOADED,
+            remedy=lack.OVERLOADED,
         )
     return TurnFault(status=ReplyStatus.TIMED_OUT, error=error)
 
@@ -199,5 +199,5 @@ def _api_fault(transcript: Transcript, result: Result) -> TurnFault:
     return TurnFault(
         status=ReplyStatus.UNAVAILABLE,
         error=one_line(result.text, limit=600) or "API error",
-        remedy=by_text or by_code or (remedies.OVERLOADED if status else remedies.NO_CONNECTION),
+        remedy=by_text or by_code or (lack.OVERLOADED if status else lack.NO_CONNECTION),
     )

@@ -152,31 +152,27 @@ class Result(msgspec.Struct):
 class Lines(Struct):
     """Puts chunks together to lines, in time linear in their size."""
 
-    _pending: list[bytes] = field(default_factory=list)
-    _size: int = 0
+    _pending: bytearray = field(default_factory=bytearray)
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` completes."""
-        first, *rest = chunk.split(b"\n")
-        self._keep(first)
-        if not rest:
+        head, *tail = chunk.split(b"\n")
+        self._keep(head)
+        if not tail:
             return []
-        complete = [self.rest(), *rest[:-1]]
-        self._keep(rest[-1])
+        complete = [self.rest(), *tail[:-1]]
+        self._keep(tail[-1])
         return complete
 
     def rest(self) -> bytes:
         """The line that was never ended, if any."""
-        line = b"" if self._size > MAX_LINE_BYTES else b"".join(self._pending)
-        self._pending, self._size = [], 0
+        line = bytes(self._pending) if len(self._pending) <= MAX_LINE_BYTES else b""
+        self._pending.clear()
         return line
 
-    def _keep(self, part: bytes) -> None:
-        self._size += len(part)
-        if self._size > MAX_LINE_BYTES:
-            self._pending.clear()
-        else:
-            self._pending.append(part)
+    def _keep(self, chunk: bytes) -> None:
+        if len(self._pending) <= MAX_LINE_BYTES:
+            self._pending += chunk
 
 
 def decode(line: bytes, wanted: type[_Shape]) -> _Shape | None:
