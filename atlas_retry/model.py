@@ -120,7 +120,7 @@ class Gate(Struct, frozen=True, kw_only=True):
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """1-based, end inclusive (SARIF 2.1.0 §3.30); None = not told by the tool."""
+    """1-based, end inclusive (SARIF 2.1.0 §3.30); None = the tool does not say."""
 
     start_line: int
     start_column: int | None = None
@@ -154,7 +154,7 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     text: str = ""
     """The tool's own lines, unchanged."""
     count: int = 1
-    """How often the tool said the same."""
+    """How often the tool reported the same."""
     preexisting: bool = False
     """It is there at `triage.baseline` too, without the change."""
 
@@ -196,7 +196,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
     """Of a review; None: nothing, or nobody tells."""
     reused: str | None = None
-    """When it was found, in UTC; it has not run now, for nothing has moved since. None: it ran."""
+    """When it ran, in UTC; it has not run now, for nothing has moved since. None: it ran."""
 
     @property
     def problems(self) -> int:

@@ -25,8 +25,8 @@ from temporalio.worker import Worker
 
 from atlas_retry.fleet import client as clients
 from atlas_retry.fleet.batch import Assignment, ItemResult
+from atlas_retry.fleet.client import connect
 from atlas_retry.fleet.manifest import BatchLimits, Manifest, Repository
-from atlas_retry.fleet.server import connect
 from atlas_retry.fleet.store import Store
 from atlas_retry.fleet.workflow import ACTIVITY, Fleet
 from atlas_retry.model import Verdict
@@ -105,8 +105,8 @@ def demo(folder: Path) -> int:
 
 
 def _ended(at: Scene, batch: str) -> int:
-    tallies = at.status(batch)["status"]["ended"].values()
-    return sum(tally["items"] for tally in tallies)
+    items: dict[str, int] = at.status(batch)["status"]["ended"]
+    return sum(items.values())
 
 
 def kills(folder: Path, count: int) -> int:
@@ -168,7 +168,7 @@ def versus(folder: Path, count: int) -> int:
         cpu_s = _children_cpu_s() - start_cpu_s
         print(f"fleet: {wall_s:.0f} s, {cpu_s:.0f} s CPU of workers and runs, each {memory_mb} MB")
         print(f"server: {_cpu_s(server.pid):.0f} s CPU, {_memory_mb(server.pid):.0f} MB")
-        print({name: tally["items"] for name, tally in status["ended"].items()})
+        print(status["ended"])
     start_s, start_cpu_s = time.monotonic(), _children_cpu_s()
     argv = (sys.executable, "-m", "atlas_retry", "retry", *map(str, roots))
     done = subprocess.run(

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from atlas_retry.run.concurrent import side_by_side
+from atlas_retry.run.many import side_by_side
 
 
 def always() -> bool:

@@ -15,8 +15,7 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.run.decide import End, Limits, Progress, decide
-from atlas_retry.run.ranking import best, is_worse
+from atlas_retry.run.decide import End, Limits, Progress, best, decide, is_worse
 from tests.values import GREEN, RED, attempt, gate, result, validation
 
 LIMITS = Limits(

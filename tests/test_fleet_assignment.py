@@ -12,10 +12,17 @@ from msgspec.structs import replace
 from atlas_retry.errors import ConfigError
 from atlas_retry.fleet import manifest as manifests
 from atlas_retry.fleet import plan, tries
-from atlas_retry.fleet.assignment import Stopped, Workplace, carry_out
+from atlas_retry.fleet.assignment import (
+    Policy,
+    Stopped,
+    Workplace,
+    agent_of,
+    attempts_of,
+    carry_out,
+    flags,
+)
 from atlas_retry.fleet.batch import Assignment, ItemResult, Stage
 from atlas_retry.fleet.books import Beat
-from atlas_retry.fleet.limits import Policy, agent_of, attempts_of, flags
 from atlas_retry.fleet.manifest import BatchLimits, Manifest
 from atlas_retry.fleet.store import Store
 from atlas_retry.model import Verdict

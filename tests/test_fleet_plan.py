@@ -8,8 +8,8 @@ from atlas_retry.fleet import batch as batches
 from atlas_retry.fleet import plan
 from atlas_retry.fleet.batch import Assignment, Ending, ItemResult, Stage, State
 from atlas_retry.fleet.books import Beat
+from atlas_retry.fleet.client import MAX_BYTES
 from atlas_retry.fleet.manifest import BatchLimits, Manifest, Repository
-from atlas_retry.fleet.payload import MAX_BYTES
 from atlas_retry.model import Status, Verdict
 from atlas_retry.settings import CascadeSettings
 from tests import values
@@ -92,7 +92,7 @@ def test_one_of_each_group_goes_first_and_the_others_try_its_patch() -> None:
     state, asked = plan.start(state)
     assert stages(asked) == [(3, Stage.FIX)]
     state = agent(agent(state, asked[0]), canaries[1])
-    assert {key: tally.items for key, tally in state.ended.items()} == {
+    assert batches.status(state).ended == {
         Ending.AGENT: 3,
         Ending.REPLAY: 1,
     }

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.events import Event, GateFinished, GateStarted
-from atlas_retry.gates.fixers import run_fixers
+from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Watched, environment
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status
@@ -29,7 +29,7 @@ def plan(tmp_path: Path, environ: dict[str, str]) -> Plan:
 def watched(root: Path) -> Watched:
     """What is seen without git; nothing can be held there."""
     lookout = Lookout(root, {"PATH": os.environ["PATH"]}, dict)
-    return Watched(take=lookout.take, between=lookout.between)
+    return Watched(lookout=lambda: lookout)
 
 
 def status_of(run: str, plan: Plan, kind: Kind = Kind.LINT, **rest: object) -> Status:

@@ -173,7 +173,7 @@ def test_a_reader_that_changes_code_is_named_and_runs_alone_from_then_on(project
     assert result.changed == ("new.py",)
     assert "runs alone" in result.notes[0]
     assert runs(project, "lint") == 2
-    assert plan(opened, validation_logs(opened)).movers == {opened.settings.gates[0]}
+    assert plan(opened, validation_logs(opened)).learned.movers == {opened.settings.gates[0]}
 
 
 def test_a_product_that_never_rests_fails_and_says_so(project: Project) -> None:

@@ -78,7 +78,7 @@ def test_what_a_green_hangs_on_is_not_kept(project: Project) -> None:
     outcome = judged(project, keeps_tests, [])
     assert outcome.verdict is Verdict.FIXED
     first = outcome.attempts[0]
-    assert [(h.rule, h.path, h.needed) for h in first.held] == [(NEEDED, "test_calc.py", True)]
+    assert [(h.rule, h.path, h.needed) for h in first.held] == [(NEEDED.rule, "test_calc.py", True)]
     assert status(project) == " M calc.py\n"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.diagnostics.reader import MAX_DIAGNOSTICS
-from atlas_retry.gates.long_output import MAX_READ_BYTES, logged
+from atlas_retry.gates.logs import MAX_READ_BYTES, logged
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.results import OutputContext, result_of
 from atlas_retry.gates.validation import run_gates

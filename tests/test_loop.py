@@ -134,9 +134,7 @@ def test_in_the_middle_of_a_merge_nothing_runs_unforced_and_its_state_stays(
     with pytest.raises(WorkspaceError, match="in the middle of a merge"):
         project.retry()
     assert (project.root / "calc.py").read_text() == CALC
-    events: list[Event] = []
-    assert project.retry(events, force=True).verdict is Verdict.FIXED
-    assert any("in the middle of a merge" in event.message for event in events)
+    assert project.retry(force=True).verdict is Verdict.FIXED
     assert (project.root / ".git" / "MERGE_HEAD").read_text() == head
 
 

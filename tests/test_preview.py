@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from atlas_retry.run.preview import preview
+from atlas_retry.run.briefing import preview
 from tests.projects import FIXED, UNITTEST, WORSE, Project, make_project
 
 

@@ -188,7 +188,7 @@ def test_a_kept_change_that_the_tests_need_is_held_after_all() -> None:
     outcome = retried(world)
     assert outcome.verdict is Verdict.NEEDS_REVIEW
     first = outcome.attempts[0]
-    assert [(h.rule, h.path, h.needed) for h in first.held] == [(NEEDED, "test", True)]
+    assert [(h.rule, h.path, h.needed) for h in first.held] == [(NEEDED.rule, "test", True)]
     assert first.validation is not None
     assert not first.validation.success
     assert world.files == {"code": "another", "test": "strict"}

@@ -16,14 +16,12 @@ from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gates import trace
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.trace import MAX_S, ranked, requests_of, seen_of
-from atlas_retry.gates.trace.python import GIVEN
-from atlas_retry.gates.trace.values import Seen
+from atlas_retry.gates.trace.tracers import GIVEN, Seen
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose
-from atlas_retry.run.briefing import traced_brief
+from atlas_retry.run.briefing import traced, traced_brief
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.run.tracing import traced
 from atlas_retry.settings import Settings
 from tests.projects import Project
 
@@ -337,7 +335,7 @@ def test_making_a_copy_is_within_the_time_of_a_trace(plan: Plan) -> None:
         environ=plan.environ,
     )
     assert traced(opened, _failed(GATE, plan), plan.logs) == ()
-    assert opened.untraced == {gate.name}
+    assert opened.learned.untraced == {gate.name}
 
 
 def test_a_trace_writes_no_report_over_that_of_the_gate(plan: Plan) -> None:
@@ -396,11 +394,11 @@ def test_failures_of_other_tools_are_not_run_again(plan: Plan) -> None:
 
 
 def test_the_workers_of_a_distributed_run_are_counted_together() -> None:
-    first = Seen(failed=1, passed=0, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 1, 0)))
-    second = Seen(failed=1, passed=3, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 0, 3)))
+    first = Seen(failed=1, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 1, 0)))
+    second = Seen(failed=1, lines=(("a.py", 1, "f", 2, 1, 0), ("a.py", 9, "g", 10, 0, 3)))
     found = [(one.frame.function, round(one.suspicion, 2)) for one in ranked([first, second])]
     assert found == [("f", 1.0), ("g", 0.35)]
 
 
 def test_nothing_seen_is_nothing_traced() -> None:
-    assert ranked([Seen(failed=0, passed=4, lines=())]) == tuple[Traced, ...]()
+    assert ranked([Seen(failed=0, lines=())]) == tuple[Traced, ...]()

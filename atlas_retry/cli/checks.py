@@ -146,7 +146,7 @@ def _run(
 
     with _undoable(opened, chosen, shown, fix=fix) as wrote:
         if fix:
-            from atlas_retry.gates.fixers import run_fixers
+            from atlas_retry.gates.lines import run_fixers
 
             wrote(run_fixers(chosen, how, shown))
         validation = run_gates(chosen, how, shown)

@@ -69,10 +69,9 @@ def worker(
     """Carry out runs until it is stopped. Its limits hold whatever a manifest says."""
     _require()
     from atlas_retry import state_dir
-    from atlas_retry.fleet import server as connection
+    from atlas_retry.fleet import client as connection
     from atlas_retry.fleet import tries
-    from atlas_retry.fleet.assignment import Workplace
-    from atlas_retry.fleet.limits import Policy
+    from atlas_retry.fleet.assignment import Policy, Workplace
     from atlas_retry.fleet.worker import work
 
     home = state_dir.locate(os.environ)
@@ -111,12 +110,11 @@ def start(
     _require()
     from atlas_retry.fleet import client
     from atlas_retry.fleet import manifest as manifests
-    from atlas_retry.fleet.server import ask
 
     whole = manifests.read(manifest)
     name = batch or f"{manifest.stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     place = _store(store)
-    ask(server, lambda to: client.start(to, queue, place, name, whole))
+    client.ask(server, lambda to: client.start(to, queue, place, name, whole))
     print(name)
     print(*copyable("next", f"atlas fleet status {name}"), sep="\n", file=sys.stderr)
     return GREEN
@@ -132,12 +130,11 @@ def status(
     """Show how far a batch has come; with --wait 0 if all ended green, else 1."""
     _require()
     from atlas_retry.fleet import client
-    from atlas_retry.fleet.server import ask
     from atlas_retry.reports.documents import encode
 
     if wait:
-        ask(server, lambda to: client.wait(to, batch))
-    live = ask(server, lambda to: client.live(to, batch))
+        client.ask(server, lambda to: client.wait(to, batch))
+    live = client.ask(server, lambda to: client.live(to, batch))
     print(encode(live) if json else "\n".join(_lines(live)), end="" if json else "\n")
     return _code(live.status) if wait else GREEN
 
@@ -175,11 +172,10 @@ def report(
     """Say what became of each repository, by what, and at which price."""
     _require()
     from atlas_retry.fleet import client
-    from atlas_retry.fleet.server import ask
     from atlas_retry.reports import fleet_page
     from atlas_retry.reports.documents import encode
 
-    now = ask(server, lambda to: client.live(to, batch)).status
+    now = client.ask(server, lambda to: client.live(to, batch)).status
     rows = client.rows(_store(store), now)
     if html:
         page = fleet_page.report(batch, rows, known_usd=now.known_usd, held_usd=now.held_usd)
@@ -213,20 +209,19 @@ def _store(url: str) -> "Store":
 def _signal(server: str | None, batch: str, name: str, *arguments: str) -> int:
     _require()
     from atlas_retry.fleet import client
-    from atlas_retry.fleet.server import ask
 
-    ask(server, lambda to: client.signal(to, batch, name, *arguments))
+    client.ask(server, lambda to: client.signal(to, batch, name, *arguments))
     return GREEN
 
 
 def _code(status: "BatchStatus") -> int:
-    green = sum(tally.items for ending, tally in status.ended.items() if ending.is_green)
+    green = sum(items for ending, items in status.ended.items() if ending.is_green)
     return GREEN if green == status.items else NOT_GREEN
 
 
 def _lines(live: "Live") -> list[str]:
     now = live.status
-    ended = ", ".join(f"{tally.items} {ending}" for ending, tally in now.ended.items())
+    ended = ", ".join(f"{items} {ending}" for ending, items in now.ended.items())
     limit = "" if now.limit_usd is None else f" of ${now.limit_usd:.2f}"
     held = f", ${now.held_usd:.2f} held for lost machines" if now.held_usd else ""
     running = f"{len(now.running)} under way"

@@ -34,8 +34,8 @@ def prompt(
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
     from atlas_retry.cli import output
+    from atlas_retry.run.briefing import preview
     from atlas_retry.run.folders import find
-    from atlas_retry.run.preview import preview
 
     (folder,) = find([workspace], Path.cwd(), os.environ)
     recorded = output.recorded(start_from)

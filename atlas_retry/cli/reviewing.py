@@ -12,7 +12,7 @@ import typer
 from atlas_retry import state_dir, workspace
 from atlas_retry.cli import history, output
 from atlas_retry.model import Attempt, Outcome
-from atlas_retry.process.terminal import hand_over
+from atlas_retry.process import hand_over
 from atlas_retry.reports.findings import pick_command
 from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.run import held

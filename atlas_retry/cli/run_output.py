@@ -11,9 +11,9 @@ from atlas_retry.reports.documents import batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import Line
 from atlas_retry.reports.screen.run_lines import outcome_summary
+from atlas_retry.run.briefing import preview
 from atlas_retry.run.folders import labels
 from atlas_retry.run.one import Asked, Done
-from atlas_retry.run.preview import preview
 
 EXIT_CODES = {
     Verdict.CLEAN: 0,

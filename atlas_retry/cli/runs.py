@@ -154,7 +154,7 @@ def retry(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
     ) as shown:
         if run_id:
-            from atlas_retry.run.once import run_once
+            from atlas_retry.run.resume import run_once
 
             done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
         else:

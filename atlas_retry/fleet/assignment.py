@@ -6,7 +6,7 @@ Knows no server: `beat` is called each second, and raises Stopped where the run 
 import shutil
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -16,12 +16,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import process, state_dir
-from atlas_retry.errors import AtlasError
+from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.fleet import pushed, store, tries
 from atlas_retry.fleet.batch import Assignment, ItemResult, Stage, run_of
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.clones import Clones
-from atlas_retry.fleet.limits import Policy, agent_of, attempts_of, flags
 from atlas_retry.fleet.manifest import DeliverTo, Manifest
 from atlas_retry.model import GateResult, Verdict
 from atlas_retry.process import Command, Completed
@@ -36,6 +35,16 @@ MAX_CHARS = 200
 
 class Stopped(Exception):  # noqa: N818 - no error: the batch or the worker ends
     """The run has to end."""
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """What a worker allows; a manifest can only narrow it. None: unlimited."""
+
+    agents: tuple[str, ...] = ()
+    max_cost_usd: float | None = None
+    """Of one run."""
+    max_attempts: int | None = None
+    max_minutes: float | None = None
 
 
 class Workplace(Struct, frozen=True, kw_only=True):
@@ -62,21 +71,26 @@ def carry_out(at: Workplace, one: Assignment, beat: Callable[[Beat], None]) -> I
         try:
             result = at.store.result(one.batch, one.run) or execution.result()
         except Stopped:
-            return execution.ended(None)
+            return execution.without_report(None)
         except AtlasError as error:
-            result = execution.ended(Verdict.BROKEN, str(error))
+            result = execution.without_report(Verdict.BROKEN, str(error))
         at.store.put(one.batch, f"{one.run}/{store.RESULT}", msgspec.json.encode(result))
     execution.clones.remove(one.run)
     shutil.rmtree(execution.folder, ignore_errors=True)
     return result
 
 
-class _Execution(Struct, frozen=True, kw_only=True):
-    """One assignment under way."""
+class _Execution(Struct, kw_only=True):
+    """One assignment under way; hears of its commands ten times a second, and beats each second."""
 
     at: Workplace
     one: Assignment
     beat: Callable[[Beat], None]
+    is_run: bool = False
+    """Whether the run itself is what runs: then each attempt is pushed."""
+    beaten_s: float = 0.0
+    pushed: int = 0
+    """Attempts."""
 
     @property
     def clones(self) -> Clones:
@@ -96,16 +110,30 @@ class _Execution(Struct, frozen=True, kw_only=True):
         time.sleep(tries.WAIT_S)
 
     def watched(self, command: Command, *, is_run: bool = False) -> Completed:
-        """A command to its end, with a beat each second. Raises Stopped once it is ended.
-
-        Of the run itself each attempt is pushed.
-        """
-        (done,) = process.run_all((command,), jobs=1, watch=_Beating(self, is_run=is_run))
+        """A command to its end, with a beat each second. Raises Stopped once it is ended."""
+        self.is_run, self.beaten_s = is_run, -BEAT_S
+        (done,) = process.run_all((command,), jobs=1, watch=self)
         if done is None:
             raise Stopped
         return done
 
-    def ended(self, verdict: Verdict | None, error: str = "") -> ItemResult:
+    def started(self, index: int) -> None:
+        """Nothing is worth a beat yet."""
+
+    def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002 - a Watch
+        if elapsed_s < self.beaten_s + BEAT_S:
+            return
+        self.beaten_s = elapsed_s
+        now = self.now()
+        self.beat(now)
+        if self.is_run and now.attempt > self.pushed:
+            self.pushed = now.attempt
+            self.push()
+
+    def ended(self, index: int, completed: Completed) -> None:
+        """Whoever runs it has the result."""
+
+    def without_report(self, verdict: Verdict | None, error: str = "") -> ItemResult:
         """A result without a report."""
         now = self.now()
         return ItemResult(
@@ -134,11 +162,11 @@ class _Execution(Struct, frozen=True, kw_only=True):
             _configure(root / repository.cwd, manifest.config)
         asked = self._asked(manifest, root, pushed_attempts)
         if asked is None:
-            return self.ended(Verdict.FAILED, "the patch of its group does not apply")
+            return self.without_report(Verdict.FAILED, "the patch of its group does not apply")
         document, printed = self._retried(root / repository.cwd, *asked)
         self._put(store.REPORT, msgspec.json.encode(document))
         self._put(store.LOG, printed.encode())
-        result = _summed_up(self.ended(document.verdict), document)
+        result = _summed_up(self.without_report(document.verdict), document)
         has_changed = document.attempts or document.verdict is Verdict.FIXED
         if not (document.success and has_changed):
             return result
@@ -231,32 +259,6 @@ class _Execution(Struct, frozen=True, kw_only=True):
         return f"{self.one.run}/{name}"
 
 
-class _Beating:
-    """Hears of a command ten times a second and passes on each second."""
-
-    def __init__(self, execution: _Execution, *, is_run: bool) -> None:
-        self._execution = execution
-        self._is_run = is_run
-        self._at_s = 0.0
-        self._attempt = 0
-
-    def started(self, index: int) -> None:
-        """Nothing is worth a beat yet."""
-
-    def progress(self, index: int, last_line: str, elapsed_s: float) -> None:  # noqa: ARG002 - a Watch
-        if elapsed_s < self._at_s:
-            return
-        self._at_s = elapsed_s + BEAT_S
-        now = self._execution.now()
-        self._execution.beat(now)
-        if self._is_run and now.attempt > self._attempt:
-            self._attempt = now.attempt
-            self._execution.push()
-
-    def ended(self, index: int, completed: Completed) -> None:
-        """Whoever runs it has the result."""
-
-
 def _configure(workspace: Path, config: str) -> None:
     """The batch's own configuration; a delivery leaves it out, since no commit holds it."""
     (workspace / ".atlas").mkdir(exist_ok=True)
@@ -296,3 +298,44 @@ def _slim(result: GateResult) -> GateResult:
         notes=(),
         changed=(),
     )
+
+
+def agent_of(manifest: Manifest, policy: Policy) -> str:
+    """Who is asked. Raises UsageError for an agent that this worker does not allow."""
+    agent = manifest.agent or next(iter(policy.agents), "")
+    if agent not in policy.agents:
+        raise UsageError(f"this worker does not allow the agent {agent or 'of the configuration'}")
+    return agent
+
+
+def attempts_of(manifest: Manifest, policy: Policy, done: int = 0) -> int | None:
+    """How many attempts a run has; the latest of those `done` elsewhere is its first.
+
+    None: as the repository's configuration says.
+    """
+    most = _least(manifest.limits.max_attempts, policy.max_attempts)
+    return None if most is None else max(int(most) - max(done - 1, 0), 1)
+
+
+def flags(
+    manifest: Manifest, policy: Policy, one: Assignment, agent: str, max_attempts: int | None
+) -> tuple[str, ...]:
+    """The options of `atlas retry` for a run that asks an agent."""
+    options = {
+        "--agent": agent,
+        "--model": manifest.model or None if one.stage is Stage.FIX else None,
+        "--max-attempts": max_attempts,
+        "--max-cost-usd": _least(one.promised_usd, policy.max_cost_usd),
+        "--max-minutes": _least(manifest.limits.max_minutes, policy.max_minutes),
+    }
+    return ("--ai-fix", *_written(options))
+
+
+def _written(options: Mapping[str, object]) -> Iterator[str]:
+    for name, value in options.items():
+        if value is not None:
+            yield f"{name}={value}"
+
+
+def _least(*limits: float | None) -> float | None:
+    return min((limit for limit in limits if limit is not None), default=None)

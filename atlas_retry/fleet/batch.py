@@ -3,6 +3,7 @@
 A batch is carried out in segments, so that no history grows too long.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -81,13 +82,6 @@ class Group(Struct, frozen=True, kw_only=True):
     """The item whose accepted patch the others try."""
 
 
-class EndingTally(Struct, frozen=True, kw_only=True):
-    """How many items ended in one way, and what they cost."""
-
-    items: int = 0
-    cost_usd: float = 0.0
-
-
 class Assignment(Struct, frozen=True, kw_only=True):
     """One run, as a worker gets it: the manifest itself is in the store."""
 
@@ -141,7 +135,6 @@ class State(Struct, frozen=True, kw_only=True):
     items: Mapping[int, Item] = field(default_factory=dict)
     """Of this segment."""
     groups: Mapping[str, Group] = field(default_factory=dict)
-    ended: Mapping[Ending, EndingTally] = field(default_factory=dict)
     earlier: str = ""
     """A letter for each item of the segments before: see `endings`."""
     latest: tuple[ItemResult, ...] = ()
@@ -158,7 +151,8 @@ class BatchStatus(Struct, frozen=True, kw_only=True):
     items: int
     digest: str
     """Of the manifest."""
-    ended: Mapping[Ending, EndingTally]
+    ended: Mapping[Ending, int]
+    """How many items ended so."""
     letters: str
     """See `endings`."""
     running: tuple[str, ...]
@@ -223,13 +217,13 @@ def opened(state: State) -> State:
 
 def status(state: State) -> BatchStatus:
     """The batch in short."""
-    books_ = state.books
+    books_, letters = state.books, _lettered(state)
     return BatchStatus(
         batch=state.batch,
         items=state.count,
         digest=state.digest,
-        ended=state.ended,
-        letters=_lettered(state),
+        ended=Counter(filter(None, endings(letters))),
+        letters=letters,
         running=tuple(
             run_of(state.batch, item.index, item.running) for item in running(state) if item.running
         ),

@@ -1,10 +1,14 @@
-"""Start a batch, and follow it, from anywhere that reaches server and store."""
+"""Start a batch, and follow it, from anywhere that reaches server and store; the connection."""
 
-from collections.abc import Sequence
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from temporalio.api.common.v1 import Payload
 from temporalio.client import (
     Client,
     WorkflowExecutionStatus,
@@ -12,6 +16,13 @@ from temporalio.client import (
     WorkflowQueryFailedError,
 )
 from temporalio.common import WorkflowIDReusePolicy
+from temporalio.converter import (
+    BinaryNullPayloadConverter,
+    CompositePayloadConverter,
+    DataConverter,
+    EncodingPayloadConverter,
+)
+from temporalio.envconfig import ClientConfig
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -136,3 +147,63 @@ def _refusal(batch: str, error: Exception) -> AtlasError:
         return UsageError(f"there is no batch {batch}, or it is over", remedy="atlas fleet start")
     cause = error.__cause__ or error
     return AtlasError(f"batch {batch}: {cause}", remedy="is there a worker? atlas fleet worker")
+
+
+T = TypeVar("T")
+SECRETS = "TEMPORAL_"
+"""How the variables begin that name the server and the keys to it; no child gets them."""
+
+
+async def connect(server: str | None) -> Client:
+    """A client; `server` is HOST:PORT, over TEMPORAL_ADDRESS and the profile.
+
+    API key and mTLS: TEMPORAL_API_KEY, TEMPORAL_TLS_CLIENT_CERT_PATH and _KEY_PATH ..., or a
+    profile in temporal.toml. Source: docs.temporal.io, "Environment configuration". Raises
+    AtlasError where there is no such server.
+    """
+    settings = ClientConfig.load_client_connect_config()
+    settings["target_host"] = server or settings.get("target_host") or "localhost:7233"
+    try:
+        return await Client.connect(**settings, data_converter=CONVERTER)
+    except (RuntimeError, RPCError) as error:
+        raise AtlasError(
+            f"no Temporal server answers at {settings['target_host']}: {error}",
+            remedy="temporal server start-dev, or --server HOST:PORT",
+        ) from error
+
+
+def ask(server: str | None, act: Callable[[Client], Awaitable[T]]) -> T:
+    """Connect, and do one thing. Raises as `connect` and the thing itself."""
+
+    async def asking() -> T:
+        return await act(await connect(server))
+
+    return asyncio.run(asking())
+
+
+MAX_BYTES = 64 * 1024
+
+
+class _Values(EncodingPayloadConverter):
+    """Our values as plain JSON, which the server's own web page shows."""
+
+    @property
+    def encoding(self) -> str:
+        return "json/plain"
+
+    def to_payload(self, value: object) -> Payload:
+        content = msgspec.json.encode(value)
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"{len(content)} bytes are too many for a payload: use the store")
+        return Payload(metadata={"encoding": b"json/plain"}, data=content)
+
+    def from_payload(self, payload: Payload, type_hint: type | None = None) -> object:
+        return msgspec.json.decode(payload.data, type=type_hint or object)
+
+
+class _Converter(CompositePayloadConverter):
+    def __init__(self) -> None:
+        super().__init__(BinaryNullPayloadConverter(), _Values())
+
+
+CONVERTER = dataclasses.replace(DataConverter.default, payload_converter_class=_Converter)

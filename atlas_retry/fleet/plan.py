@@ -13,7 +13,6 @@ from atlas_retry.fleet import books
 from atlas_retry.fleet.batch import (
     Assignment,
     Ending,
-    EndingTally,
     Group,
     Item,
     ItemResult,
@@ -219,9 +218,6 @@ def _failed(state: State, item: Item, ending: Ending, result: ItemResult | None 
 
 
 def _end(state: State, item: Item, ending: Ending, result: ItemResult | None = None) -> State:
-    tally = state.ended.get(ending, EndingTally())
-    tally = EndingTally(items=tally.items + 1, cost_usd=tally.cost_usd + item.cost_usd)
-    state = replace(state, ended={**state.ended, ending: tally})
     state = _put(state, replace(item, running=None, ending=ending))
     return _watched(state, result) if result else state
 

@@ -6,8 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.events import Emit
-from atlas_retry.gates.plan import Plan
-from atlas_retry.gates.same_tree import lost
+from atlas_retry.gates.plan import Plan, lost
 from atlas_retry.model import Gate, GateResult, Kind, Status
 
 if TYPE_CHECKING:

@@ -1,17 +1,16 @@
 """Run shell lines of gates side by side, and read each end. Decides nothing about a validation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.events import Emit, GateProgress, GateStarted
-from atlas_retry.gates.plan import Plan, command_of
+from atlas_retry.events import Emit, FixerFinished, GateProgress, GateStarted, unseen
+from atlas_retry.gates.plan import Plan, command_of, log_name, lost
 from atlas_retry.gates.results import result_of, skipped
-from atlas_retry.gates.same_tree import lost
 from atlas_retry.model import Gate, GateResult, Kind, Status
-from atlas_retry.process import Completed, run_all
+from atlas_retry.process import Completed, Ended, run, run_all
 from atlas_retry.text.redaction import clean, redact
 
 
@@ -82,7 +81,7 @@ class _Watch(Struct, kw_only=True):
     def ended(self, index: int, completed: Completed) -> None:
         result = _void(result_of(self.jobs[index].gate, completed, self.plan.reading), self.plan)
         self.results[index] = result
-        self.plan.cpu_s[result.name] = completed.cpu_s
+        self.plan.learned.cpu_s[result.name] = completed.cpu_s
         if self.tell:
             self.tell(result)
 
@@ -100,3 +99,21 @@ def _void(result: GateResult, plan: Plan) -> GateResult:
         triage="void",
         error=gone,
     )
+
+
+def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[str, ...]:
+    """Run the `fix` commands of these gates, in order; the paths that changed."""
+    changed: list[str] = []
+    for number, gate in enumerate(gates):
+        if gate.fix:
+            changed += _run_fixer(gate, gate.fix, number, plan, emit)
+    return tuple(dict.fromkeys(changed))
+
+
+def _run_fixer(gate: Gate, line: str, number: int, plan: Plan, emit: Emit) -> tuple[str, ...]:
+    before = plan.seen()
+    completed = run(command_of(gate, line, plan, log_name(number, gate, "-fix")))
+    changed = plan.changed_since(before)
+    success = completed.ended is Ended.EXITED and completed.exit_code == 0
+    emit(FixerFinished(gate=gate.name, command=line, success=success, changed=changed))
+    return changed

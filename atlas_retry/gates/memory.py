@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import __version__
-from atlas_retry.gates.programs import programs
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.state_dir import replace_file
 
@@ -87,13 +87,13 @@ class Memory:
         entry = self._read()
         if not entry:
             return {}
-        found = {}
+        known = {}
         for gate in gates:
             answer = entry.get(self._key(gate) or "")
             if answer and _has_output(answer.result):
                 result = replace(answer.result, required=gate.required)
-                found[gate] = replace(answer, result=result)
-        return found
+                known[gate] = replace(answer, result=result)
+        return known
 
     def _has(self, contents: Mapping[str, str]) -> bool:
         return all(_content(self._root, path) == digest for path, digest in contents.items())
@@ -122,12 +122,12 @@ class Memory:
 
     def _all(self, files: Files) -> Files | None:
         """With what git ignores; None for too many."""
-        found = dict(files)
+        every = dict(files)
         for path, seen in _ignored(self._root, files):
-            found[path] = seen
-            if len(found) - len(files) > MAX_IGNORED_FILES:
+            every[path] = seen
+            if len(every) - len(files) > MAX_IGNORED_FILES:
                 return None
-        return found
+        return every
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
         from atlas_retry.workspace.look import MAX_READ_BYTES
@@ -230,3 +230,88 @@ def _content(root: Path, path: str) -> str | None:
 
     content = read(root, path)
     return None if content is None else hashlib.sha256(content).hexdigest()
+
+
+_SHELL = frozenset(
+    {
+        *("true", "false", "cd", "test", "[", "echo", "printf", "exit", "export", "set", ":"),
+        *("unset", "read", "return", "shift", "trap", "umask", "wait", "pwd", "kill", "ulimit"),
+        *("done", "fi", "esac", "}"),
+    }
+)
+"""What /bin/sh does itself."""
+_BEFORE_ANOTHER = frozenset(
+    {
+        *("if", "then", "else", "elif", "while", "until", "do", "!", "{", "time"),
+        *("exec", "command", "env", "nohup", "nice"),
+    }
+)
+"""What another program follows."""
+_INSTALLED = (".venv", "venv", "node_modules", "node_modules/.package-lock.json", "vendor")
+"""Where a project keeps its dependencies."""
+
+Stamp = tuple[str, int, int, int]
+"""Real path, size, mtime in ns, inode."""
+
+
+def programs(
+    line: str, root: Path, cwd: Path, environ: Mapping[str, str]
+) -> tuple[Stamp, ...] | None:
+    """Stat data of the programs of a line, of the folders they are in, and of dependencies.
+
+    A folder shows what is installed into it and removed. None where a program is not found.
+    """
+    names = [*dict.fromkeys(_commands(line))]
+    folders = [Path(cwd, name) for name in environ.get("PATH", "/usr/bin:/bin").split(":")]
+    stamps = [_program(name, cwd, folders) for name in names if name not in _SHELL]
+    if not names or None in stamps:
+        return None
+    places = [*folders]
+    for top in dict.fromkeys((root, cwd)):
+        places += [top / name for name in _INSTALLED]
+    inner = chain.from_iterable(map(_packages, places))
+    return (*filter(None, stamps), *filter(None, map(_stamp, (*places, *inner))))
+
+
+def _commands(line: str) -> Iterator[str]:
+    """First words of the simple commands of a line; an empty one where it cannot be read."""
+    import shlex
+
+    is_first = True
+    try:
+        words = list(shlex.shlex(line.replace("\n", ";"), posix=True, punctuation_chars=True))
+    except ValueError:
+        words = [""]
+    for word in words:
+        if word and set(word) <= set("&|;()"):
+            is_first = True
+        elif is_first and "=" not in word and word not in _BEFORE_ANOTHER:
+            is_first = False
+            yield word
+
+
+def _program(name: str, cwd: Path, folders: list[Path]) -> Stamp | None:
+    if "/" in name:
+        return _stamp(cwd / name)
+    for folder in folders:
+        if name and os.access(folder / name, os.X_OK) and (folder / name).is_file():
+            return _stamp(folder / name)
+    return None
+
+
+def _packages(place: Path) -> Iterator[Path]:
+    """Where Python keeps what is installed beside a `bin` folder, or in a virtual environment."""
+    base = place.parent if place.name == "bin" else place
+    with suppress(OSError), os.scandir(base / "lib") as entries:
+        for entry in entries:
+            if entry.name.startswith("python3"):
+                yield Path(entry.path, "site-packages")
+                yield Path(entry.path, "dist-packages")
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        seen = path.stat()
+    except OSError:
+        return None
+    return os.path.realpath(path), seen.st_size, seen.st_mtime_ns, seen.st_ino

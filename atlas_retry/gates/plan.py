@@ -1,4 +1,4 @@
-"""How gates run in one workspace: flags, environment, the process of a line. Runs nothing."""
+"""How gates run in one workspace: flags, environment, the tree they judge. Runs nothing."""
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
@@ -10,14 +10,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.gates.results import OutputContext
-from atlas_retry.gates.same_tree import TreeIdentity
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.process import Command
 
 if TYPE_CHECKING:
     from atlas_retry.gates.memory import Memory
-    from atlas_retry.workspace import Look
-    from atlas_retry.workspace.scan import Stat
+    from atlas_retry.workspace import Look, Lookout
 
 AGENT_SECRETS = (
     "ANTHROPIC_*",
@@ -54,20 +52,42 @@ class Reuse(StrEnum):
 
 
 class Watched(Struct, frozen=True, kw_only=True):
-    """How a validation sees that files changed, and puts some back; None where nobody looks."""
+    """How a validation sees that files changed, and restores some; None where nobody can."""
 
-    take: Callable[[], "Look"]
-    """The work tree as it is now."""
-    between: Callable[["Look", "Look"], tuple[str, ...]]
-    """The paths whose content or mode differ between two looks."""
-    glance: "Callable[[], Mapping[str, Stat]] | None" = None
-    """Stat data of all files; the next `take` goes by it."""
+    lookout: Callable[[], "Lookout"]
+    """Looks at the work tree; made when it is first wanted."""
     memory: "Memory | None" = None
-    """What gates found before; None: nothing is remembered."""
+    """What gates found before."""
     hold: Callable[[], str] | None = None
-    """Hold the content of all files; the id of a snapshot. None: nothing can be held."""
+    """Hold the content of all files; the id of a snapshot."""
     put_back: Callable[[str], object] | None = None
     """Make all files what they are in a snapshot, those that git ignores included."""
+
+
+class Learned(Struct, kw_only=True):
+    """What is learned of gates while a workspace is open; each validation adds to it."""
+
+    movers: set[Gate] = field(default_factory=set)
+    """Readers that moved code or settings, or ran beside one: alone from then on, and first."""
+    passed: "dict[Gate, tuple[Look, GateResult]]" = field(default_factory=dict)
+    """Gates with `inputs` that passed, and the tree on which they did."""
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    """Processor time that gates took, by name."""
+    at_base: dict[Gate, GateResult] = field(default_factory=dict)
+    """What gates show at `triage.baseline`, each run there once."""
+    untraced: set[str] = field(default_factory=set)
+    """Names of gates whose failing tests were traced in vain."""
+
+
+class TreeIdentity(Struct, frozen=True, kw_only=True):
+    """What is cheap to see of a work tree; git is not asked."""
+
+    root: Path
+    identity: tuple[int, int] | None = None
+    """Device and inode of the root; None: it is not there."""
+    has_git: bool = False
+    names: frozenset[str] = frozenset()
+    """What lies in the root and is not hidden."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -103,20 +123,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Where such a command left a file of the workspace."""
     known_s: Mapping[str, float] = field(default_factory=dict)
     """How long a gate took before, by name."""
-    cpu_s: dict[str, float] = field(default_factory=dict)
-    """Processor time that gates took in this run, by name."""
     waiting: Collection[str] = frozenset()
     """Names of gates that took next to no processor time before: they run beside the `jobs`."""
-
-    movers: set[Gate] = field(default_factory=set)
-    """Readers that moved code or settings: they run alone, before the others. A validation adds to
-    it, and those of one run share it."""
-    suspects: set[Gate] = field(default_factory=set)
-    """Readers that ran side by side while somebody moved code or settings: they run alone until it
-    is known who."""
-
-    passed: "dict[Gate, tuple[Look, GateResult]]" = field(default_factory=dict)
-    """Gates with `inputs` that passed in this run, and the tree on which they did."""
+    learned: Learned = field(default_factory=Learned)
 
     @property
     def reading(self) -> OutputContext:
@@ -130,7 +139,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     def seen(self) -> "Look | None":
         """The work tree as it is now, for `changed_since`; None where nobody watches."""
-        return self.watched.take() if self.watched else None
+        return self.watched.lookout().take() if self.watched else None
 
     def changed_since(self, before: "Look | None") -> tuple[str, ...]:
         """The paths that have changed since `before` was `seen`."""
@@ -138,7 +147,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     def between(self, before: "Look | None", after: "Look | None") -> tuple[str, ...]:
         """The paths that differ between two looks."""
-        return self.watched.between(before, after) if self.watched and before and after else ()
+        if not (self.watched and before and after):
+            return ()
+        return self.watched.lookout().between(before, after)
 
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
@@ -182,3 +193,29 @@ def log_name(position: int, gate: Gate, suffix: str = "") -> str:
     """The folder of a gate's output: its position and as much of its name as is safe."""
     safe = "".join(char if char.isalnum() else "-" for char in gate.name)[:40]
     return f"{position:02d}-{safe}{suffix}"
+
+
+def tree_identity(root: Path) -> TreeIdentity:
+    """The work tree as it is now."""
+    try:
+        stat = root.stat()
+        return TreeIdentity(
+            root=root,
+            identity=(stat.st_dev, stat.st_ino),
+            has_git=(root / ".git").exists(),
+            names=frozenset(e.name for e in root.iterdir() if not e.name.startswith(".")),
+        )
+    except OSError:
+        return TreeIdentity(root=root)
+
+
+def lost(before: TreeIdentity) -> str | None:
+    """What has gone since, in one sentence; None while there is something to judge."""
+    now = tree_identity(before.root)
+    if now.identity != before.identity:
+        return f"{before.root} was deleted or replaced while it ran"
+    if before.has_git and not now.has_git:
+        return f"{before.root / '.git'} was deleted while it ran"
+    if before.names and not before.names & now.names:
+        return f"all files of {before.root} were deleted while it ran"
+    return None

@@ -110,8 +110,8 @@ def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
         return result
     if result.diagnostics:  # of a format for machines
         root = str(reading.root)
-        found = tuple(settled(d, root, ".") for d in result.diagnostics)
-        return replace(result, diagnostics=_anchored(found, reading.root))
+        placed = tuple(settled(d, root, ".") for d in result.diagnostics)
+        return replace(result, diagnostics=_anchored(placed, reading.root))
     stdout, stderr = (
         redact(clean(text), reading.secrets) for text in (result.stdout, result.stderr)
     )
@@ -174,7 +174,7 @@ def _findings(
 def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]) -> "Findings":
     """What all of a long output says. Diagnostics are redacted, for there is less of them."""
     from atlas_retry.diagnostics import diagnose
-    from atlas_retry.gates.long_output import logged
+    from atlas_retry.gates.logs import logged
 
     stdout, stderr, is_whole = logged(completed)
     findings = diagnose(replace(output, stdout=stdout, stderr=stderr))
@@ -267,10 +267,10 @@ def _why_broken(
     from atlas_retry.diagnostics import missing_program
 
     last = stderr.strip().rpartition("\n")[2]
-    said = missing_program(stderr) or last or f"of `{gate.run}`"
+    what = missing_program(stderr) or last or f"of `{gate.run}`"
     if completed.exit_code == NOT_FOUND:
-        return f"a command was not found ({said}): install it, or correct the gate's command"
-    return f"a command cannot be executed ({said}): check its permissions"
+        return f"a command was not found ({what}): install it, or correct the gate's command"
+    return f"a command cannot be executed ({what}): check its permissions"
 
 
 def _status(

@@ -25,9 +25,8 @@ from atlas_retry.events import (
 )
 from atlas_retry.gates.course import PUT_OFF, Course, is_writer
 from atlas_retry.gates.lines import Job, run_line, run_lines
-from atlas_retry.gates.plan import Plan, Reuse, log_name
+from atlas_retry.gates.plan import Plan, Reuse, log_name, tree_identity
 from atlas_retry.gates.results import changing, skipped
-from atlas_retry.gates.same_tree import tree_identity
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 
 if TYPE_CHECKING:
@@ -73,11 +72,11 @@ def _run_until_steady(course: Course, numbers: tuple[int, ...]) -> None:
 def _has_its_inputs(course: Course, number: int) -> bool:
     """Whether a gate has passed in this run, and none of its inputs has moved since."""
     gate, plan = course.gates[number], course.plan
-    if plan.wrap or not course.seen or gate not in plan.passed:
+    if plan.wrap or not course.seen or gate not in plan.learned.passed:
         return False
     from atlas_retry.text.globs import Globs
 
-    look, result = plan.passed[gate]
+    look, result = plan.learned.passed[gate]
     if any(map(Globs(gate.inputs).match, plan.between(look, course.seen))):
         return False
     _take(course, number, replace(result, reused=result.completed_at))
@@ -94,11 +93,12 @@ def _not_known(course: Course) -> tuple[int, ...]:
     """The gates that have to run; of the others what they found on this very tree is taken."""
     everything = tuple(range(len(course.gates)))
     watched = None if course.plan.reuse is Reuse.NONE else course.plan.watched
-    if not watched or not watched.memory or not watched.glance:
+    if not watched or not watched.memory:
         return everything
     only_red = course.plan.reuse is Reuse.BESIDE_FAILURES
-    found = watched.memory.recall(course.gates, watched.glance, only_red=only_red)
-    known = {n: found[gate] for n, gate in enumerate(course.gates) if gate in found}
+    glance = watched.lookout().glance
+    recalled = watched.memory.recall(course.gates, glance, only_red=only_red)
+    known = {n: recalled[gate] for n, gate in enumerate(course.gates) if gate in recalled}
     course.failed_before = {n: result for n, result in known.items() if not result.success}
     for number in sorted(known.keys() - course.failed_before.keys()):
         _take(course, number, known[number])
@@ -112,7 +112,7 @@ def _learn(course: Course, began_s: float) -> None:
     steady = {course.gates[n]: course.results[n] for n in sorted(course.steady)}
     for gate, result in steady.items():
         if not plan.wrap and gate.inputs and _is_new(result):
-            plan.passed[gate] = (seen, result)
+            plan.learned.passed[gate] = (seen, result)
     memory = plan.watched.memory if plan.learns and plan.watched else None
     if memory and not course.is_over():
         memory.learn(steady, seen, began_s)
@@ -171,7 +171,7 @@ def _groups(course: Course, numbers: Iterable[int]) -> Iterator[tuple[int, ...]]
 
     for are_readers, stretch in groupby(numbers, key=is_reader):
         members = tuple(stretch)
-        lonely = {*course.plan.movers, *course.plan.suspects} if are_readers else {*course.gates}
+        lonely = course.plan.learned.movers if are_readers else {*course.gates}
         alone = [number for number in members if course.gates[number] in lonely]
         yield from ((number,) for number in alone)
         if rest := tuple(number for number in members if number not in alone):
@@ -276,10 +276,11 @@ def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
         _alone(course, number, result, paths)
         return
     gates = [course.gates[number] for number in results]
-    course.plan.suspects.update(gates)
-    told = f"code or settings changed while these ran: {', '.join(gate.name for gate in gates)}"
+    course.plan.learned.movers.update(gates)
+    names = ", ".join(gate.name for gate in gates)
+    note = f"code or settings changed while these ran: {names}; from now on each runs alone"
     for number, result in results.items():
-        last = replace(result, changed=paths, notes=(*result.notes, told))
+        last = replace(result, changed=paths, notes=(*result.notes, note))
         if course.plan.check and last.success:
             last = changing(last, paths, who="it or what ran together with it")
         course.record(number, last, ended_on=None if course.plan.check else moves)
@@ -289,12 +290,11 @@ def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
 
 def _alone(course: Course, number: int, result: GateResult, paths: tuple[str, ...]) -> None:
     """A reader that moved code or settings: from now on it is known, and has to come to rest."""
-    gate, plan = course.gates[number], course.plan
-    is_new = gate not in plan.movers
-    is_restless = number in course.again and (not is_new or gate in plan.suspects)
-    plan.movers.add(gate)
-    plan.suspects.clear()
-    if plan.check and result.success:
+    gate, movers = course.gates[number], course.plan.learned.movers
+    is_new = gate not in movers
+    is_restless = number in course.again and not is_new
+    movers.add(gate)
+    if course.plan.check and result.success:
         result = changing(result, paths)
     elif result.success and not is_restless:
         result = _run_one(course, number, "-again")
@@ -303,8 +303,8 @@ def _alone(course: Course, number: int, result: GateResult, paths: tuple[str, ..
         is_restless = len(course.moves) > seen
     if is_restless and result.success:
         result = changing(result, course.moves[-1].paths, " again")
-    told = ("code or settings changed while it ran: from now on it runs alone, before the others",)
-    notes = (*result.notes, *(told if is_new else ()))
+    alone = "code or settings changed while it ran: from now on it runs alone, before the others"
+    notes = (*result.notes, *([alone] if is_new else ()))
     result = replace(result, changed=paths, notes=notes)
     course.record(number, result)
     course.emit(GateFinished(result=course.results[number]))
@@ -345,8 +345,8 @@ def _rerun(course: Course, number: int, before: "Look | None", held: str | None)
         return result
     for again in range(1, course.plan.flake_reruns + 1):
         if (left := _put_back(course, before, held)) is not None:
-            told = f"not run again, for what it wrote cannot be restored: {', '.join(left[:5])}"
-            return replace(result, notes=(*result.notes, told))
+            note = f"not run again, for what it wrote cannot be restored: {', '.join(left[:5])}"
+            return replace(result, notes=(*result.notes, note))
         moves = len(course.moves)
         second = _run_one(course, number, f"-rerun{again}")
         course.look((number,))

@@ -5,6 +5,7 @@ prints. However a call ends, what it started has ended too: see `Command.keep_da
 exception, and `family` for how descendants are found.
 """
 
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -33,6 +34,7 @@ __all__ = [
     "at_once",
     "capture",
     "end_marked",
+    "hand_over",
     "handle_signals",
     "mark",
     "orderly",
@@ -52,10 +54,8 @@ def run(command: Command, *, on_stdout: Sink | None = None, shielded: bool = Fal
     Raises Interrupted once all is ended, when a stop was requested; of a `shielded` one, which is
     told of the first request by its caller, at the second.
     """
-    loop = Loop((command,), sink=on_stdout)
-    loop.is_shielded = shielded
     with _counted():
-        (completed,) = loop.run(1)
+        (completed,) = Loop((command,), sink=on_stdout, is_shielded=shielded).run(1)
     return _surely(completed)
 
 
@@ -90,10 +90,8 @@ def run_all(
     After an end for which `stop_when` is true nothing more is started (None), while what runs goes
     on to its end. Raises Interrupted once all are ended, when a stop was requested.
     """
-    loop = Loop(commands, watch=watch)
-    loop.stop_when = stop_when
     with _counted():
-        return loop.run(max(1, jobs))
+        return Loop(commands, watch=watch, stop_when=stop_when).run(max(1, jobs))
 
 
 def capture(
@@ -112,9 +110,7 @@ def capture(
     command = Command(
         argv=tuple(argv), cwd=cwd, env=env, stdin=stdin, timeout_s=timeout_s, keep_daemons=True
     )
-    loop = Loop((command,), sink=printed.append)
-    loop.is_shielded = True
-    completed = _surely(loop.run(1)[0])
+    completed = _surely(Loop((command,), sink=printed.append, is_shielded=True).run(1)[0])
     stderr = completed.error if completed.exit_code is None else completed.stderr.text
     return Captured(
         exit_code=completed.exit_code,
@@ -127,3 +123,15 @@ def _surely(completed: Completed | None) -> Completed:
     if completed is None:
         raise RuntimeError("a command has neither ended nor been interrupted")
     return completed
+
+
+def hand_over(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> str | None:
+    """Give a person's own program, such as an editor, the terminal until it ends.
+
+    Why it did not end well; None where it did. Nothing of it is kept, and no time limits it.
+    """
+    try:
+        code = subprocess.run(argv, cwd=cwd, env=env, check=False).returncode
+    except OSError as error:
+        return f"{argv[0]} cannot be started: {error.strerror}"
+    return f"{argv[0]} ended with exit code {code}" if code else None

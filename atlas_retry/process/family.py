@@ -23,8 +23,6 @@ _SET_CHILD_SUBREAPER = 36
 class _Household:
     """All that this process has started and not yet seen the end of. Guarded by `_lock`."""
 
-    __slots__ = ("active", "count", "is_subreaper", "mark", "strangers", "watchdog", "zombies")
-
     def __init__(self) -> None:
         _fill_standard_files()
         self.active: dict[int, Family] = {}
@@ -51,7 +49,8 @@ class _Household:
         for member in dead:
             is_old = member.key in seen and None not in ours
             if is_old or member.session in ours:
-                _reap(member.pid)
+                with suppress(ChildProcessError):
+                    os.waitpid(member.pid, os.WNOHANG)
         return [member for member in others if not member.is_zombie]
 
     def _unknown(self, pids: set[int]) -> list[Member]:
@@ -76,11 +75,6 @@ def _household() -> _Household:
         if not _households:
             _households.append(_Household())
         return _households[0]
-
-
-def _reap(pid: int) -> None:
-    with suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
 
 
 def _fill_standard_files() -> None:
@@ -122,17 +116,6 @@ def running() -> "tuple[Family, ...]":
 class Family:
     """A command and its descendants, from before it starts until the last one is gone."""
 
-    __slots__ = (
-        "_household",
-        "_known",
-        "_number",
-        "_told",
-        "cpu_s",
-        "halt_signal",
-        "is_over",
-        "leader",
-    )
-
     def __init__(self, halt_signal: signal.Signals) -> None:
         self.halt_signal = halt_signal
         self.leader: int | None = None
@@ -142,7 +125,7 @@ class Family:
         self.cpu_s = 0.0
         """Of the leader, once it is reaped, and of those whose end it has seen."""
         self._known: set[tuple[int, str]] = set()
-        self._told: set[tuple[int, str]] = set()
+        self._asked: set[tuple[int, str]] = set()
         self._household = house = _household()
         with _lock:
             if not house.active and house.is_subreaper:
@@ -185,17 +168,17 @@ class Family:
         with _lock:
             members = self._members()
             if not members and self.is_over:
-                self._leave()
+                self._forget()
             return members
 
-    def part(self, *, keep: bool) -> None:
+    def leave(self, *, keep: bool) -> None:
         """Stop caring, whoever is left; with `keep`, nobody else is to end them either."""
         with _lock:
             if keep:
                 self._household.strangers |= {m.key for m in self._members()}
-            self._leave()
+            self._forget()
 
-    def _leave(self) -> None:
+    def _forget(self) -> None:
         if self._household.active.pop(self._number, None) and self.leader:
             self._household.watchdog.forget(self.leader)
 
@@ -204,20 +187,15 @@ class Family:
         with _lock:
             members = {member.key: member for member in self._members()}
             self._known |= members.keys()
-            if not self.is_over:
-                self._terminate_group(members)
-                return
-            for key, member in members.items():
-                if key not in self._told:
-                    _send(member.pid, signal.SIGTERM)
-            self._told |= members.keys()
-
-    def _terminate_group(self, members: dict[tuple[int, str], Member]) -> None:
-        if self.leader and not self._told:
-            self._told = {k for k, m in members.items() if m.group == self.leader}
-            self._told.add((self.leader, ""))
-            _send(-self.leader, signal.SIGTERM)
-            _send(-self.leader, signal.SIGCONT)
+            if self.is_over:
+                for pid, _ in (key for key in members if key not in self._asked):
+                    _send(pid, signal.SIGTERM)
+                self._asked |= members.keys()
+            elif self.leader and not self._asked:
+                self._asked = {k for k, m in members.items() if m.group == self.leader}
+                self._asked.add((self.leader, ""))
+                self.signal_group(signal.SIGTERM)
+                self.signal_group(signal.SIGCONT)
 
     def kill(self) -> None:
         """End everyone at once."""

@@ -1,57 +1,96 @@
-"""The steps from a command's start to the end of its last descendant. Does not wait by itself."""
+"""One command, from its start to the end of its last descendant. Does not wait by itself."""
 
+import errno
+import os
 import signal
+import subprocess
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from typing import IO
 
 from atlas_retry.process import proc
-from atlas_retry.process.spawn import Child, now
+from atlas_retry.process.family import Family
+from atlas_retry.process.output import Stream
 from atlas_retry.process.stopping import clock
-from atlas_retry.process.values import Completed, Ended
+from atlas_retry.process.values import Command, Completed, Ended
 
 SETTLE_S = 0.1
 """What a command left behind may end by itself within this."""
 KILL_S = 0.7
 """How long the kernel may take to end what was killed, before we return without."""
 BLIND_S = 0.02
-"""Between looks at what cannot be polled: a child without pidfd, a log that is read along."""
+"""Between looks at what cannot be polled: a command without pidfd, a log that is read along."""
 _PAUSES_S = (0.005, 0.05)
 
 _NEVER = float("inf")
 _SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a command (POSIX, 2.8.2)."""
+_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+_REASONS = {
+    errno.ENOENT: "it was not found (or the interpreter that its first line names)",
+    errno.EACCES: "it may not be executed",
+    errno.E2BIG: "its arguments and environment are too long for the system",
+    errno.ENOEXEC: "no program for this machine: another architecture, or a script without `#!`",
+}
+
+Streams = tuple[Stream, Stream]
+"""Standard output and standard error."""
+
+
+def start(command: Command) -> "Ladder | Completed":
+    """Start it; where that cannot be, its end at once, with the reason."""
+    family, at = Family(command.halt_signal), now()
+    with ExitStack() as undo:
+        undo.callback(family.leave, keep=False)
+        try:
+            process, streams = _spawn(command, family, undo)
+        except (OSError, ValueError) as error:
+            return Completed(
+                command=command,
+                ended=Ended.NOT_STARTED,
+                started_at=at,
+                completed_at=now(),
+                error=_obstacle(command, error),
+            )
+        undo.pop_all()
+        return Ladder(command, family, process, streams)
 
 
 class Ladder:
-    """One running command: it runs, settles, is asked to stop, is killed, is gone.
+    """A command that runs, settles, is asked to stop, is killed, is gone.
 
     `step` is to be called whenever something happened, and at `wake_s` at the latest.
     """
 
-    __slots__ = (
-        "_pause_s",
-        "_reason",
-        "_step",
-        "_survivors",
-        "_until_s",
-        "child",
-        "is_gone",
-        "may_have_ended",
-        "wake_s",
-    )
-
-    def __init__(self, child: Child) -> None:
-        self.child = child
+    def __init__(
+        self, command: Command, family: Family, process: subprocess.Popen[bytes], streams: Streams
+    ) -> None:
+        family.begin(process.pid)
+        self.command = command
+        self.family = family
+        self.streams = streams
+        self.pidfd = _pidfd(process.pid)
+        self.started_s = self._printed_s = clock()
         self.is_gone = False
         self.may_have_ended = True
         """Whether it is worth asking; with a pidfd, only once that says so."""
         self.wake_s = 0.0
+        self._started_at = now()
+        self._process = process
+        self._exit_code: int | None = None
+        """None as well after the end, if somebody else took its status."""
         self._reason: Ended | None = None
-        self._step: Callable[[float], None] = self._run
-        self._until_s = _NEVER
-        self._pause_s = 0.0
         self._survivors: tuple[str, ...] = ()
+        self._enter(self._run, _NEVER)
+
+    def pump(self, stream: Stream) -> None:
+        """Take what the command has printed."""
+        if stream.pump():
+            self._printed_s = clock()
 
     def step(self, now_s: float) -> None:
+        """Go on with the present step, or to the next."""
         self._step(now_s)
 
     def _enter(self, step: Callable[[float], None], until_s: float) -> None:
@@ -62,54 +101,49 @@ class Ladder:
         self._pause_s = min(2 * self._pause_s, _PAUSES_S[1])
 
     def _has_ended(self) -> bool:
-        child = self.child
-        if not child.family.is_over and (self.may_have_ended or child.pidfd is None):
-            self.may_have_ended = False
-            return child.reap()
-        return child.family.is_over
+        if self.family.is_over or not (self.may_have_ended or self.pidfd is None):
+            return self.family.is_over
+        self.may_have_ended = False
+        has_ended, status = self.family.reap()
+        if has_ended:
+            self._exit_code = None if status is None else os.waitstatus_to_exitcode(status)
+            # subprocess would go on waiting for it
+            self._process.returncode = self._exit_code or 0
+        return has_ended
 
     def _run(self, now_s: float) -> None:
-        child = self.child
-        for stream in child.streams:
+        for stream in self.streams:
             if stream.direct:
-                child.pump(stream)
+                self.pump(stream)
         if not self._has_ended():
-            reason = self._overdue(now_s)
-            if reason:
-                self._reason = reason
+            self._reason = self._overdue(now_s)
+            if self._reason:
                 self.stop(now_s)
-            else:
-                self.wake_s = self._next_look(now_s)
-        elif child.command.keep_daemons:
+        elif self.command.keep_daemons:
             self._finish()
         else:
             self._enter(self._settle, now_s + SETTLE_S)
             self._settle(now_s)
 
     def _overdue(self, now_s: float) -> Ended | None:
-        command = self.child.command
-        if now_s >= self._deadline_s():
+        """Why it is to be stopped; None: not yet, and `wake_s` is when to look again."""
+        command, is_blind = self.command, any(stream.direct for stream in self.streams)
+        end_s = idle_s = _NEVER
+        if command.timeout_s is not None:
+            end_s = self.started_s + command.timeout_s
+        if command.idle_timeout_s is not None:
+            idle_s = self._printed_s + command.idle_timeout_s
+        look_s = now_s + BLIND_S if is_blind or self.pidfd is None else _NEVER
+        self.wake_s = min(end_s, idle_s, look_s)
+        if now_s >= end_s:
             return Ended.TIMED_OUT
-        if now_s >= self._idle_s():
+        if now_s >= idle_s:
             return Ended.IDLE
-        if self.child.printed_bytes > command.max_output_bytes:
-            return Ended.OUTPUT_LIMIT
-        return None
-
-    def _deadline_s(self) -> float:
-        timeout_s = self.child.command.timeout_s
-        return _NEVER if timeout_s is None else self.child.started_s + timeout_s
-
-    def _idle_s(self) -> float:
-        idle_s = self.child.command.idle_timeout_s
-        return _NEVER if idle_s is None else self.child.printed_s + idle_s
-
-    def _next_look(self, now_s: float) -> float:
-        is_blind = self.child.pidfd is None or any(s.direct for s in self.child.streams)
-        return min(self._deadline_s(), self._idle_s(), now_s + BLIND_S if is_blind else _NEVER)
+        printed_bytes = sum(stream.excerpt.size_bytes for stream in self.streams)
+        return Ended.OUTPUT_LIMIT if printed_bytes > command.max_output_bytes else None
 
     def _settle(self, now_s: float) -> None:
-        left = self.child.family.remaining()
+        left = self.family.remaining()
         if not left:
             self._finish()
         elif now_s >= self._until_s:
@@ -121,18 +155,16 @@ class Ladder:
     def stop(self, now_s: float) -> None:
         """Ask it to end; it has its grace for that. Nothing new once it was asked."""
         if self._step in (self._run, self._settle):
-            self._enter(self._await_end, now_s + self.child.command.grace_s)
+            self._enter(self._await_end, now_s + self.command.grace_s)
             self._await_end(now_s)
 
     def _await_end(self, now_s: float) -> None:
-        child = self.child
-        has_ended = self._has_ended()
-        if has_ended and not child.family.remaining():
+        if self._has_ended() and not self.family.remaining():
             self._finish()
         elif now_s >= self._until_s:
             self.kill(now_s)
         else:
-            child.family.terminate()
+            self.family.terminate()
             self._rest(now_s)
 
     def kill(self, now_s: float) -> None:
@@ -140,65 +172,147 @@ class Ladder:
         if self._step != self._kill:
             self._enter(self._kill, now_s + KILL_S)
             if self._has_ended():
-                self._survivors = self._survivors or proc.names(self.child.family.remaining())
+                self._survivors = self._survivors or proc.names(self.family.remaining())
             self._kill(now_s)
 
     def _kill(self, now_s: float) -> None:
-        has_ended = self._has_ended()
-        if has_ended and not self.child.family.remaining():
+        if self._has_ended() and not self.family.remaining():
             self._finish()
         elif now_s >= self._until_s:
-            self._survivors = proc.names(self.child.family.remaining())
+            self._survivors = proc.names(self.family.remaining())
             self._finish()
         else:
-            self.child.family.kill()
+            self.family.kill()
             self._rest(now_s)
 
     def _finish(self) -> None:
-        child = self.child
-        child.family.part(keep=child.command.keep_daemons)
-        for stream in child.streams:
-            child.pump(stream)
-        child.close()
+        self.family.leave(keep=self.command.keep_daemons)
+        for stream in self.streams:
+            self.pump(stream)
+            stream.close()
+        if self.pidfd is not None:
+            os.close(self.pidfd)
         self.is_gone = True
 
     def completed(self) -> Completed:
         """How it ended, once it is gone."""
-        child = self.child
-        code = child.exit_code if self._reason is None else None
+        code = self._exit_code if self._reason is None else None
         ended = self._reason or (Ended.SIGNALLED if code is not None and code < 0 else Ended.EXITED)
-        lost = next((stream.lost for stream in child.streams if stream.lost), None)
+        lost = next((stream.lost for stream in self.streams if stream.lost), None)
         return Completed(
-            command=child.command,
+            command=self.command,
             ended=ended,
             exit_code=code,
-            duration_s=clock() - child.started_s,
-            cpu_s=child.family.cpu_s,
-            started_at=child.started_at,
+            duration_s=clock() - self.started_s,
+            cpu_s=self.family.cpu_s,
+            started_at=self._started_at,
             completed_at=now(),
-            stdout=child.streams[0].excerpt.output(),
-            stderr=child.streams[1].excerpt.output(),
+            stdout=self.streams[0].excerpt.output(),
+            stderr=self.streams[1].excerpt.output(),
             survivors=self._survivors,
-            error=_sentence(ended, code, child) or lost,
+            error=_sentence(ended, code, self.command) or lost,
         )
 
 
-def _sentence(ended: Ended, code: int | None, child: Child) -> str | None:
-    command = child.command
-    if ended is Ended.EXITED:
-        return _exit_sentence(code)
-    if ended is Ended.SIGNALLED and code is not None:
-        return f"it was killed by {_signal_name(-code)}"
-    if ended is Ended.TIMED_OUT:
-        return f"it had not ended after {command.timeout_s:g} s and was stopped"
-    if ended is Ended.IDLE:
-        return f"it had printed nothing for {command.idle_timeout_s:g} s and was stopped"
-    return f"it printed more than {command.max_output_bytes} bytes and was stopped"
+def now() -> str:
+    """The time in UTC, ISO 8601 with milliseconds."""
+    seconds = time.time()
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{whole}.{int(seconds % 1 * 1000):03d}Z"
 
 
-def _exit_sentence(code: int | None) -> str | None:
+def _pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):  # macOS; Linux before 5.3, seccomp
+        return None
+
+
+def _spawn(
+    command: Command, family: Family, undo: ExitStack
+) -> tuple[subprocess.Popen[bytes], Streams]:
+    with ExitStack() as theirs:
+        stdin = _stdin(command, theirs)
+        out, out_end = _stream(command, "stdout.log", undo, theirs)
+        err, err_end = _stream(command, "stderr.log", undo, theirs)
+        earlier = signal.pthread_sigmask(signal.SIG_SETMASK, ())  # it would be inherited
+        try:
+            process = subprocess.Popen(
+                command.argv,
+                stdin=stdin,
+                stdout=out_end,
+                stderr=err_end,
+                cwd=command.cwd,
+                env={**command.env, **family.markers},
+                start_new_session=True,
+                pass_fds=command.pass_fds,
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
+    return process, (out, err)
+
+
+def _stdin(command: Command, theirs: ExitStack) -> int:
+    """A file that has no name; of memory where there is such a thing, for TMPDIR may be full."""
+    if not command.stdin:
+        return subprocess.DEVNULL
+    if hasattr(os, "memfd_create"):
+        file: IO[bytes] = os.fdopen(os.memfd_create("stdin"), "w+b", buffering=0)
+    else:
+        import tempfile
+
+        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - `theirs` closes it
+    theirs.callback(file.close)
+    file.write(command.stdin)
+    file.seek(0)
+    return file.fileno()
+
+
+def _stream(command: Command, name: str, undo: ExitStack, theirs: ExitStack) -> tuple[Stream, int]:
+    """Our end and the descriptor that the command gets."""
+    log, room = None, command.max_output_bytes
+    if command.log_dir is not None:
+        os.makedirs(command.log_dir, mode=0o700, exist_ok=True)  # noqa: PTH103 - start-up
+        log = os.open(command.log_dir / name, _LOG_FLAGS, 0o600)
+    if log is not None and command.log_dir and command.keep_daemons:
+        end = log
+        theirs.callback(os.close, end)
+        source = os.open(command.log_dir / name, os.O_RDONLY)
+        stream = Stream(source, log=None, direct=True, room=room)
+    else:
+        source, end = os.pipe()
+        theirs.callback(os.close, end)
+        os.set_blocking(source, False)
+        stream = Stream(source, log=log, direct=False, room=room)
+    undo.callback(stream.close)
+    return stream, end
+
+
+def _obstacle(command: Command, error: OSError | ValueError) -> str:
+    """Why it could not be started, in one sentence."""
+    program, folder = command.argv[0], str(command.cwd)
+    if isinstance(error, ValueError):
+        return f"`{program!a}` cannot be started: {error}"
+    if error.filename and os.fspath(error.filename) not in (program, folder):
+        return f"its output cannot be kept in {error.filename}: {error.strerror}"
+    if not command.cwd.is_dir():
+        return f"the folder {folder} that `{program}` runs in does not exist"
+    return f"`{program}` cannot be started: {_REASONS.get(error.errno or 0, error.strerror)}"
+
+
+def _sentence(ended: Ended, code: int | None, command: Command) -> str | None:
+    limit_bytes = command.max_output_bytes
+    sentences = {
+        Ended.TIMED_OUT: f"it had not ended after {command.timeout_s or 0:g} s and was stopped",
+        Ended.IDLE: f"it had printed nothing for {command.idle_timeout_s or 0:g} s and was stopped",
+        Ended.OUTPUT_LIMIT: f"it printed more than {limit_bytes} bytes and was stopped",
+    }
+    if ended in sentences:
+        return sentences[ended]
     if code is None:
         return "its exit status was lost: somebody else waited for it"
+    if code < 0:
+        return f"it was killed by {_signal_name(-code)}"
     if _SIGNALLED < code < _SIGNALLED + signal.NSIG:
         return f"exit code {code}, as if killed by {_signal_name(code - _SIGNALLED)}"
     return None

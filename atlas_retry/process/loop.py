@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import family, stopping
-from atlas_retry.process.ladder import Ladder
+from atlas_retry.process.ladder import Ladder, start
 from atlas_retry.process.output import Stream
-from atlas_retry.process.spawn import Child, start
 from atlas_retry.process.stopping import clock
 from atlas_retry.process.values import Command, Completed, Sink, Watch
 
@@ -24,32 +23,21 @@ HOUSEKEEPING_S = 0.25
 class Loop:
     """Starts commands in order, at most `jobs` at a time, and follows each to its end."""
 
-    __slots__ = (
-        "_files",
-        "_house_s",
-        "_is_deaf",
-        "_ladders",
-        "_poll",
-        "_progress_s",
-        "_queue",
-        "_results",
-        "_sink",
-        "_watch",
-        "is_shielded",
-        "stop_when",
-    )
-
     def __init__(
         self,
         commands: Sequence[Command],
         *,
         watch: Watch | None = None,
         sink: Sink | None = None,
+        stop_when: Callable[[Completed], bool] | None = None,
+        is_shielded: bool = False,
     ) -> None:
-        self.is_shielded = False
-        """Whether requests to stop are for somebody else; the second one kills all the same."""
-        self.stop_when: Callable[[Completed], bool] | None = None
-        """After the first end that this is true of, nothing more is started."""
+        """After the first end for which `stop_when` is true, nothing more is started.
+
+        If `is_shielded`, requests to stop are for somebody else; the second kills all the same.
+        """
+        self._is_shielded = is_shielded
+        self._stop_when = stop_when
         self._queue = deque(enumerate(commands))
         self._results: list[Completed | None] = [None] * len(commands)
         self._ladders: dict[int, Ladder] = {}
@@ -79,12 +67,12 @@ class Loop:
 
     def _interrupt(self) -> None:
         signum = stopping.stop_requested()
-        if signum is not None and (not self.is_shielded or stopping.kill_requested()):
+        if signum is not None and (not self._is_shielded or stopping.kill_requested()):
             raise Interrupted(signum)
 
     def _listen(self) -> None:
         self._interrupt()
-        if not self.is_shielded:
+        if not self._is_shielded:
             self._poll.register(stopping.wake_fd(), select.POLLIN)
             self._is_deaf = False
 
@@ -93,7 +81,7 @@ class Loop:
             index, command = self._queue[number]
             del self._queue[number]
             begun = start(command)
-            if isinstance(begun, Child):
+            if isinstance(begun, Ladder):
                 self._follow(index, begun)
             if self._watch:
                 self._watch.started(index)
@@ -102,7 +90,7 @@ class Loop:
 
     def _next(self, jobs: int) -> int | None:
         """The first of the queue for which there is room."""
-        commands = [ladder.child.command for ladder in self._ladders.values()]
+        commands = [ladder.command for ladder in self._ladders.values()]
         busy = sum(not command.waits for command in commands)
         if busy < jobs:
             return 0 if self._queue else None
@@ -111,13 +99,13 @@ class Loop:
         return next((n for n, (_, command) in enumerate(self._queue) if command.waits), None)
 
     def _may_start(self) -> bool:
-        return self.is_shielded or stopping.stop_requested() is None
+        return self._is_shielded or stopping.stop_requested() is None
 
-    def _follow(self, index: int, child: Child) -> None:
-        child.streams[0].sink = self._sink
-        ladder = self._ladders[index] = Ladder(child)
-        pollable = [(stream.source, stream) for stream in child.streams if not stream.direct]
-        for descriptor, stream in [*pollable, (child.pidfd, None)]:
+    def _follow(self, index: int, ladder: Ladder) -> None:
+        ladder.streams[0].sink = self._sink
+        self._ladders[index] = ladder
+        pollable = [(stream.source, stream) for stream in ladder.streams if not stream.direct]
+        for descriptor, stream in [*pollable, (ladder.pidfd, None)]:
             if descriptor is not None:
                 self._files[descriptor] = ladder, stream
                 self._poll.register(descriptor, select.POLLIN)
@@ -136,7 +124,7 @@ class Loop:
             ladder.may_have_ended = True
             self._ignore(descriptor)
             return
-        ladder.child.pump(stream)
+        ladder.pump(stream)
         if not stream.is_open:
             self._ignore(descriptor)
 
@@ -167,7 +155,7 @@ class Loop:
         for ladder in self._ladders.values():
             if stopping.kill_requested():
                 ladder.kill(now_s)
-            elif not self.is_shielded:
+            elif not self._is_shielded:
                 ladder.stop(now_s)
 
     def _forget(self, index: int, ladder: Ladder) -> None:
@@ -179,23 +167,22 @@ class Loop:
 
     def _record(self, index: int, completed: Completed) -> None:
         self._results[index] = completed
-        if self.stop_when and self.stop_when(completed):
+        if self._stop_when and self._stop_when(completed):
             self._queue.clear()
         if self._watch:
             self._watch.ended(index, completed)
 
     def _tell_progress(self, watch: Watch, now_s: float) -> None:
         for index, ladder in self._ladders.items():
-            child = ladder.child
-            out, err = (stream.excerpt.last_line() for stream in child.streams)
-            watch.progress(index, out or err, now_s - child.started_s)
+            out, err = (stream.excerpt.last_line() for stream in ladder.streams)
+            watch.progress(index, out or err, now_s - ladder.started_s)
 
     def _end_all(self) -> None:
         """Something was raised, by a callback or a signal: first our children, then that."""
-        self._watch = self.stop_when = None
+        self._watch = self._stop_when = None
         self._queue.clear()
         for ladder in self._ladders.values():
-            ladder.child.streams[0].sink = None
+            ladder.streams[0].sink = None
         try:
             self._until_gone(Ladder.stop)
         finally:

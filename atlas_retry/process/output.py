@@ -45,8 +45,6 @@ def _continues(data: bytes | bytearray, at: int) -> bool:
 class HeadAndTail:
     """Keeps the head and the tail of what it is fed."""
 
-    __slots__ = ("_head", "_tail", "size_bytes")
-
     def __init__(self) -> None:
         self.size_bytes = 0
         self._head = bytearray()
@@ -90,8 +88,6 @@ class Stream:
     The source is a pipe, which is never waited for. Only what may outlive us writes into the log
     itself, which is then read along: a daemon would die of a pipe that nobody reads.
     """
-
-    __slots__ = ("direct", "excerpt", "log", "lost", "room", "sink", "source")
 
     def __init__(self, source: int, *, log: int | None, direct: bool, room: int) -> None:
         self.source = source

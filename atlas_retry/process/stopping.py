@@ -16,20 +16,17 @@ from atlas_retry.errors import Interrupted
 from atlas_retry.process import family
 
 _Handler = Callable[[int, FrameType | None], None]
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-ENDING_UNHEARD = (
-    *(signal.SIGQUIT, signal.SIGXCPU),
+ENDING = (
+    *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU),
     *(signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
 )
-"""Would kill us on the spot; timers outlive an exec, so a caller may have set one as a deadline."""
+"""Timers outlive an exec, so a caller may have set one as a deadline."""
 MEANINGLESS = (signal.SIGUSR1, signal.SIGUSR2)
 """Would kill us as well, and say nothing that we know of."""
 
 
 class _Request:
     """What was asked for. Written by signal handlers, so without a lock."""
-
-    __slots__ = ("forced", "signum", "wake")
 
     def __init__(self) -> None:
         self.signum: int | None = None
@@ -50,8 +47,6 @@ class _Section(threading.local):
 
 class _Clock:
     """Seconds that do not pass while we are stopped (Ctrl-Z)."""
-
-    __slots__ = ("halted_at", "lost_s")
 
     def __init__(self) -> None:
         self.halted_at: float | None = None
@@ -119,24 +114,24 @@ def _forget() -> None:
 
 @contextmanager
 def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
-    """Within, INT, TERM and HUP become requests to stop; Ctrl-Z halts the commands as well.
+    """Within, signals that end us become requests to stop; Ctrl-Z halts the commands as well.
 
-    Where the caller has no handler of its own, `ENDING_UNHEARD` are such requests too, and USR1 and
-    USR2 do nothing. Signals that were ignored on entry (nohup) stay ignored. A second request kills
-    what is running, or raises Interrupted where nothing is. For the main thread only (ValueError
-    elsewhere). Requests made before entry or left over on exit are forgotten.
+    USR1 and USR2 do nothing, and signals that were ignored on entry (nohup) stay ignored. A second
+    request kills what is running, or raises Interrupted where nothing is. For the main thread only
+    (ValueError elsewhere). Requests made before entry or left over on exit are forgotten.
 
     `is_inner` is an atlas that another one has started, which alone halts it and lets it go on.
     Threads have to be started within.
     """
     _forget()
-    unheard = _handlers_of_unheard(is_inner=is_inner)
-    earlier = {number: signal.getsignal(number) for number in (*ENDING, *unheard)}
-    for number in ENDING:
+    handlers: dict[signal.Signals, _Handler] = {
+        **dict.fromkeys(ENDING, _on_ending),
+        **dict.fromkeys(MEANINGLESS, _on_nothing),
+        signal.SIGTSTP: _on_halt_by_outer if is_inner else _on_halt,
+    }
+    earlier = {number: signal.getsignal(number) for number in handlers}
+    for number, handler in handlers.items():
         if earlier[number] is not signal.SIG_IGN:
-            signal.signal(number, _on_ending)
-    for number, handler in unheard.items():
-        if earlier[number] is signal.SIG_DFL:
             signal.signal(number, handler)
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # inherited; the kernel would throw every exit status away
@@ -149,14 +144,6 @@ def handle_signals(*, is_inner: bool = False) -> Iterator[None]:
         for number, before in earlier.items():
             signal.signal(number, signal.SIG_DFL if before is None else before)
         _forget()
-
-
-def _handlers_of_unheard(*, is_inner: bool) -> dict[signal.Signals, _Handler]:
-    return {
-        **dict.fromkeys(ENDING_UNHEARD, _on_ending),
-        **dict.fromkeys(MEANINGLESS, _on_nothing),
-        signal.SIGTSTP: _on_halt_by_outer if is_inner else _on_halt,
-    }
 
 
 @contextmanager
@@ -193,7 +180,7 @@ def _acted_upon() -> dict[int, Any]:
     """The handlers of this thread for signals that end us, but for those that are ignored."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    handlers = {number: signal.getsignal(number) for number in (*ENDING, *ENDING_UNHEARD)}
+    handlers = {number: signal.getsignal(number) for number in ENDING}
     untouched = (None, signal.SIG_IGN)
     return {number: now for number, now in handlers.items() if now not in untouched}
 

@@ -43,8 +43,6 @@ done
 class Watchdog:
     """Knows the groups of our commands, and finds by the marker what has left them."""
 
-    __slots__ = ("_pipe", "_shell")
-
     def __init__(self, mark: str) -> None:
         self._pipe = -1
         self._shell: subprocess.Popen[bytes] | None = None

@@ -1,33 +1,39 @@
 """The brief that every prompt of a workspace starts from. Knows no attempt, and asks nobody."""
 
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
+from time import monotonic
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import workspace
-from atlas_retry.gates.redacted_logs import shown_logs
+from atlas_retry import config, workspace
+from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.errors import UsageError
+from atlas_retry.gates.logs import shown_logs
+from atlas_retry.gates.plan import Plan, moved_to
+from atlas_retry.gates.trace import MAX_S, ranked, requests_of, seen_of
+from atlas_retry.gates.trace.tracers import Seen, TraceRequest
+from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
-from atlas_retry.model import Tree, Validation
-from atlas_retry.prompt import Brief
-from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.run.tracing import traced
-from atlas_retry.settings import Settings, attempts_of_run
+from atlas_retry.history import reading
+from atlas_retry.history.learning import recalled
+from atlas_retry.model import AgentRequest, Session, Tree, Validation
+from atlas_retry.prompt import Brief, Traced, compose
+from atlas_retry.prompt.brief import Prompt
+from atlas_retry.reports.subject import Recorded
+from atlas_retry.run.decide import Progress
+from atlas_retry.run.from_report import aligned, completed
+from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
+from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
+from atlas_retry.workspace.scratch import laid_out
 
 SHOWN = "logs"
 """What an agent may read of what gates have printed."""
-
-
-class KnownFiles(Struct, frozen=True, kw_only=True):
-    """What is known of the files of a work tree as they are now."""
-
-    files: Tree
-    uncommitted: Collection[str]
-    """The paths that may not be as in the last commit."""
 
 
 def first_brief(
@@ -35,10 +41,14 @@ def first_brief(
     settings: Settings,
     environ: Mapping[str, str],
     validation: Validation,
-    known: KnownFiles | None = None,
+    opened: OpenWorkspace | None = None,
 ) -> Brief:
-    """Of a first attempt, from the files as they are now; nothing is run."""
-    tree = known.files if known else workspace.source_tree(root)
+    """Of a first attempt, from the files as they are now; nothing is run.
+
+    A workspace that is `opened` and under git knows its files already.
+    """
+    tracker = opened.tracker if opened and opened.has_git else None
+    tree = workspace.source_tree(root, found=tracker.scan() if tracker else None)
     hidden = secret_values(environ)
     return Brief(
         validation=validation,
@@ -50,7 +60,7 @@ def first_brief(
             root,
             settings.triage_baseline,
             environ=environ,
-            changed=known.uncommitted if known else None,
+            changed=tracker.uncommitted().paths if tracker else None,
         ),
         protected=_worth_showing(seals.protected(root, settings), settings, tree),
         settings=settings.prompt,
@@ -77,11 +87,184 @@ def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -
     """
     hidden = secret_values(opened.environ)
     validation = shown_logs(validation, opened.state, scratch / SHOWN, hidden)
-    known = _known(opened) if opened.has_git else None
-    brief = first_brief(opened.root, opened.settings, opened.environ, validation, known)
+    brief = first_brief(opened.root, opened.settings, opened.environ, validation, opened)
     return replace(brief, trace=traced(opened, validation, scratch))
 
 
-def _known(opened: OpenWorkspace) -> KnownFiles:
-    files = workspace.source_tree(opened.root, found=opened.tracker.scan())
-    return KnownFiles(files=files, uncommitted=opened.tracker.uncommitted().paths)
+def traced(opened: OpenWorkspace, failed: Validation, scratch: Path) -> tuple[Traced, ...]:
+    """What the failing tests ran, most suspect first; empty where that is not available in time.
+
+    `scratch` is a folder outside the workspace. A gate that could not be traced is not tried
+    again. Raises Interrupted.
+    """
+    gates = [gate for gate in opened.settings.gates if gate.name not in opened.learned.untraced]
+    wanted = {gate.name: gate for gate in gates} if opened.settings.context.trace == "auto" else {}
+    requests = requests_of(failed, wanted)
+    if not requests:
+        return ()
+    until_s = monotonic() + min(MAX_S, sum(request.timeout_s for request in requests))
+    seen: dict[TraceRequest, list[Seen]] = {}
+    with suppress(TimeoutError), _apart(opened, requests, scratch, until_s) as how:
+        for request in requests:
+            left_s = min(request.timeout_s, until_s - monotonic())
+            if left_s > 0:
+                seen[request] = seen_of(replace(request, timeout_s=left_s), how)
+    opened.learned.untraced.update(
+        request.gate.name for request in requests if not seen.get(request)
+    )
+    return ranked(chain.from_iterable(seen.values()))
+
+
+@contextmanager
+def _apart(
+    opened: OpenWorkspace, requests: Sequence[TraceRequest], scratch: Path, until_s: float
+) -> Iterator[Plan]:
+    """How gates run in an overlay of the workspace; where there is none, in a copy of it.
+
+    Raises TimeoutError where the copy is not made in time.
+    """
+    how = plan(opened, scratch)
+    if opened.has_git:
+        lines = [request.gate.run for request in requests]
+        with workspace.overlaid(opened.git, {}, lines) as there:
+            if not isinstance(there, str):
+                yield replace(how, wrap=there.wrap)
+                return
+    tree = workspace.directory_tree(opened.root)
+
+    def in_time(_path: str) -> Tree:
+        if monotonic() > until_s:
+            raise TimeoutError
+        return tree
+
+    with laid_out(tree.paths(), in_time, opened.root) as copy:
+        yield moved_to(how, copy)
+
+
+def next_request(
+    opened: OpenWorkspace, prompt: Prompt, scratch: Path, progress: Progress, number: int
+) -> AgentRequest:
+    """The request of the n-th attempt; `scratch` is its folder in the state directory."""
+    settings = opened.settings
+    session_id, session_cost_usd = _conversation(settings, progress, number)
+    timeout_s, wall_s = settings.agent.timeout_s, settings.retry.budget.wall_s
+    if wall_s is not None:
+        timeout_s = min(timeout_s, max(wall_s - progress.elapsed_s, 0.0))
+    return AgentRequest(
+        prompt=prompt.text,
+        stable_chars=prompt.stable_chars,
+        workspace=str(opened.root),
+        scratch=str(scratch),
+        attempt=number,
+        model=_model(settings, progress, number),
+        session=Session.RESUME if session_id else Session.NEW,
+        session_id=session_id,
+        session_cost_usd=session_cost_usd,
+        cost_usd=progress.elsewhere.promised_usd,
+        timeout_s=timeout_s,
+        idle_timeout_s=settings.agent.idle_timeout_s,
+        commands=(
+            *(gate.run for gate in settings.gates if gate.run),
+            *_reproducing(progress.latest),
+        ),
+        protected=seals.protected(opened.root, settings),
+        readable=(str(scratch / SHOWN),),
+    )
+
+
+def step_of(settings: Settings, number: int) -> Step:
+    """How the n-th attempt differs from others."""
+    return nth(settings.retry.strategy or STRATEGY, number) or Step()
+
+
+def _model(settings: Settings, progress: Progress, number: int) -> str | None:
+    """The model for the kind of gate that fails, where all are of one; else the attempt's."""
+    step = step_of(settings, number)
+    kinds = {result.kind for result in progress.latest.failures}
+    of_kind = step.models.get(min(kinds)) if len(kinds) == 1 else None
+    return of_kind or step.model or nth(settings.agent.models, number)
+
+
+def _reproducing(validation: Validation) -> Iterator[str]:
+    """What the prompt asks the agent to run: the first failing test of each gate."""
+    for result in validation.failures:
+        first = next((d for d in result.diagnostics if d.test_id), None)
+        command = reproducing(result, first) if first else None
+        if command:
+            yield command
+
+
+def _conversation(settings: Settings, progress: Progress, number: int) -> tuple[str | None, float]:
+    """The session to resume and what it has cost; that of a restored attempt is over."""
+    wanted = step_of(settings, number).session or nth(settings.agent.session, number)
+    last = progress.attempts[-1] if progress.attempts else None
+    if wanted is not Session.RESUME or last is None or not last.session_id:
+        return None, 0.0
+    if last.rolled_back or last.worse:
+        return None, 0.0
+    same = [a.cost_usd or 0.0 for a in progress.attempts if a.session_id == last.session_id]
+    return last.session_id, sum(same)
+
+
+def preview(
+    root: Path,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object],
+    *,
+    recorded: Recorded | None,
+    max_chars: int | None,
+) -> str:
+    """The first prompt for what fails, or a sentence that nothing does.
+
+    With a recorded failure any folder will do: its configuration is used where it has one.
+    `overrides` are configuration keys, dotted, that flags set.
+    Raises ConfigError, UsageError.
+    """
+    validation, brief = (
+        _recorded(root, environ, overrides, recorded)
+        if recorded
+        else _current(open_configured(root, environ, overrides))
+    )
+    if not validation.failures:
+        return "nothing fails, so there is nothing to ask\n"
+    made = brief()
+    return compose(replace(made, budget_chars=max_chars or made.budget_chars)).text
+
+
+Previewed = tuple[Validation, Callable[[], Brief]]
+"""A validation, and what a prompt about it starts from: looked up only where something fails."""
+
+
+def _recorded(
+    root: Path, environ: Mapping[str, str], overrides: Mapping[str, object], recorded: Recorded
+) -> Previewed:
+    settings = (
+        config.load(root, environ=environ, overrides=overrides)
+        if config.is_configured(root)
+        else Settings(gates=recorded.gates)
+    )
+    hidden = secret_values(environ)
+    validation = completed(recorded.validation, root, settings, hidden)
+    with suppress(UsageError):  # of another project, the failure is shown as it was recorded
+        validation = aligned(validation, settings.gates)
+    return validation, lambda: first_brief(root, settings, environ, validation)
+
+
+def _current(opened: OpenWorkspace) -> Previewed:
+    logs = validation_logs(opened)
+    how = replace(plan(opened, logs), flake_reruns=opened.settings.retry.flake_reruns)
+    validation = run_gates(opened.settings.gates, how)
+
+    def brief() -> Brief:
+        brief = traced_brief(opened, validation, logs)
+        if not opened.has_git:
+            return brief
+        with reading(opened.state) as journal:
+            learnings = recalled(
+                lambda query, *values: journal.execute(query, values).fetchall(),
+                str(opened.git.common_dir),
+                validation,
+            )
+        return replace(brief, learnings=learnings)
+
+    return validation, brief

@@ -26,7 +26,6 @@ class SharedBudget:
         self._dearest = dearest_usd
         self._started_s = time.monotonic()
 
-    @property
     def elapsed_s(self) -> float:
         """Since the first of the runs could begin."""
         return time.monotonic() - self._started_s
@@ -39,11 +38,11 @@ class SharedBudget:
         with self._lock:
             self._spent[key] = progress.cost_usd
             self._promised.pop(key, None)
-            told = self._told_usd()
+            taken_usd = self._taken_usd()
             likely = max(self._dearest, progress.dearest_usd)
-            promised = self._promise(key, allowed_usd, told, likely)
+            promised = self._promise(key, allowed_usd, taken_usd, likely)
             return Elsewhere(
-                cost_usd=told - progress.cost_usd, dearest_usd=likely, promised_usd=promised
+                cost_usd=taken_usd - progress.cost_usd, dearest_usd=likely, promised_usd=promised
             )
 
     def settle(self, key: str, cost_usd: float) -> None:
@@ -56,20 +55,20 @@ class SharedBudget:
     def promise(self, key: str, allowed_usd: float | None) -> float | None:
         """What a review of this run may cost; None: unlimited. It is free again once settled."""
         with self._lock:
-            return self._promise(key, allowed_usd, self._told_usd(), 0.0)
+            return self._promise(key, allowed_usd, self._taken_usd(), 0.0)
 
     def _promise(
-        self, key: str, allowed_usd: float | None, told_usd: float, likely_usd: float
+        self, key: str, allowed_usd: float | None, taken_usd: float, likely_usd: float
     ) -> float | None:
         """A share of what is left, so that all who may ask at once get one."""
         if allowed_usd is None:
             return None
-        rest = max(allowed_usd - told_usd, 0.0)
+        rest = max(allowed_usd - taken_usd, 0.0)
         idle = max(min(self._runs, self._jobs) - len(self._promised), 1)
         self._promised[key] = min(rest, max(rest / idle, likely_usd))
         return self._promised[key]
 
-    def _told_usd(self) -> float:
+    def _taken_usd(self) -> float:
         return self._before_usd + sum((*self._spent.values(), *self._promised.values()))
 
     def leave(self, key: str) -> None:

@@ -20,11 +20,11 @@ def detect(outcomes: Sequence[Outcome], rule: CascadeSettings) -> Cascade:
     """What the last `rule.window_size` of `outcomes`, in the order they ended, say together."""
     window = outcomes[-rule.window_size :]
     failed = [outcome for outcome in window if not outcome.verdict.is_green]
-    told = Cascade(failures_in_window=len(failed), threshold=rule.threshold)
+    known = Cascade(failures_in_window=len(failed), threshold=rule.threshold)
     if not rule.enabled or len(failed) < rule.threshold:
-        return told
+        return known
     return replace(
-        told,
+        known,
         cascade_detected=True,
         action=rule.on_cascade.value,
         diagnosis=_diagnosis(failed),
@@ -64,11 +64,11 @@ def _problems(outcome: Outcome) -> Iterator[tuple[str, str]]:
     if not outcome.final.failures and outcome.final_error:
         yield steady(outcome.final_error), _short(outcome.final_error)
     for result in outcome.final.failures:
-        told = [d for d in result.diagnostics if d.fingerprint]
-        for diagnostic in told:
+        problems = [d for d in result.diagnostics if d.fingerprint]
+        for diagnostic in problems:
             named = " ".join(filter(None, (diagnostic.tool, diagnostic.rule_id)))
             yield diagnostic.fingerprint, _short(f"{named}: {diagnostic.message}")
-        if not told:
+        if not problems:
             why = result.error or result.status
             yield f"{result.name}:{result.status}:{steady(why)}", _short(f"{result.name}: {why}")
 

@@ -6,6 +6,7 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry.diagnostics.counting import compared, cut_short, total
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import (
     TO_CHECK,
@@ -137,21 +138,21 @@ def decide(progress: Progress, limits: Limits) -> End | None:
     """The end of the run, or None to go on. The first rule that speaks decides."""
     for rule in RULES:
         if end := rule(progress, limits):
-            return _told(end, progress)
+            return _with_whereabouts(end, progress)
     return None
 
 
-def _told(end: End, progress: Progress) -> End:
+def _with_whereabouts(end: End, progress: Progress) -> End:
     """With what was restored and why the last answer came to nothing: where a fix has gone."""
     error = _error(progress)
     if end.verdict is Verdict.EXHAUSTED and error:
         end = replace(end, reason=f"{end.reason}; the last attempt came to nothing: {error}")
     gone = held.account(progress.attempts)
-    if not gone or end.verdict not in _UNTOLD:
+    if not gone or end.verdict not in (Verdict.EXHAUSTED, Verdict.STALLED, Verdict.GAVE_UP):
         return end
-    told = replace(end, reason=f"{end.reason}; {gone}")
-    green = held.green_with_held(progress.attempts)
-    return replace(told, remedy=_pick(progress, green)) if green else told
+    green = next((a for a in reversed(progress.attempts) if held.needed_paths(a)), None)
+    remedy = _pick(progress, green) if green else end.remedy
+    return replace(end, reason=f"{end.reason}; {gone}", remedy=remedy)
 
 
 def _error(progress: Progress) -> str:
@@ -162,9 +163,6 @@ def _error(progress: Progress) -> str:
     denied = some(dict.fromkeys(last.denials), held.MAX_SHOWN)
     why = last.error or (f"not permitted: {denied}" if denied else "")
     return " ".join(why.split())[:MAX_ERROR_CHARS]
-
-
-_UNTOLD = frozenset({Verdict.EXHAUSTED, Verdict.STALLED, Verdict.GAVE_UP})
 
 
 def _pick(progress: Progress, attempt: Attempt) -> str:
@@ -200,25 +198,24 @@ def _unchecked(progress: Progress, _: Limits) -> End | None:
     return End(verdict=Verdict.FAILED, reason=why, remedy=TO_CHECK)
 
 
-def _blamed(broken: GateResult) -> End:
-    """A command that has run, and is void for what has gone, is not to be run again."""
-    if broken.triage != "void":
-        reason = f"{broken.name} cannot be run: {broken.error}"
-        remedy = f"see it for yourself: {broken.command}" if broken.command else None
-    else:
-        reason, remedy = f"{broken.name} is void: {broken.error}", "atlas undo"
-    return End(verdict=Verdict.BROKEN, reason=reason, remedy=remedy)
-
-
 def _broken(progress: Progress, limits: Limits) -> End | None:
-    if progress.latest.broken and not progress.attempts:
-        return _blamed(progress.latest.broken[0])
-    if unheard := [r for r in progress.latest.broken if r.kind is Kind.REVIEW]:
-        return End(verdict=Verdict.BROKEN, reason=f"{unheard[0].name}: {unheard[0].error}")
-    if progress.refused and limits.with_agent:
-        reason = progress.refused.error or "the agent could not be had"
-        return End(verdict=Verdict.BROKEN, reason=reason, remedy=progress.refused.remedy)
+    broken, refused = progress.latest.broken, progress.refused
+    if broken and not progress.attempts:
+        return _blamed(broken[0])
+    if unheard := [result for result in broken if result.kind is Kind.REVIEW]:
+        return _blamed(unheard[0])
+    if refused and limits.with_agent:
+        reason = refused.error or "no agent is available"
+        return End(verdict=Verdict.BROKEN, reason=reason, remedy=refused.remedy)
     return None
+
+
+def _blamed(gate: GateResult) -> End:
+    """A command that has run, and is void for what has gone, is not to be run again."""
+    is_void = gate.triage == "void"
+    reason = f"{gate.name} {'is void' if is_void else 'cannot be run'}: {gate.error}"
+    see = f"see it for yourself: {gate.command}" if gate.command else None
+    return End(verdict=Verdict.BROKEN, reason=reason, remedy="atlas undo" if is_void else see)
 
 
 def _no_agent(progress: Progress, limits: Limits) -> End | None:
@@ -246,19 +243,18 @@ def _attempts_spent(progress: Progress, limits: Limits) -> End | None:
     if allowed is None or made < allowed:
         return None
     step = progress.latest.failed_step or "validation"
-    if not made:
-        return _exhausted(f"{step} failed, and no attempt may be made")
-    return _exhausted(f"{step} failed after {counted(made, 'attempt')}")
+    how = f"after {counted(made, 'attempt')}" if made else "and no attempt may be made"
+    return _exhausted(f"{step} failed{' ' if made else ', '}{how}")
 
 
 def _gate_spent(progress: Progress, limits: Limits) -> End | None:
     """A gate may have fewer attempts than the run; each attempt made while it failed counts."""
     for gate, tried, allowed in _tries(progress, limits):
         if tried >= allowed:
-            if not tried:
-                return _exhausted(f"{gate.name} failed, and may cost no attempt")
-            times = counted(tried, "attempt")
-            return _exhausted(f"{gate.name} failed after {times}, all that it may cost")
+            times = f" after {counted(tried, 'attempt')}, all that it may cost"
+            return _exhausted(
+                f"{gate.name} failed{times if tried else ', and may cost no attempt'}"
+            )
     return None
 
 
@@ -279,14 +275,10 @@ def _tries(progress: Progress, limits: Limits) -> Iterator[tuple[Gate, int, int]
     results = zip(limits.gates, progress.base[0].results, strict=False)
     for position, (gate, result) in enumerate(results):
         if result.blocks:
-            tried = sum(_failed_at(validation, position) for validation in before)
-            yield (
-                gate,
-                tried,
-                attempts_allowed(
-                    gate, flag=limits.attempts_flag, configured=limits.attempts_configured
-                ),
-            )
+            earlier = [v.results[position] for v in before if position < len(v.results)]
+            flag, configured = limits.attempts_flag, limits.attempts_configured
+            allowed = attempts_allowed(gate, flag=flag, configured=configured)
+            yield gate, sum(result.blocks for result in earlier), allowed
 
 
 def _before_each(progress: Progress) -> Iterator[Validation]:
@@ -295,10 +287,6 @@ def _before_each(progress: Progress) -> Iterator[Validation]:
     for attempt in progress.attempts:
         yield current
         current = current if attempt.worse else attempt.validation or current
-
-
-def _failed_at(validation: Validation, position: int) -> bool:
-    return position < len(validation.results) and validation.results[position].blocks
 
 
 def _cost_spent(progress: Progress, limits: Limits) -> End | None:
@@ -335,39 +323,32 @@ def _stalled(progress: Progress, _: Limits) -> End | None:
     attempts = progress.attempts
     if not attempts or attempts[-1].rolled_back or held.is_news(attempts):
         return None
+    reason = _standstill(progress, attempts)
+    return End(verdict=Verdict.STALLED, reason=reason) if reason else None
+
+
+def _standstill(progress: Progress, attempts: held.Attempts) -> str | None:
+    gone = held.account(attempts[-1:])
     if not attempts[-1].changes:
-        return _stall(_idle(progress))
+        what = "last attempt added" if held.account(attempts) else "attempt changed"
+        error = _error(progress)
+        return f"the attempt came to nothing: {error}" if error else f"the {what} nothing"
     if progress.trees[-1] in progress.trees[:-1]:
-        if held.account(attempts[-1:]):
-            return _stall("nothing new was left of the attempt")
-        return _stall("the attempt gave back a tree that was there")
-    if len(attempts) > 1 and _same_problems(*attempts[-2:]):
-        return _stall("two attempts in a row ended with the same diagnostics")
+        gave = "the attempt gave back a tree that was there"
+        return "nothing new was left of the attempt" if gone else gave
+    problems = [_problems(attempt) for attempt in attempts[-2:]]
+    if len(problems) > 1 and problems[0] == problems[1] is not None:
+        return "two attempts in a row ended with the same diagnostics"
     return None
 
 
-def _idle(progress: Progress) -> str:
-    if error := _error(progress):
-        return f"the attempt came to nothing: {error}"
-    what = "last attempt added" if held.account(progress.attempts) else "attempt changed"
-    return f"the {what} nothing"
-
-
-def _stall(reason: str) -> End:
-    return End(verdict=Verdict.STALLED, reason=reason)
-
-
-def _same_problems(first: Attempt, second: Attempt) -> bool:
-    if first.validation is None or second.validation is None:
-        return False
-    return _problems(first.validation) == _problems(second.validation)
-
-
-def _problems(validation: Validation) -> list[tuple[str, Status, tuple[tuple[str, str], ...]]]:
+def _problems(attempt: Attempt) -> list[object] | None:
     """What a validation says, messages included, without where it says it."""
+    if attempt.validation is None:
+        return None
     return [
         (r.name, r.status, tuple((d.fingerprint, steady(d.message)) for d in r.diagnostics))
-        for r in validation.failures
+        for r in attempt.validation.failures
     ]
 
 
@@ -397,3 +378,46 @@ RULES: tuple[Rule, ...] = (
     _needs_review,
     *STOPS,
 )
+
+
+Standing = tuple[int, int, int]
+"""Required gates that did not pass, how many could not count, problems; less is better."""
+
+
+def best(progress: Progress) -> Attempt | None:
+    """The attempt worth keeping when a run does not end green; None when the start was no worse.
+
+    Order: required gates that pass, fewest remaining, fewest introduced, smallest change. Where a
+    gate could not count its problems, that is more than any number of them.
+    """
+    candidates = filter(_is_candidate, progress.attempts)
+    chosen = min(candidates, key=lambda attempt: _rank(attempt, progress.settled), default=None)
+    if chosen is None or chosen.validation is None:
+        return None
+    return chosen if is_worse(progress.settled, than=chosen.validation) else None
+
+
+def _is_candidate(attempt: Attempt) -> bool:
+    return bool(attempt.validation and attempt.result and not attempt.rolled_back)
+
+
+def _rank(attempt: Attempt, start: Validation) -> tuple[Standing, int, int]:
+    validation = attempt.validation or start
+    _, _, introduced = compared(start, validation)
+    size = sum((c.added or 0) + (c.removed or 0) for c in attempt.since_start)
+    return _standing(validation, start), len(introduced), size
+
+
+def is_worse(validation: Validation, *, than: Validation) -> bool:
+    """Whether fewer required gates pass, or as many and there are more problems."""
+    return _standing(validation, than) > _standing(than, validation)
+
+
+def _is_red(result: GateResult) -> bool:
+    """Whether a required gate did not pass."""
+    return result.blocks or (result.required and result.status is Status.SKIPPED)
+
+
+def _standing(validation: Validation, other: Validation) -> Standing:
+    red = list(filter(_is_red, validation.results))
+    return len(red), cut_short(validation, other), total(validation)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from enum import Enum
 from multiprocessing.connection import Connection, wait
 from pathlib import Path, PurePath
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ from atlas_retry import process, workspace
 from atlas_retry.errors import AtlasError, ConfigError, Interrupted, WorkspaceError
 from atlas_retry.events import Event
 from atlas_retry.model import Outcome
-from atlas_retry.process import Command, Completed
+from atlas_retry.process import Command
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Elsewhere, Progress
 
@@ -34,16 +34,12 @@ GRACE_S = 20.0
 """For an ending that puts things in order, as the journal."""
 _START = (
     "import sys; sys.path.append(sys.argv[1]); "
-    "from atlas_retry.run.inside import main; main(int(sys.argv[2]))"
+    "from atlas_retry.run.door import main; main(int(sys.argv[2]))"
 )
 
 
-class Errand(Protocol):
-    """What is done inside."""
-
-    def run(self, door: "Door") -> Outcome: ...
-
-
+Errand = Callable[["Door"], Outcome]
+"""What is done inside; of the package, for it has to travel."""
 Answers = Mapping[str, Callable[..., object]]
 """What may be asked of the outside, by name."""
 
@@ -86,31 +82,25 @@ class _InnerProcess(threading.Thread):
     ) -> None:
         super().__init__(name="inside")
         self._theirs = theirs
-        number = theirs.fileno()
         package = str(Path(atlas_retry.__file__).parents[1])
         command = Command(
-            argv=(sys.executable, "-P", "-c", _START, package, str(number)),
+            argv=(sys.executable, "-P", "-c", _START, package, str(theirs.fileno())),
             cwd=layers.root,
             env=environ,
-            pass_fds=(number,),
+            pass_fds=(theirs.fileno(),),
             grace_s=GRACE_S,
             halt_signal=signal.SIGTSTP,
         )
         self._command = layers.wrapped(command)
-        self._completed: Completed | None = None
+        self.why = "it was interrupted"
+        """Why it ended without an answer."""
 
     def run(self) -> None:
         # closed only now: the other end reads to its end exactly when all inside has ended
         with self._theirs, suppress(Interrupted):
-            self._completed = process.run(self._command, shielded=True)
-
-    @property
-    def why(self) -> str:
-        """Why it ended without an answer."""
-        if self._completed is None:
-            return "it was interrupted"
-        last = self._completed.stderr.text.strip().rpartition("\n")[2]
-        return last or self._completed.error or f"exit code {self._completed.exit_code}"
+            done = process.run(self._command, shielded=True)
+            last = done.stderr.text.strip().rpartition("\n")[2]
+            self.why = last or done.error or f"exit code {done.exit_code}"
 
 
 def _serve(connection: Connection, answers: Answers) -> object:
@@ -128,16 +118,19 @@ def _serve(connection: Connection, answers: Answers) -> object:
             return None
         if name == "done":
             return arguments[0]
-        answer = _answer(answers[name], arguments)
+        answer = _caught(answers[name], *arguments)
         if name != "emit":
             _send(connection, ("answer", answer))
 
 
-def _answer(function: Callable[..., object], arguments: tuple[object, ...]) -> object:
+def _caught(function: Callable[..., object], *arguments: object) -> object:
+    """What it returns, or raises of what the other end may know."""
     try:
         return function(*arguments)
+    except ConfigError as error:  # it takes its place with it, and that is in its words
+        return WorkspaceError(str(error), remedy=error.remedy)
     except (AtlasError, Interrupted) as error:
-        return _portable(error)
+        return error.with_traceback(None)
 
 
 def _send(connection: Connection, value: object) -> None:
@@ -169,9 +162,14 @@ class Door:
             raise answer
         return answer
 
-    def close(self, answer: Outcome | AtlasError | Interrupted) -> None:
+    def accept(self, end: str, outcome: Outcome) -> Outcome:
+        """Bring a snapshot to the user's tree; the outcome that goes with what is there then."""
+        answer: Outcome = self.ask("accept", outcome.run_id, end, outcome)
+        return answer
+
+    def close(self, answer: object) -> None:
         """The last word."""
-        self._tell("done", answer if isinstance(answer, Outcome) else _portable(answer))
+        self._tell("done", answer)
 
     def _tell(self, name: str, *arguments: object) -> None:
         with self._sending:
@@ -189,10 +187,14 @@ class Door:
             os._exit(1)  # nobody is left to work for
 
 
-def _portable(error: AtlasError | Interrupted) -> AtlasError | Interrupted:
-    if isinstance(error, ConfigError):  # it takes its place with it, and that is in its words
-        return WorkspaceError(str(error), remedy=error.remedy)
-    return error.with_traceback(None)
+def main(descriptor: int) -> None:
+    """Be the process inside: take the errand from the wire, do it, and say what came of it."""
+    os.set_inheritable(descriptor, False)  # noqa: FBT003 - it takes no keyword
+    connection = Connection(descriptor)
+    with process.handle_signals(is_inner=True):
+        errand, layers = pickle.loads(connection.recv_bytes())  # noqa: S301 - from outside
+        door = Door(connection, layers)
+        door.close(_caught(errand, door))
 
 
 class DistantBudget(SharedBudget):
@@ -202,7 +204,6 @@ class DistantBudget(SharedBudget):
         super().__init__()
         self._door = door
 
-    @property
     def elapsed_s(self) -> float:
         return float(self._door.ask("elapsed_s"))
 
@@ -220,12 +221,8 @@ class DistantBudget(SharedBudget):
 
 def budget_answers(budget: SharedBudget) -> Answers:
     """What `DistantBudget` asks."""
-    return {
-        "elapsed_s": lambda: budget.elapsed_s,
-        "draw": budget.draw,
-        "settle": budget.settle,
-        "promise": budget.promise,
-    }
+    asked = (budget.elapsed_s, budget.draw, budget.settle, budget.promise)
+    return {function.__name__: function for function in asked}
 
 
 class _SafeUnpickler(pickle.Unpickler):

@@ -1,15 +1,17 @@
 """What one run does to the world, as methods that the loop calls. Decides nothing."""
 
+import itertools
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry import agents, process, workspace
+from atlas_retry import agents, process, state_dir, workspace
 from atlas_retry.agents import review
 from atlas_retry.agents.lack import Lack
 from atlas_retry.errors import WorkspaceError
@@ -23,7 +25,7 @@ from atlas_retry.events import (
     seconds_of,
     within,
 )
-from atlas_retry.gates.fixers import run_fixers
+from atlas_retry.gates.lines import run_fixers
 from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
@@ -48,17 +50,18 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.prompt import compose
-from atlas_retry.run.briefing import traced_brief
+from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Elsewhere, Limits, Progress, decide, last_attempt
-from atlas_retry.run.folder import RunFolder
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
-from atlas_retry.run.request import next_request, step_of
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.run.uncommitted import lost_definitions
 from atlas_retry.settings import GuardMode, OnExhausted, ReviewMode, nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
+
+if TYPE_CHECKING:
+    from atlas_retry.run.door import Door
 
 Contents = Mapping[str, Content | None]
 """Files by path; None: there is none."""
@@ -90,12 +93,9 @@ class Run(Struct, frozen=True, kw_only=True):
     """See `Outcome`."""
 
 
-class Apart(Struct, frozen=True, kw_only=True):
-    """Of a run that works in layers over the workspace."""
-
-    layers: workspace.RunLayers
-    accept: Callable[[str, Outcome], Outcome]
-    """Brings a snapshot to the user's tree; the outcome that goes with what is there then."""
+def run_folder(opened: OpenWorkspace, run_id: str) -> Path:
+    """Where a run keeps its prompts, logs and transcripts, in the state directory."""
+    return opened.state / "runs" / run_id
 
 
 class Effects(Struct, kw_only=True):
@@ -103,7 +103,8 @@ class Effects(Struct, kw_only=True):
 
     run: Run
     opened: OpenWorkspace
-    folder: RunFolder
+    folder: Path
+    """Of its prompts, logs and transcripts."""
     agent: Agent
     reviewer: Callable[[Gate], Agent]
     """Who judges for a review gate. Raises AgentError."""
@@ -115,7 +116,8 @@ class Effects(Struct, kw_only=True):
     """By the monotonic clock."""
     budget: SharedBudget
     """What the runs of a batch share."""
-    apart: Apart | None = None
+    door: "Door | None" = None
+    """To the user's tree, of a run that works in layers over it."""
     sealed: judge.Seal | None = None
     validations: Iterator[int] = field(default_factory=count)
     """Numbers the folders of their logs."""
@@ -140,6 +142,12 @@ class Effects(Struct, kw_only=True):
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
         """What differs between two snapshots."""
         return workspace.changes(self.opened.git, before, after)
+
+    def _logs(self, kind: str, number: int) -> Path:
+        """Of the n-th validation, or of the n-th aside; the oldest may go, see `state_dir.trim`."""
+        parent = state_dir.folder(self.folder, kind)
+        state_dir.trim(parent)
+        return state_dir.folder(parent, str(number))
 
     def restore(self, target: str, expected: str, paths: Collection[str] | None) -> None:
         """Restore a snapshot, whole or some paths of it.
@@ -187,7 +195,7 @@ class Effects(Struct, kw_only=True):
         }
 
     def write(self, files: Contents) -> None:
-        """Give these files these contents; what the run found and could not hold stays."""
+        """Give these files these contents; what was there and could not be held stays."""
         workspace.write(self.opened.git, files, self._start())
         self.opened.tracker.moved()
 
@@ -200,25 +208,23 @@ class Effects(Struct, kw_only=True):
         return held
 
     def by_others(self, paths: frozenset[str], reply: AgentReply) -> frozenset[str]:
-        """Those of the paths that moved during a turn which somebody else wrote.
+        """Those of the paths that somebody else wrote during a turn.
 
-        It is known where the turn wrote to a layer, or its reply names all that it can have edited.
+        Known of what is in layers, and where the reply names all that the turn can have edited.
         """
-        if self.apart:
-            return frozenset(path for path in paths if not self.apart.layers.wrote(path))
+        if self.door:
+            return frozenset(itertools.filterfalse(self.door.layers.wrote, paths))
         return paths - set(reply.touched) if reply.touched_all else frozenset()
 
     def accept(self, left: str, outcome: Outcome) -> Outcome:
-        """Bring the snapshot that is left of a run in layers to the user's tree.
-
-        The outcome that goes with what is there then.
-        """
-        return self.apart.accept(left, outcome) if self.apart else outcome
+        """Bring what is left of a run in layers to the user's tree; the outcome with that."""
+        return self.door.accept(left, outcome) if self.door else outcome
 
     def lost(self, start: str, left: str) -> tuple[Lost, ...]:
         """Definitions that only the uncommitted files of the first snapshot held."""
+        pick = f"atlas pick {self.run.run_id} start --path"
         return tuple(
-            replace(lost, command=_pick_command(self.run.run_id, lost.path))
+            replace(lost, command=f"{pick} {shlex.quote(encodable(lost.path))}")
             for lost in lost_definitions(self.opened.git, start, left, self.opened.environ)
         )
 
@@ -229,7 +235,7 @@ class Effects(Struct, kw_only=True):
         settings, number = self.opened.settings, next(self.validations)
         with_agent = self.run.limits.with_agent
         chosen = replace(
-            plan(self.opened, self.folder.logs(number)),
+            plan(self.opened, self._logs("logs", number)),
             review=self._reviewer_of(number) if with_agent else None,
             flake_reruns=settings.retry.flake_reruns if previous is None else 0,
             after_attempt=previous is not None,
@@ -251,7 +257,7 @@ class Effects(Struct, kw_only=True):
 
     def _reviewer_of(self, number: int) -> Callable[[Gate], GateResult]:
         """How the n-th validation's reviews are made, and paid."""
-        settings, root = self.opened.settings, self.opened.root
+        settings, root, number = self.opened.settings, self.opened.root, max(number, 1)
         hidden = secret_values(self.opened.environ)
 
         def diff() -> str:
@@ -264,9 +270,9 @@ class Effects(Struct, kw_only=True):
             agent=self.reviewer,
             promised_usd=lambda: self.budget.promise(str(root), settings.retry.budget.cost_usd),
             redact=lambda text: redact(text, hidden),
-            scratch=self.folder.scratch(max(number, 1)),
+            scratch=state_dir.folder(self.folder, "attempts", str(number)),
             model=nth(settings.agent.models, 1),
-            attempt=max(number, 1),
+            attempt=number,
             idle_timeout_s=settings.agent.idle_timeout_s,
         )
 
@@ -280,18 +286,15 @@ class Effects(Struct, kw_only=True):
     def fix(self, failed: Validation) -> tuple[str, ...]:
         """Run the fixers of the gates that failed; the paths that changed."""
         gates = failing_gates(self.opened, failed)
-        return run_fixers(gates, plan(self.opened, self.folder.logs(0)), self.emit)
+        return run_fixers(gates, plan(self.opened, self._logs("logs", 0)), self.emit)
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         """Run these gates with these files in place, and leave everything as it was.
 
         `previous` is the result of the same gates without these files.
         """
-        how = replace(
-            plan(self.opened, self.folder.aside(next(self.asides))),
-            after_attempt=True,
-            previous=previous,
-        )
+        how = plan(self.opened, self._logs("asides", next(self.asides)))
+        how = replace(how, after_attempt=True, previous=previous)
         seen, way = self._beside(chosen, files, how)
         if way is workspace.Way.IN_PLACE or seen.success or not previous.success:
             return seen
@@ -326,7 +329,7 @@ class Effects(Struct, kw_only=True):
 
     def request(self, progress: Progress, number: int) -> tuple[AgentRequest, str]:
         """The next attempt's request, and the path that its prompt was written to."""
-        scratch = self.folder.scratch(number)
+        scratch = state_dir.folder(self.folder, "attempts", str(number))
         brief = traced_brief(self.opened, progress.latest, scratch)
         step = step_of(self.opened.settings, number)
         prompt = compose(
@@ -358,7 +361,7 @@ class Effects(Struct, kw_only=True):
 
         A run that is over anyway takes nothing from it, not even for a moment.
         """
-        elapsed_s = max(self.elapsed_s(), self.budget.elapsed_s)
+        elapsed_s = max(self.elapsed_s(), self.budget.elapsed_s())
         progress = replace(progress, elapsed_s=elapsed_s, elsewhere=Elsewhere())
         if decide(progress, self.run.limits):
             return progress
@@ -375,8 +378,8 @@ class Effects(Struct, kw_only=True):
     def seal(self) -> None:
         """Take what decides besides the files of the workspace: the next `judge` compares."""
         opened = self.opened
-        found = opened.tracker.scan()
-        self.sealed = judge.seal(opened.git, opened.settings, opened.environ, found)
+        scan = opened.tracker.scan()
+        self.sealed = judge.seal(opened.git, opened.settings, opened.environ, scan)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """What the guard says of the change between two snapshots."""
@@ -446,10 +449,6 @@ class Effects(Struct, kw_only=True):
                 continue
             if not path.is_symlink() and path.exists() and path.stat().st_ctime < began_s:
                 yield change.path
-
-
-def _pick_command(run_id: str, path: str) -> str:
-    return f"atlas pick {run_id} start --path {shlex.quote(encodable(path))}"
 
 
 def _behind_links(root: Path, path: str) -> str:

@@ -1,6 +1,5 @@
 """Which workspaces the arguments of a command mean, and what each is called. Runs nothing."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,10 +18,10 @@ def find(
     if every and arguments:
         raise UsageError("--all means every named workspace", remedy="name some, or say --all")
     if every:
-        found = workspace.names_around(cwd, environ=environ)
-        if not found:
+        named = workspace.names_around(cwd, environ=environ)
+        if not named:
             raise UsageError("there is no named workspace here", remedy="atlas workspace add NAME")
-        return tuple(found.values())
+        return tuple(named.values())
     folders: dict[Path, Path] = {}
     for argument in arguments or ["."]:
         folder = workspace.resolve(argument, cwd, environ=environ).resolve()
@@ -36,16 +35,12 @@ def find(
 
 def labels(folders: Sequence[Path]) -> dict[Path, str]:
     """What each is called where all are shown: as many last parts of its path as it takes."""
-    told = dict.fromkeys(folders, 1)
-    while True:
-        named = {folder: str(Path(*folder.parts[-count:])) for folder, count in told.items()}
-        alike = [path for path in _named_alike(named) if told[path] < len(path.parts)]
-        if not alike:
-            return named
-        for folder in alike:
-            told[folder] += 1
+    return {folder: _label(folder, folders) for folder in folders}
 
 
-def _named_alike(named: Mapping[Path, str]) -> list[Path]:
-    counts = Counter(named.values())
-    return [folder for folder, name in named.items() if counts[name] > 1]
+def _label(folder: Path, among: Sequence[Path]) -> str:
+    for length in range(1, len(folder.parts)):
+        tail = folder.parts[-length:]
+        if sum(other.parts[-length:] == tail for other in among) == 1:
+            return str(Path(*tail))
+    return str(folder)

@@ -1,4 +1,4 @@
-"""What was restored of a run's attempts, and how that is told. Pure; ends no run."""
+"""What was restored of a run's attempts, and how that is named. Pure; ends no run."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -28,10 +28,10 @@ def needed_paths(attempt: Attempt) -> frozenset[str]:
 
 def for_review(attempts: Attempts) -> tuple[tuple[int, Held], ...]:
     """What is in the workspace for a person to look at, with the number of its attempt."""
-    found: list[tuple[int, Held]] = []
+    seen: list[tuple[int, Held]] = []
     for attempt in in_place(attempts):
-        found += ((attempt.number, held) for held in attempt.held if held.in_place)
-    return tuple(found)
+        seen += ((attempt.number, held) for held in attempt.held if held.in_place)
+    return tuple(seen)
 
 
 def in_place(attempts: Attempts) -> tuple[Attempt, ...]:
@@ -65,23 +65,14 @@ def repeats(attempts: Attempts) -> bool:
     return bool(before) and before <= last
 
 
-def green_with_held(attempts: Attempts) -> Attempt | None:
-    """The latest attempt that is green with what was held of it."""
-    return next((a for a in reversed(attempts) if needed_paths(a)), None)
-
-
 def account(attempts: Attempts) -> str:
     """What was refused and held in all of them; empty where nothing was."""
-    return "; ".join(_account(attempts))
+    refused = named(chain.from_iterable(attempt.violations for attempt in attempts))
+    held = named(chain.from_iterable(map(restored, attempts)))
+    both = (("the guard refused ", refused), ("held for a person to accept: ", held))
+    return "; ".join(text + names for text, names in both if names)
 
 
-def _account(attempts: Attempts) -> Iterator[str]:
-    if refused := named(chain.from_iterable(attempt.violations for attempt in attempts)):
-        yield f"the guard refused {refused}"
-    if held := named(chain.from_iterable(map(restored, attempts))):
-        yield f"held for a person to accept: {held}"
-
-
-def named(found: Iterator[Violation] | Iterator[Held]) -> str:
+def named(judged: Iterator[Violation] | Iterator[Held]) -> str:
     """`a.py (rule), b.py (rule) and 3 more`, each once."""
-    return some(dict.fromkeys(f"{one.path} ({one.rule})" for one in found), MAX_SHOWN)
+    return some(dict.fromkeys(f"{one.path} ({one.rule})" for one in judged), MAX_SHOWN)

@@ -13,9 +13,8 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Level, Outcome, Verdict
 from atlas_retry.run import on_failure
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.door import Answers, Door, Errand, budget_answers, run_inside
-from atlas_retry.run.effects import Apart
-from atlas_retry.run.folder import run_folder
+from atlas_retry.run.door import Answers, Errand, budget_answers, run_inside
+from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.settings import Isolation
@@ -31,16 +30,16 @@ def layers(
 
     Raises WorkspaceError where they are demanded and cannot be.
     """
-    found = prepared(opened, run_id, [record] if record else ())
-    if isinstance(found, workspace.RunLayers):
-        return found
+    answer = prepared(opened, run_id, [record] if record else ())
+    if isinstance(answer, workspace.RunLayers):
+        return answer
     if opened.settings.agent.isolation is Isolation.OVERLAY:
         raise WorkspaceError(
-            f"this run cannot be isolated: {found}",
+            f"this run cannot be isolated: {answer}",
             remedy="agent.isolation: none, or --no-isolate, lets attempts change the workspace "
             "itself; pip install 'atlas-retry[isolation]' brings bubblewrap for Linux",
         )
-    emit(Notice(text=f"attempts change the workspace itself: {found}"))
+    emit(Notice(text=f"attempts change the workspace itself: {answer}"))
     return None
 
 
@@ -85,16 +84,6 @@ def run_apart(
     return outcome
 
 
-def apart(door: Door) -> Apart:
-    """How the effects of a run in layers reach the user's tree."""
-
-    def accept(end: str, outcome: Outcome) -> Outcome:
-        answer: Outcome = door.ask("accept", outcome.run_id, end, outcome)
-        return answer
-
-    return Apart(layers=door.layers, accept=accept)
-
-
 def _accepted(
     opened: OpenWorkspace, run_id: str, end: str, outcome: Outcome, emit: Emit
 ) -> Outcome:
@@ -113,7 +102,7 @@ def _accepted(
     theirs = workspace.changes(opened.git, end, opened.tracker.snapshot().id)
     named = some(sorted(change.path for change in theirs), MAX_SHOWN)
     emit(Notice(text=f"validated once more with what was edited meanwhile: {named}"))
-    logs = state_dir.folder(run_folder(opened, run_id).path, "accepted")
+    logs = state_dir.folder(run_folder(opened, run_id), "accepted")
     gates, how = opened.settings.gates, plan(opened, logs)
     final = against_baseline(opened, gates, run_gates(gates, how, emit), how, emit)
     if final.success or not outcome.verdict.is_green:

@@ -71,14 +71,14 @@ def standing(
         )
 
 
-def limited(opened: OpenWorkspace, found: Sequence[BudgetStanding]) -> OpenWorkspace:
+def limited(opened: OpenWorkspace, standings: Sequence[BudgetStanding]) -> OpenWorkspace:
     """The workspace with no more to spend than every budget has left.
 
     Raises UsageError where one is spent, before any money is.
     """
-    if not found:
+    if not standings:
         return opened
-    least = min(found, key=lambda one: one.left_usd)
+    least = min(standings, key=lambda one: one.left_usd)
     if not least.left_usd:
         raise UsageError(
             f"--ai-fix is refused by {least.words()}",
@@ -92,12 +92,12 @@ def limited(opened: OpenWorkspace, found: Sequence[BudgetStanding]) -> OpenWorks
     return replace(opened, settings=replace(settings, retry=retry))
 
 
-def warn(found: Sequence[BudgetStanding], emit: Emit, more_usd: float | None = None) -> None:
+def warn(standings: Sequence[BudgetStanding], emit: Emit, more_usd: float | None = None) -> None:
     """Tell of each budget of which a half, three quarters or nine tenths are spent.
 
     `more_usd` is what the run has cost: then only of those that it has brought further.
     """
-    for one in found:
+    for one in standings:
         before, now = one.warned_at(), one.warned_at(more_usd or 0.0)
         if now > (0.0 if more_usd is None else before):
             emit(Notice(level=Level.WARNING, text=one.words(more_usd or 0.0)))

@@ -16,6 +16,7 @@ from atlas_retry.events import (
     AttemptRestored,
     AttemptStarted,
     EventScope,
+    Notice,
     RunFinished,
     RunStarted,
 )
@@ -23,20 +24,21 @@ from atlas_retry.model import (
     AgentReply,
     AgentRequest,
     Attempt,
-    Lost,
+    Level,
     Outcome,
     ReplyStatus,
     Validation,
     Verdict,
 )
 from atlas_retry.process import uninterruptible
-from atlas_retry.run.attribution import before_the_agent, go_back
-from atlas_retry.run.decide import End, Progress, decide, last_attempt
+from atlas_retry.run.decide import End, Progress, best, decide, is_worse, last_attempt
 from atlas_retry.run.effects import Effects, Run, Taken
 from atlas_retry.run.held import needed_paths, standing
-from atlas_retry.run.ranking import best, is_worse
 from atlas_retry.run.settle import Turn, forget, settle
 from atlas_retry.settings import OnExhausted
+from atlas_retry.text.units import some
+
+MAX_SHOWN = 8
 
 
 def retry(do: Effects) -> Outcome:
@@ -53,14 +55,7 @@ def retry(do: Effects) -> Outcome:
         progress, final = _keep(progress, end, run, do)
         if not end.verdict.is_green:
             forget(progress, do)
-        end = _with_cause(end, final)
-        outcome = _outcome(run, progress, end, final, round(do.elapsed_s() * 1000))
-        outcome = replace(
-            outcome,
-            better=_better(progress, final),
-            lost=_lost(progress, do),
-            gates_changed=_of_gates(progress, do),
-        )
+        outcome = _outcome(progress, end, final, do)
         outcome = do.accept(progress.current, outcome)
         outcome = replace(outcome, learning_record_id=do.learn(outcome))
         do.emit(RunFinished(outcome=outcome))
@@ -120,7 +115,7 @@ def _on_its_base(progress: Progress, do: Effects) -> Progress:
     validation, snapshot = progress.base
     if not progress.attempts or not progress.attempts[-1].worse or progress.latest == validation:
         return progress
-    go_back(snapshot, progress, do)
+    _go_back(snapshot, progress, do)
     return replace(progress, latest=validation, current=snapshot)
 
 
@@ -139,7 +134,7 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
     reply = do.ask(request)
     do.emit(AgentReplied(number=number, reply=reply))
     after = do.snapshot(str(number))
-    before, theirs = before_the_agent(before, after, reply, number, do)
+    before, theirs = _before_the_agent(before, after, reply, number, do)
     progress = replace(progress, theirs=progress.theirs | theirs)
     if reply.status is ReplyStatus.UNAVAILABLE:
         do.restore(before.id, after.id, None)
@@ -150,7 +145,7 @@ def _turn(progress: Progress, before: Taken, number: int, do: Effects) -> Progre
         snapshot=after.id,
         changes=do.changes(before.id, after.id),
     )
-    turn = Turn(before=before, after=after, gates=do.run.limits.gates)
+    turn = Turn(before=before, after=after)
     attempt, end, validation = settle(attempt, turn, progress, do)
     attempt = replace(
         _measured(attempt, progress.latest, validation),
@@ -235,24 +230,16 @@ def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress
         last = standing(progress.attempts)
         return _marked(progress, (last,) if last else ()), progress.latest
     if run.on_exhausted is OnExhausted.RESTORE:
-        go_back(progress.start, progress, do)
+        _go_back(progress.start, progress, do)
         return replace(progress, current=progress.start), progress.baseline
     chosen = best(progress)
     target = (chosen and chosen.result) or progress.origin
     if target != progress.current:
-        go_back(target, progress, do)
+        _go_back(target, progress, do)
         progress = replace(progress, current=target)
     if chosen is None or chosen.validation is None:
         return progress, progress.settled
     return _marked(progress, (chosen,)), chosen.validation
-
-
-def _with_cause(end: End, final: Validation) -> End:
-    """How many problems are left where a run came to no other end, and the first of them."""
-    problems = first_problem(final)
-    if not problems or end.verdict not in (Verdict.FAILED, Verdict.EXHAUSTED, Verdict.STALLED):
-        return end
-    return replace(end, reason=f"{end.reason}; {problems}")
 
 
 def _better(progress: Progress, final: Validation) -> int | None:
@@ -261,12 +248,6 @@ def _better(progress: Progress, final: Validation) -> int | None:
     if chosen is None or chosen.validation is None or not is_worse(final, than=chosen.validation):
         return None
     return chosen.number
-
-
-def _lost(progress: Progress, do: Effects) -> tuple[Lost, ...]:
-    """What the user had not committed and the tree of the attempt that stays no longer has."""
-    kept = next((a.result for a in reversed(progress.attempts) if a.kept), None)
-    return do.lost(progress.start, kept) if kept else ()
 
 
 def _marked(progress: Progress, kept: tuple[Attempt, ...]) -> Progress:
@@ -283,9 +264,11 @@ def _of_gates(progress: Progress, do: Effects) -> tuple[str, ...]:
     return tuple(path for path in moved if path not in agents | progress.theirs)
 
 
-def _outcome(
-    run: Run, progress: Progress, end: End, final: Validation, duration_ms: int
-) -> Outcome:
+def _outcome(progress: Progress, end: End, final: Validation, do: Effects) -> Outcome:
+    """The run as it ended, with the first problem where no other cause is known."""
+    run, problems = do.run, first_problem(final)
+    is_spent = end.verdict in (Verdict.FAILED, Verdict.EXHAUSTED, Verdict.STALLED)
+    kept = next((a.result for a in reversed(progress.attempts) if a.kept), None)
     return Outcome(
         run_id=run.run_id,
         verdict=end.verdict,
@@ -293,11 +276,48 @@ def _outcome(
         baseline=progress.baseline,
         final=final,
         attempts=progress.attempts,
-        final_error=end.reason,
+        final_error=f"{end.reason}; {problems}" if problems and is_spent else end.reason,
         remedy=end.remedy,
         cost_usd=progress.cost_usd,
         interrupted_usd=run.interrupted_usd,
-        duration_ms=duration_ms,
+        duration_ms=round(do.elapsed_s() * 1000),
         escalation_required=bool(progress.attempts) and not end.verdict.is_green,
         start_snapshot=progress.start,
+        lost=do.lost(progress.start, kept) if kept else (),
+        better=_better(progress, final),
+        gates_changed=_of_gates(progress, do),
     )
+
+
+def _before_the_agent(
+    before: Taken, after: Taken, reply: AgentReply, number: int, do: Effects
+) -> tuple[Taken, frozenset[str]]:
+    """What was there before the turn, with what somebody else has edited meanwhile, and what.
+
+    Whatever is judged or restored from there on is the agent's alone. It is `before` itself where
+    nobody knows: then everything counts as its own.
+    """
+    changed = _paths(before.id, after.id, do)
+    theirs = do.by_others(changed, reply)
+    if not theirs:
+        return before, theirs
+    named = some(sorted(theirs), MAX_SHOWN)
+    text = f"edited while the agent worked, and not by it: {named}; left as it is"
+    do.emit(Notice(level=Level.WARNING, text=text))
+    ours = changed - theirs
+    if not ours:
+        return after, theirs
+    do.restore(before.id, after.id, ours)
+    mixed = do.snapshot(f"{number}-before")
+    do.restore(after.id, mixed.id, ours)
+    return mixed, theirs
+
+
+def _go_back(target: str, progress: Progress, do: Effects) -> None:
+    """Bring back an earlier snapshot, but for what is the user's."""
+    paths = _paths(progress.current, target, do) - progress.theirs if progress.theirs else None
+    do.restore(target, progress.current, paths)
+
+
+def _paths(before: str, after: str, do: Effects) -> frozenset[str]:
+    return frozenset(change.path for change in do.changes(before, after))

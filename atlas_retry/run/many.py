@@ -2,9 +2,11 @@
 
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,14 +18,17 @@ from atlas_retry.model import Level, Outcome, Validation, Verdict, WorkspaceFact
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
-from atlas_retry.run.concurrent import side_by_side
 from atlas_retry.run.folders import labels
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
 from atlas_retry.run.waiting import Waiting, note
 from atlas_retry.settings import BatchSettings, OnCascade
 from atlas_retry.text.commands import copyable
 
-GO_ON = "atlas resume --all"
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run(
@@ -39,40 +44,43 @@ def run(
     An error ends a batch of one that begins; else it is how that workspace ended. Raises
     Interrupted after all have ended.
     """
+    home = state_dir.locate(environ)
     if len(folders) == 1 and asked.order.batch is None:
         opened = opened_with(folders[0], asked, environ)
         outcome = run_one(opened, asked, emit)
-        _keep(folders, (), asked, environ)
+        note(home, folders)
         return Done(finished=(Finished(opened=opened, outcome=outcome),))
     settings = _settings(folders[0], asked, environ)
     jobs = min(jobs or settings.jobs, len(folders))
-    budget = budget_of(state_dir.locate(environ), asked.order.batch, runs=len(folders), jobs=jobs)
+    budget = budget_of(home, asked.order.batch, runs=len(folders), jobs=jobs)
     batch = asked.order.batch or state_dir.new_run_id()
-    asked = replace(asked, order=replace(asked.order, batch=batch))
-    course = _Course(settings=settings, total=len(folders), emit=_in_turn(emit))
-    crew = _Crew(
-        asked=asked,
+    course = _Course(
+        asked=replace(asked, order=replace(asked.order, batch=batch)),
         environ=environ,
-        emit=course.emit,
+        emit=emit,
         budget=budget,
+        settings=settings,
         labels=labels(folders),
     )
     queue = iter(folders)
     left: tuple[Path, ...] = ()
+    next_command = _next(ai_fix=asked.order.ai_fix)
     with process.orderly():  # whoever waits for the runs here waits until all is restored
         try:
-            for folder, one in side_by_side(crew.run, queue, jobs=jobs, may_start=course.may_start):
-                course.take(folder, one, crew.labels[folder])
+            ended = side_by_side(course.run, queue, jobs=jobs, may_start=course.may_start)
+            for folder, one in ended:
+                course.take(folder, one)
         finally:
             left = tuple(queue)
-            _keep(folders, left, asked, environ)
+            order = course.asked.order
+            note(home, folders, [Waiting(root=str(folder), order=order) for folder in left])
             if left:
-                names = [crew.labels[folder] for folder in left]
-                course.emit(_not_started(names, _next(ai_fix=asked.order.ai_fix)))
+                names = [course.labels[folder] for folder in left]
+                emit(_not_started(names, next_command))
     return Done(
         finished=tuple(course.finished[folder] for folder in folders if folder in course.finished),
-        not_started=tuple(str(folder) for folder in left),
-        next_command=_next(ai_fix=asked.order.ai_fix),
+        not_started=tuple(map(str, left)),
+        next_command=next_command,
         cascade=course.cascade,
     )
 
@@ -100,9 +108,8 @@ def go_on(
         elif done.not_started:
             left += folders
         elif folders:
-            done = run(
-                folders, Asked(order=replace(order, ai_fix=ai_fix or order.ai_fix)), environ, emit
-            )
+            asked = Asked(order=replace(order, ai_fix=ai_fix or order.ai_fix))
+            done = run(folders, asked, environ, emit)
             finished += done.finished
     if unpaid:
         emit(_not_started([*labels(unpaid).values()], _next(ai_fix=True)))
@@ -115,11 +122,11 @@ def go_on(
 
 
 def _next(*, ai_fix: bool) -> str:
-    return f"{GO_ON} --ai-fix" if ai_fix else GO_ON
+    return "atlas resume --all --ai-fix" if ai_fix else "atlas resume --all"
 
 
 def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSettings:
-    """The `batch` section of the first workspace; where it cannot be read that will be told."""
+    """The `batch` section of the first workspace; its own run reports where it is unreadable."""
     try:
         return config.load(folder, environ=environ, overrides=asked.order.overrides).batch
     except ConfigError:
@@ -127,11 +134,15 @@ def _settings(folder: Path, asked: Asked, environ: Mapping[str, str]) -> BatchSe
 
 
 class _Course(Struct, kw_only=True):
-    """How a batch goes: who has ended, and whether more may start."""
+    """How a batch goes: what every run is given, who has ended, and whether more may start."""
 
-    settings: BatchSettings
-    total: int
+    asked: Asked
+    environ: Mapping[str, str]
     emit: Emit
+    budget: SharedBudget
+    settings: BatchSettings
+    labels: Mapping[Path, str]
+    lock: threading.Lock = field(default_factory=threading.Lock)
     finished: dict[Path, Finished] = field(default_factory=dict)
     """In the order they ended."""
     cascade: Cascade = field(default_factory=Cascade)
@@ -141,51 +152,44 @@ class _Course(Struct, kw_only=True):
         is_paused = self.cascade.cascade_detected and pauses
         return not is_paused and process.stop_requested() is None
 
-    def take(self, folder: Path, one: Finished, label: str) -> None:
+    def take(self, folder: Path, one: Finished) -> None:
         self.finished[folder] = one
-        told = WorkspaceFinished(outcome=one.outcome, number=len(self.finished), total=self.total)
-        _labelled(self.emit, label)(told)
+        number, total = len(self.finished), len(self.labels)
+        self._tell(folder, WorkspaceFinished(outcome=one.outcome, number=number, total=total))
         now = detect(
             [each.outcome for each in self.finished.values()], self.settings.cascade_detection
         )
         if now.cascade_detected and not self.cascade.cascade_detected:
-            self.emit(Notice(level=Level.WARNING, text=f"cascade: {now.diagnosis}"))
+            with self.lock:
+                self.emit(Notice(level=Level.WARNING, text=f"cascade: {now.diagnosis}"))
         if now.cascade_detected or not self.cascade.cascade_detected:
             self.cascade = now
 
-
-class _Crew(Struct, frozen=True, kw_only=True):
-    """What every run of a batch is given."""
-
-    asked: Asked
-    environ: Mapping[str, str]
-    emit: Emit
-    budget: SharedBudget
-    labels: Mapping[Path, str]
+    def _tell(self, folder: Path, event: Event) -> None:
+        """Every event says which of the workspaces it is about; any thread may tell."""
+        event = replace(event, scope=replace(event.scope, workspace=self.labels[folder]))
+        with self.lock:
+            self.emit(event)
 
     def run(self, folder: Path) -> tuple[Path, Finished]:
         """One run with a folder of its own for temporary files, however it ends."""
-        told = _labelled(self.emit, self.labels[folder])
         wanted = self.environ.get("TMPDIR")
         place = wanted if wanted and Path(wanted).is_dir() else None
+        record = self.asked.record
+        asked = replace(self.asked, record=record and record / self.labels[folder])
         try:
             with tempfile.TemporaryDirectory(
                 prefix="atlas-", dir=place, ignore_cleanup_errors=True
             ) as scratch:
-                asked = self._asked(folder)
                 opened = opened_with(folder, asked, {**self.environ, "TMPDIR": scratch})
-                outcome = run_one(opened, asked, told, self.budget)
+                emit = partial(self._tell, folder)
+                outcome = run_one(opened, asked, emit, self.budget)
             # the folder is gone, so whoever asks for it later needs another
             return folder, Finished(opened=replace(opened, environ=self.environ), outcome=outcome)
         except (AtlasError, OSError) as error:
             return folder, Finished(opened=None, outcome=_broken(folder, error))
         finally:
             self.budget.leave(str(config.root_of(folder)))
-
-    def _asked(self, folder: Path) -> Asked:
-        """The same of every workspace, but for where it is recorded."""
-        record = self.asked.record
-        return replace(self.asked, record=record / self.labels[folder]) if record else self.asked
 
 
 def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:
@@ -201,36 +205,40 @@ def _broken(folder: Path, error: AtlasError | OSError) -> Outcome:
     )
 
 
-def _in_turn(emit: Emit) -> Emit:
-    """The same for several threads at once."""
-    lock = threading.Lock()
-
-    def told(event: Event) -> None:
-        with lock:
-            emit(event)
-
-    return told
-
-
-def _labelled(emit: Emit, label: str) -> Emit:
-    """The same, with every event saying which of the workspaces it is about."""
-
-    def told(event: Event) -> None:
-        emit(replace(event, scope=replace(event.scope, workspace=label)))
-
-    return told
-
-
-def _keep(
-    folders: Sequence[Path], left: Sequence[Path], asked: Asked, environ: Mapping[str, str]
-) -> None:
-    note(
-        state_dir.locate(environ),
-        [str(folder) for folder in folders],
-        [Waiting(root=str(folder), order=asked.order) for folder in left],
-    )
-
-
 def _not_started(names: Sequence[str], command: str) -> Notice:
     lines = (f"not started: {', '.join(names)}", *copyable("to go on", command))
     return Notice(level=Level.WARNING, text="\n".join(lines))
+
+
+def side_by_side(
+    work: Callable[[T], R], items: Iterator[T], *, jobs: int, may_start: Callable[[], bool]
+) -> Iterator[R]:
+    """The results as they come. What is left in `items` afterwards was not started.
+
+    `may_start` is asked before each, after the results so far have been taken. What `work` raises
+    is raised once all that runs has ended. One job needs no thread.
+    """
+    wanted = _while(may_start, items)
+    if jobs == 1:
+        yield from map(work, wanted)
+        return
+    from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        running: set[Future[R]] = set()
+        while True:
+            while len(running) < jobs and (next_one := next(wanted, None)) is not None:
+                running.add(pool.submit(work, next_one))
+            if not running:
+                return
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield future.result()
+
+
+def _while(may_start: Callable[[], bool], items: Iterator[T]) -> Iterator[T]:
+    while may_start():
+        try:
+            yield next(items)
+        except StopIteration:
+            return

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +16,17 @@ from atlas_retry import agents, history, process, state_dir, workspace
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
-from atlas_retry.events import Emit, EventScope, Notice, fan_out, following
-from atlas_retry.history import archive
+from atlas_retry.events import Emit, EventScope, Notice, fan_out, following, seconds_of
+from atlas_retry.guard.judge import seals
+from atlas_retry.history import archive, rescue
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject, of_run
-from atlas_retry.run import aftermath, ledger, on_failure
+from atlas_retry.run import ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress, limits
-from atlas_retry.run.effects import Effects, Run
-from atlas_retry.run.folder import RunFolder, run_folder
+from atlas_retry.run.effects import Effects, Run, run_folder
 from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
@@ -125,14 +126,15 @@ def run_one(
     """
     refuse_begun(opened.git, asked)
     with workspace.lock(opened.git):
-        return run_locked(opened, asked, emit, budget=budget)
+        return run_locked(opened, asked, emit, budget)
 
 
 def refuse_begun(git: workspace.Workspace, asked: Asked) -> None:
     """Raise WorkspaceError where git is in the middle of something and nobody forced the run."""
     if git.in_progress and not asked.order.force:
+        begun = " and ".join(git.in_progress)
         raise WorkspaceError(
-            f"git is in the middle of {_begun(git)} in {git.root}: what is half done there would "
+            f"git is in the middle of {begun} in {git.root}: what is half done there would "
             "be taken for the failure",
             remedy="finish it or give it up (git status says how), or: "
             f"atlas retry {git.root} --force",
@@ -150,10 +152,7 @@ class Segment(Struct, frozen=True, kw_only=True):
 
 
 def run_locked(
-    opened: OpenWorkspace,
-    asked: Asked,
-    emit: Emit,
-    budget: SharedBudget | None = None,
+    opened: OpenWorkspace, asked: Asked, emit: Emit, budget: SharedBudget | None = None
 ) -> Outcome:
     """As `run_one`, for who holds the lock already."""
     run_id = asked.run_id or state_dir.new_run_id()
@@ -165,20 +164,14 @@ def run_locked(
         layers = isolation.layers(opened, run_id, asked.record, emit)
     if layers is None:
         return run_here(opened, asked, emit, Segment(run_id=run_id), budget)
-    errand = _Begun(opened=opened.anew, asked=asked, run_id=run_id)
+    errand = partial(_begun_apart, opened.anew, asked, run_id)
     return isolation.run_apart(errand, layers, opened, emit, budget)
 
 
-class _Begun(Struct, frozen=True, kw_only=True):
+def _begun_apart(opened: OpenWorkspace, asked: Asked, run_id: str, door: "Door") -> Outcome:
     """A run that begins in layers over its workspace."""
-
-    opened: OpenWorkspace
-    asked: Asked
-    run_id: str
-
-    def run(self, door: "Door") -> Outcome:
-        opened = replace(self.opened, upper=door.layers.tree)
-        return run_here(opened, self.asked, door.emit, Segment(run_id=self.run_id), door)
+    opened = replace(opened, upper=door.layers.tree)
+    return run_here(opened, asked, door.emit, Segment(run_id=run_id), door)
 
 
 def run_here(
@@ -197,26 +190,24 @@ def run_here(
     if asked.order.ai_fix:
         opened = ledger.limited(opened, before)
     folder = run_folder(opened, run_id)
-    state_dir.folder(folder.path)
+    state_dir.folder(folder)
     identity.sign(opened.git)
     with process.orderly(), ExitStack() as stack:
-        stack.enter_context(history.beating(folder.path))
-        told = fan_out((stack.enter_context(EventLog(folder.events)), emit))
+        stack.enter_context(history.beating(folder))
+        emit = fan_out((stack.enter_context(EventLog(folder / "events.jsonl")), emit))
         journal = stack.enter_context(
-            history.journal(opened.state, _opening(opened, asked, run_id), told)
+            history.journal(opened.state, _opening(opened, asked, run_id), emit)
         )
-        _name_unfinished(opened, journal, told, run_id)
-        _name_begun(opened, told)
-        told = following(fan_out((journal, told)), EventScope(run=run_id))
-        ledger.warn(before, told)
-        do = _effects(opened, asked, journal, told, segment)
+        _name_unfinished(opened, journal, emit, run_id)
+        emit = following(fan_out((journal, emit)), EventScope(run=run_id))
+        ledger.warn(before, emit)
+        do = _effects(opened, asked, journal, emit, segment)
         if isinstance(around, SharedBudget):
             do.budget = around
         else:
             from atlas_retry.run.door import DistantBudget
-            from atlas_retry.run.isolation import apart
 
-            do.budget, do.apart = DistantBudget(around), apart(around)
+            do.budget, do.door = DistantBudget(around), around
         try:
             outcome = retry(do)
         except Interrupted:
@@ -225,12 +216,12 @@ def run_here(
                 *copyable("to go on", f"atlas resume {opened.root} --ai-fix"),
                 *copyable("to restore what was there before the run", f"atlas undo {run_id}"),
             )
-            told(Notice(level=Level.WARNING, text="\n".join(lines)))
+            emit(Notice(level=Level.WARNING, text="\n".join(lines)))
             raise
-        ledger.warn(before, told, outcome.cost_usd)
+        ledger.warn(before, emit, outcome.cost_usd)
         outcome = _handed_off(outcome, folder)
         if isinstance(around, SharedBudget):
-            on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, told)
+            on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
         return outcome
 
 
@@ -245,13 +236,13 @@ def budget_of(
     return SharedBudget(runs=runs, jobs=jobs, spent_usd=spent_usd, dearest_usd=dearest_usd)
 
 
-def _handed_off(outcome: Outcome, folder: RunFolder) -> Outcome:
+def _handed_off(outcome: Outcome, folder: Path) -> Outcome:
     """Where a person has to go on, the run's folder says how."""
     if not outcome.escalation_required:
         return outcome
     from atlas_retry.reports.handoff import handoff
 
-    path = folder.path / "handoff.md"
+    path = folder / "handoff.md"
     path.write_text(handoff(outcome), encoding="utf-8", errors="replace")
     return replace(outcome, handoff_path=str(path))
 
@@ -267,42 +258,48 @@ def _opening(opened: OpenWorkspace, asked: Asked, run_id: str) -> history.Openin
 
 
 def _name_unfinished(
-    opened: OpenWorkspace, journal: history.Journal, told: Emit, run_id: str
+    opened: OpenWorkspace, journal: history.Journal, emit: Emit, run_id: str
 ) -> None:
     """The lock is ours, so a run that has no end here was cut off. Ends what it left running."""
     other = journal.unfinished(str(opened.root))
-    if other and other.id != run_id:
-        left = process.end_marked(other.mark)
-        ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
-        cost = f" It has cost {usd(other.cost_usd, at_least=True)}{ended}."
-        cleared = _cleared(opened, other.id)
-        lines = (
-            f"run {other.id} was cut off in this workspace.{cost}{cleared}",
-            *copyable("it could have gone on with", f"atlas resume {opened.root}"),
-            *copyable("to restore what was there before it", f"atlas undo {other.id}"),
-        )
-        told(Notice(level=Level.WARNING, text="\n".join(lines)))
-
-
-def _cleared(opened: OpenWorkspace, run_id: str) -> str:
-    """What there is to reinstall, as a sentence."""
+    if other is None or other.id == run_id:
+        return
+    left = process.end_marked(other.mark)
+    ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
     with history.reading(opened.state) as connection:
-        run = archive.find(connection, run_id, None)
-        attempt = archive.open_attempt(connection, run_id)
-    folder = state_dir.folder(opened.state, "runs", run_id)
-    installed = attempt and aftermath.clear(opened.git, run, attempt, folder)
-    return f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
+        run = archive.find(connection, other.id, None)
+        attempt = archive.open_attempt(connection, other.id)
+    folder = run_folder(opened, other.id)
+    installed = attempt and clear(opened.git, run, attempt, folder)
+    cleared = f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
+    cost = f"It has cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
+    lines = (
+        f"run {other.id} was cut off in this workspace. {cost}",
+        *copyable("it could have gone on with", f"atlas resume {opened.root}"),
+        *copyable("to restore what was there before it", f"atlas undo {other.id}"),
+    )
+    emit(Notice(level=Level.WARNING, text="\n".join(lines)))
 
 
-def _name_begun(opened: OpenWorkspace, told: Emit) -> None:
-    """An agent may take conflict markers for the failure: whoever is in the middle hears of it."""
-    if opened.git.in_progress:
-        text = f"git is in the middle of {_begun(opened.git)}: its state stays as it is"
-        told(Notice(level=Level.WARNING, text=text))
+def clear(
+    git: workspace.Workspace, run: history.RunRow, attempt: history.OpenAttempt, folder: Path
+) -> tuple[str, ...]:
+    """Restore what git ignores and a cut-off turn wrote; the files of dependencies among it.
 
-
-def _begun(git: workspace.Workspace) -> str:
-    return " and ".join(git.in_progress)
+    The next baseline would take it for the user's. Caches go, and what somebody wrote since stays;
+    what goes is held. The workspace's lock is held by the caller. Raises WorkspaceError.
+    """
+    there = workspace.snapshot(git).id
+    quiet_s = rescue.quiet_since_s(run, folder)
+    moved = {c.path for c in workspace.changes(git, attempt.snapshot, there, ignored=True)}
+    moved -= {c.path for c in workspace.changes(git, attempt.snapshot, there)}
+    moved.difference_update(rescue.edited_since(git, moved, quiet_s))
+    if moved:
+        workspace.keep(git, rescue.held_under(run, rescue.unfinished(attempt)), there)
+        workspace.restore(git, attempt.snapshot, moved)
+    began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
+    tracked = frozenset(workspace.tree(git, there).paths())
+    return seals.clean_between(git.root, began_s, quiet_s, tracked)
 
 
 def _effects(
@@ -326,13 +323,21 @@ def _effects(
         recorded=opening.recorded,
         so_far=so_far,
     )
-    captured = _capturing(opened, asked)
     opened.lookout.follow(opened.tracker.files)
+    hidden = secret_values(opened.environ)
+
+    def captured(agent: Agent) -> Agent:
+        if asked.record is None:
+            return agent
+        return capture.CapturingAgent(agent=agent, git=opened.git, folder=asked.record)
+
+    factory = agents.resolve(opened.settings.agent.backend)
+    agent = factory(opened.settings.agent, redacted_emit(emit, hidden), opened.environ)
     return Effects(
         run=run,
         opened=opened,
         folder=run_folder(opened, opening.run_id),
-        agent=captured(_agent(opened, emit, segment)),
+        agent=captured(redacted_agent(segment.with_agent(agent), hidden)),
         reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
         facts=workspace.git_facts(opened.root, environ=opened.environ),
         journal=journal,
@@ -343,29 +348,13 @@ def _effects(
     )
 
 
-def _agent(opened: OpenWorkspace, emit: Emit, segment: Segment) -> Agent:
-    """The configured agent, its words without secrets."""
-    hidden = secret_values(opened.environ)
-    factory = agents.resolve(opened.settings.agent.backend)
-    agent = factory(opened.settings.agent, redacted_emit(emit, hidden), opened.environ)
-    return redacted_agent(segment.with_agent(agent), hidden)
-
-
-def _capturing(opened: OpenWorkspace, asked: Asked) -> Callable[[Agent], Agent]:
-    """What makes an agent one that is recorded, where that is asked for."""
-    if asked.record is None:
-        return lambda agent: agent
-    folder = asked.record
-    return lambda agent: capture.CapturingAgent(agent=agent, git=opened.git, folder=folder)
-
-
-def _reviewer(opened: OpenWorkspace, gate: Gate, told: Emit) -> Agent:
+def _reviewer(opened: OpenWorkspace, gate: Gate, emit: Emit) -> Agent:
     """The agent of a review gate: its own, else the configured one. Raises AgentError."""
     settings = opened.settings.agent
     if gate.agent in (None, settings.backend):
-        return agents.resolve(settings.backend)(settings, told, opened.environ)
+        return agents.resolve(settings.backend)(settings, emit, opened.environ)
     settings = replace(settings, backend=gate.agent, path=None, command=None, extra_args=())
-    reviewer = agents.resolve(gate.agent)(settings, told, opened.environ)
+    reviewer = agents.resolve(gate.agent)(settings, emit, opened.environ)
     return lambda request: reviewer(replace(request, model=None))  # the names are the author's
 
 
@@ -377,8 +366,7 @@ def _baseline(opened: OpenWorkspace, recorded: Recorded | None) -> Validation | 
     """
     if recorded is None:
         return None
-    told = completed(
-        recorded.validation, opened.root, opened.settings, secret_values(opened.environ)
-    )
-    known = aligned(told, opened.settings.gates)
+    hidden = secret_values(opened.environ)
+    whole = completed(recorded.validation, opened.root, opened.settings, hidden)
+    known = aligned(whole, opened.settings.gates)
     return known if known.failures else None

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from atlas_retry import config, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.gates.memory import Memory
-from atlas_retry.gates.plan import Plan, Watched
-from atlas_retry.model import Gate, GateResult, Validation, WorkspaceFacts
+from atlas_retry.gates.plan import Learned, Plan, Watched
+from atlas_retry.model import Gate, Validation, WorkspaceFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Look, Lookout, Tracker, Workspace
+    from atlas_retry.workspace import Lookout, Tracker, Workspace
 
 KEPT_VALIDATION_LOGS = 10
 MIN_WAIT_S, MAX_BUSY = 0.1, 0.25
@@ -77,34 +77,9 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def movers(self) -> set[Gate]:
-        """As `Plan.movers`, for as long as the workspace is open."""
-        return set()
-
-    @cached_property
-    def suspects(self) -> set[Gate]:
-        """As `Plan.suspects`, for as long as the workspace is open."""
-        return set()
-
-    @cached_property
-    def cpu_s(self) -> dict[str, float]:
-        """As `Plan.cpu_s`, for as long as the workspace is open."""
-        return {}
-
-    @cached_property
-    def untraced(self) -> set[str]:
-        """Names of gates whose failing tests were traced in vain."""
-        return set()
-
-    @cached_property
-    def base_results(self) -> dict[Gate, GateResult]:
-        """What gates show at `triage.baseline`, each run there once."""
-        return {}
-
-    @cached_property
-    def passed(self) -> "dict[Gate, tuple[Look, GateResult]]":
-        """As `Plan.passed`, for as long as the workspace is open."""
-        return {}
+    def learned(self) -> Learned:
+        """What is learned of its gates."""
+        return Learned()
 
     @property
     def facts(self) -> WorkspaceFacts:
@@ -187,10 +162,7 @@ def plan(opened: OpenWorkspace, logs: Path) -> Plan:
         secrets=secret_values(opened.environ),
         known_s={name: run.duration_s for name, run in last.items()},
         waiting={name for name, run in last.items() if run.mostly_waited} if automatic else set(),
-        cpu_s=opened.cpu_s,
-        movers=opened.movers,
-        passed=opened.passed,
-        suspects=opened.suspects,
+        learned=opened.learned,
     )
 
 
@@ -209,9 +181,9 @@ def remember(opened: OpenWorkspace, validation: Validation) -> None:
     """
     ran = (result for result in validation.results if result.started_at)
     took = last_runs(opened) | {
-        result.name: LastRun(result.duration_ms / 1000, opened.cpu_s[result.name])
+        result.name: LastRun(result.duration_ms / 1000, opened.learned.cpu_s[result.name])
         for result in ran
-        if result.name in opened.cpu_s
+        if result.name in opened.learned.cpu_s
     }
     with suppress(OSError):
         state_dir.replace_file(_durations(opened), msgspec.json.encode(took))
@@ -239,10 +211,8 @@ def _watched(opened: OpenWorkspace) -> Watched:
             opened.tracker.moved()
 
     return Watched(
-        take=lambda: opened.lookout.take(),  # noqa: PLW0108 - start-up: made when it is wanted
-        glance=lambda: opened.lookout.glance(),  # noqa: PLW0108
+        lookout=lambda: opened.lookout,
         memory=Memory(answers(opened.state, opened.root), opened.root, opened.environ),
-        between=lambda before, after: opened.lookout.between(before, after),  # noqa: PLW0108
         hold=hold if opened.has_git else None,
         put_back=put_back if opened.has_git else None,
     )

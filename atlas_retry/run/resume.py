@@ -3,18 +3,30 @@
 Refuses where the workspace has moved on since.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import history, process, state_dir, workspace
+from atlas_retry import config, history, process, state_dir, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now, seconds_of
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
-from atlas_retry.model import Agent, AgentReply, AgentRequest, Attempt, Level, Outcome, Session
-from atlas_retry.run import aftermath, isolation
+from atlas_retry.model import (
+    Agent,
+    AgentReply,
+    AgentRequest,
+    Level,
+    Outcome,
+    Session,
+    Validation,
+    Verdict,
+    WorkspaceFacts,
+)
+from atlas_retry.run import isolation
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.door import Door
 from atlas_retry.run.one import (
@@ -22,10 +34,12 @@ from atlas_retry.run.one import (
     Finished,
     Segment,
     budget_of,
+    clear,
     opened_with,
     refuse_begun,
     run_here,
     run_locked,
+    run_one,
 )
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import some
@@ -93,20 +107,13 @@ def _apart(opened: OpenWorkspace, run: RunRow, asked: Asked, emit: Emit) -> Outc
             f"run {run.id} cannot go on in its layers: {layers}",
             remedy=f"atlas retry {run.root} --ai-fix starts anew",
         )
-    errand = _GoneOn(run_row=run, asked=asked, environ={**opened.environ})
+    errand = partial(_gone_on_apart, run, asked, {**opened.environ})
     budget = budget_of(opened.state, asked.order.batch, but=run.id)
     return isolation.run_apart(errand, layers, opened, emit, budget)
 
 
-class _GoneOn(Struct, frozen=True, kw_only=True):
-    """A run that goes on in layers over its workspace."""
-
-    run_row: RunRow
-    asked: Asked
-    environ: Mapping[str, str]
-
-    def run(self, door: Door) -> Outcome:
-        return _gone_on(self.run_row, self.asked, self.environ, door.emit, door).outcome
+def _gone_on_apart(run: RunRow, asked: Asked, environ: Mapping[str, str], door: Door) -> Outcome:
+    return _gone_on(run, asked, environ, door.emit, door).outcome
 
 
 def _gone_on(
@@ -130,7 +137,10 @@ def _gone_on(
     # only now: the configuration may have been among the unfinished edits
     opened = opened_with(git.root, asked, environ)
     opened = replace(opened, upper=door.layers.tree) if door else opened
-    _same_gates(scene, opened)
+    was = [result.name for result in remains.validations[0].results]
+    are = [gate.name for gate in opened.settings.gates]
+    if was != are:  # the run's counts are of its gates
+        raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
     segment = _continued_run(scene, turn, alive_s, opened)
     around = door or budget_of(opened.state, asked.order.batch, but=run.id)
     outcome = run_here(opened, asked, emit, segment, around)
@@ -145,23 +155,23 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
     attempt = scene.remains.open_attempt
     with process.uninterruptible(what):
         # before the next sign of life: what is older is the run's own
-        installed = attempt and aftermath.clear(scene.git, scene.run, attempt, scene.folder)
+        installed = attempt and clear(scene.git, scene.run, attempt, scene.folder)
         if installed:
             raise _refusal(scene, f"its turn changed dependencies: {some(installed, MAX_SHOWN)}")
     with history.beating(scene.folder), process.uninterruptible(what):
         if not ours:
-            return _held_turn(scene)
-        replayed = _hold(scene, there.id)
+            return _turn(scene, None)
+        turn = _turn(scene, there.id)
         workspace.restore(scene.git, scene.expected)
         text = f"what was unfinished is restored (it is held): {some(ours, MAX_SHOWN)}"
         scene.emit(Notice(level=Level.WARNING, text=text))
-        return replayed
+        return turn
 
 
 def _continued_run(
     scene: _CutOffRun, turn: str | None, alive_s: float, opened: OpenWorkspace
 ) -> Segment:
-    """How the run goes on; the journal is told."""
+    """How the run goes on; the journal has it."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with history.opened(opened.state) as connection:
         reason = "it was cut off, and goes on"
@@ -175,14 +185,6 @@ def _continued_run(
     )
 
 
-def _same_gates(scene: _CutOffRun, opened: OpenWorkspace) -> None:
-    """A run's counts are of its gates, so they have to be the same ones."""
-    was = [result.name for result in scene.remains.validations[0].results]
-    are = [gate.name for gate in opened.settings.gates]
-    if was != are:
-        raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
-
-
 def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...]:
     """What the run itself had left unfinished.
 
@@ -193,9 +195,8 @@ def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...
         raise _refusal(scene, f"git has moved on: {some(sorted(moved), MAX_SHOWN)}")
     paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
     attempt = scene.remains.open_attempt
-    theirs = (
-        paths if attempt and attempt.restored else rescue.edited_since(scene.git, paths, quiet_s)
-    )
+    is_restored = attempt and attempt.restored
+    theirs = paths if is_restored else rescue.edited_since(scene.git, paths, quiet_s)
     if theirs:
         raise _refusal(scene, f"edited since: {some(sorted(theirs), MAX_SHOWN)}")
     return tuple(paths)
@@ -210,26 +211,19 @@ def _refusal(scene: _CutOffRun, why: str) -> WorkspaceError:
     )
 
 
-def _hold(scene: _CutOffRun, there: str) -> str | None:
-    """Hold what is unfinished; the snapshot that the attempt's turn is taken up from."""
+def _turn(scene: _CutOffRun, there: str | None) -> str | None:
+    """The snapshot that the attempt's turn is taken up from; what is unfinished `there` is held."""
     attempt = scene.remains.open_attempt
     if attempt is None:
         return None
-    workspace.keep(scene.git, rescue.held_under(scene.run, rescue.unfinished(attempt)), there)
-    if attempt.reply and str(attempt.number) in scene.held:
-        return scene.held[str(attempt.number)]
-    if attempt.reply:
-        workspace.keep(scene.git, rescue.held_under(scene.run, str(attempt.number)), there)
-    return there
-
-
-def _held_turn(scene: _CutOffRun) -> str | None:
-    """The same, where the unfinished edits have been restored before."""
-    attempt = scene.remains.open_attempt
-    if attempt is None:
-        return None
-    turn = scene.held.get(str(attempt.number)) if attempt.reply else None
-    return turn or scene.held.get(rescue.unfinished(attempt))
+    unfinished, whole = rescue.unfinished(attempt), str(attempt.number)
+    if there:
+        workspace.keep(scene.git, rescue.held_under(scene.run, unfinished), there)
+    if attempt.reply and whole in scene.held:
+        return scene.held[whole]
+    if there and attempt.reply:
+        workspace.keep(scene.git, rescue.held_under(scene.run, whole), there)
+    return there or scene.held.get(unfinished)
 
 
 def _progress(scene: _CutOffRun) -> Progress:
@@ -281,27 +275,72 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
     def ask(request: AgentRequest) -> AgentReply:
         if request.attempt != begun.number or not (begun.reply or begun.session_id):
             return agent(request)
-        _bring(scene, begun, turn)
+        brought = turn and workspace.changes(scene.git, begun.snapshot, turn, ignored=True)
+        if turn and brought:
+            paths = [change.path for change in brought]
+            workspace.restore(scene.git, turn, paths, since=begun.snapshot)
         if begun.reply:
             return begun.reply
-        return agent(_continued(request, begun, scene.remains.attempts))
+        done = (a for a in scene.remains.attempts if a.session_id == begun.session_id)
+        return agent(
+            replace(
+                request,
+                session=Session.RESUME,
+                session_id=begun.session_id,
+                session_cost_usd=sum((a.cost_usd or 0.0 for a in done), begun.lost_usd),
+            )
+        )
 
     return ask
 
 
-def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str | None) -> None:
-    if turn is None:
-        return
-    paths = [c.path for c in workspace.changes(scene.git, begun.snapshot, turn, ignored=True)]
-    if paths:
-        workspace.restore(scene.git, turn, paths, since=begun.snapshot)
+_ID = re.compile(r"[A-Za-z0-9]+([._-]?[A-Za-z0-9])*")
+MAX_ID_CHARS = 100
 
 
-def _continued(request: AgentRequest, begun: OpenAttempt, done: Iterable[Attempt]) -> AgentRequest:
-    earlier = [a.cost_usd or 0.0 for a in done if a.session_id == begun.session_id]
-    return replace(
-        request,
-        session=Session.RESUME,
-        session_id=begun.session_id,
-        session_cost_usd=sum(earlier, begun.lost_usd),
+def run_once(
+    folder: Path, run_id: str, asked: Asked, environ: Mapping[str, str], emit: Emit
+) -> Finished:
+    """One run for this id, whatever became of earlier calls: money is spent once, up to one limit.
+
+    One that was cut off goes on, of one that has ended the outcome comes from the journal. One that
+    had asked nobody yet starts over, and has the id only as its batch. Raises UsageError for an id
+    that cannot be or is another workspace's, and as `run_one` and `resume`.
+    """
+    if len(run_id) > MAX_ID_CHARS or not _ID.fullmatch(run_id):
+        raise UsageError(
+            f"{run_id!r} cannot be the id of a run", remedy="letters, digits and single - . _"
+        )
+    root = config.root_of(folder.resolve())
+    with history.reading(state_dir.locate(environ)) as connection:
+        earlier = archive.of_batch(connection, run_id)
+    if elsewhere := [row.root for row in earlier if row.root != str(root)]:
+        raise UsageError(f"run {run_id} is of {elsewhere[0]}", remedy="another --run-id")
+    if earlier and earlier[0].verdict:
+        return Finished(opened=None, outcome=_recorded(earlier[0], earlier[0].verdict, environ))
+    if earlier and earlier[0].is_open:
+        return resume(earlier[0], environ, emit, ai_fix=asked.order.ai_fix)
+    order = replace(asked.order, batch=run_id)
+    asked = replace(asked, order=order, run_id=None if earlier else run_id)
+    opened = opened_with(folder, asked, environ)
+    return Finished(opened=opened, outcome=run_one(opened, asked, emit))
+
+
+def _recorded(row: RunRow, verdict: Verdict, environ: Mapping[str, str]) -> Outcome:
+    """What the journal holds of a run that has ended: not the output of gates that passed."""
+    with history.reading(state_dir.locate(environ)) as connection:
+        final = archive.final_of(connection, row.id) or Validation()
+        attempts = archive.attempts(connection, row.id)
+    return Outcome(
+        run_id=row.id,
+        verdict=verdict,
+        workspace=WorkspaceFacts(name=row.name, root=row.root, head=row.head),
+        baseline=Validation(),
+        final=final,
+        attempts=attempts,
+        final_error=row.reason,
+        cost_usd=row.cost_usd,
+        duration_ms=row.duration_ms or 0,
+        learning_record_id=row.learning,
+        start_snapshot=row.start,
     )

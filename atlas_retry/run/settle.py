@@ -12,7 +12,6 @@ from atlas_retry.guard.places import CHECK_CACHES, is_made
 from atlas_retry.model import (
     Attempt,
     Gate,
-    GateResult,
     Held,
     Kind,
     Level,
@@ -25,13 +24,31 @@ from atlas_retry.run.effects import Contents, Effects, Taken
 from atlas_retry.run.held import restored
 from atlas_retry.text.units import some
 
-NEEDED = "needed-by-tests"
-"""The rule for what was kept, and without which the tests fail."""
-UNSEEN = "not-under-git"
-"""The rule for what git does not hold, and without which the gates fail."""
-MAX_UNSEEN = 20
-_PROVING = frozenset({Kind.TEST, Kind.CUSTOM})
-"""What may read what decides, and is not about what is to be left behind."""
+
+class Proof(Struct, frozen=True, kw_only=True):
+    """What a green is tried without, and how it is held where the gates need it."""
+
+    rule: str
+    detail: str
+    proving: frozenset[Kind]
+    """The gates that are asked."""
+    most: int | None = None
+    """So many paths are named."""
+
+
+NEEDED = Proof(
+    rule="needed-by-tests",
+    detail="The tests pass only with this change.",
+    proving=frozenset({Kind.TEST, Kind.CUSTOM}),
+)
+"""What was kept. These gates may read what decides, and are not about what is to be left behind."""
+UNSEEN = Proof(
+    rule="not-under-git",
+    detail="The gates pass only with it, and git ignores it: nobody else would get it.",
+    proving=frozenset(Kind) - {Kind.REVIEW},
+    most=20,
+)
+"""What git does not hold."""
 MAX_SHOWN = 4
 
 Settled = tuple[Attempt, Taken, Validation | None]
@@ -43,8 +60,6 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     before: Taken
     after: Taken
-    gates: tuple[Gate, ...]
-    """In the order of every validation's results."""
 
 
 def settle(attempt: Attempt, turn: Turn, progress: Progress, do: Effects) -> Settled:
@@ -94,13 +109,14 @@ def _put_back(
     whole = judgement.restore is None or (left.tree == turn.before.tree and attempt.violations)
     rolled_back = left is not turn.after and bool(whole)
     if attempt.violations or attempt.held:
-        found = ViolationsFound(
-            level=Level.WARNING,
-            violations=attempt.violations,
-            held=attempt.held,
-            rolled_back=rolled_back,
+        do.emit(
+            ViolationsFound(
+                level=Level.WARNING,
+                violations=attempt.violations,
+                held=attempt.held,
+                rolled_back=rolled_back,
+            )
         )
-        do.emit(found)
     return replace(attempt, rolled_back=rolled_back), left
 
 
@@ -111,41 +127,34 @@ def _validated(
     left = do.snapshot(f"{attempt.number}-left")
     validation = do.validate(progress.latest)
     end = do.snapshot(f"{attempt.number}-end")
-    if left.tree != end.tree and (found := do.rewritten(left.id, end.id, validation)):
-        return _undone(attempt, found, turn, end, do)
-    if not validation.success:
-        return attempt, end, validation
-    attempt, validation = _confirmed(attempt, validation, (turn.gates, end), progress, do)
+    if left.tree != end.tree and (rewritten := do.rewritten(left.id, end.id, validation)):
+        return _undone(attempt, rewritten, turn, end, do)
+    if validation.success:
+        # nobody else will get what git does not hold: caches, ignored modules, what a build made
+        paths = _written_unseen((*progress.attempts, attempt), progress.start, end.id, do)
+        files = do.unseen(progress.start, end.id, paths, validation)
+        attempt, validation = _confirmed(attempt, validation, files, UNSEEN, do)
     if not validation.success:
         return attempt, end, validation
     attempt = _marked(attempt, needed=False)
     if not judgement.blocks or not judgement.as_before:
         return attempt, end, validation
-    proving, said = _part(turn.gates, validation, lambda gate: gate.kind in _PROVING)
-    proof = said
-    if proving:
+    if any(gate.kind in NEEDED.proving for gate in do.run.limits.gates):
         do.emit(Notice(text="  once more with the tests as they were, for some were changed:"))
-        proof = do.aside(proving, judgement.as_before, said)
-    if not any(map(_denies, proof.results)):
+    as_before = judgement.as_before
+    attempt, proved = _confirmed(attempt, validation, as_before, NEEDED, do)
+    if proved is validation:
         return attempt, end, validation
-    do.write(judgement.as_before)
-    validation = _with(validation, proof, turn.gates, proving)
-    do.emit(ValidationFinished(validation=validation))
-    needed = tuple(
-        Held(rule=NEEDED, path=path, needed=True, detail="The tests pass only with this change.")
-        for path in judgement.as_before
-    )
-    attempt = replace(attempt, held=(*attempt.held, *needed))
-    return attempt, do.snapshot(f"{attempt.number}-end"), validation
+    return attempt, do.snapshot(f"{attempt.number}-end"), proved
 
 
 def _undone(
-    attempt: Attempt, found: tuple[Violation, ...], turn: Turn, end: Taken, do: Effects
+    attempt: Attempt, rewritten: tuple[Violation, ...], turn: Turn, end: Taken, do: Effects
 ) -> Settled:
     """The attempt restored whole: its code changes what decides whenever a gate runs it."""
-    do.emit(ViolationsFound(level=Level.WARNING, violations=found, rolled_back=True))
+    do.emit(ViolationsFound(level=Level.WARNING, violations=rewritten, rolled_back=True))
     do.restore(turn.before.id, end.id, None)
-    violations = (*attempt.violations, *found)
+    violations = (*attempt.violations, *rewritten)
     attempt = replace(attempt, violations=violations, rolled_back=True)
     return attempt, do.snapshot(f"{attempt.number}-guarded"), None
 
@@ -153,31 +162,26 @@ def _undone(
 def _confirmed(
     attempt: Attempt,
     validation: Validation,
-    ended: tuple[tuple[Gate, ...], Taken],
-    progress: Progress,
+    files: Contents,
+    proof: Proof,
     do: Effects,
 ) -> tuple[Attempt, Validation]:
-    """A green, without what the run wrote where git does not look, and the green itself did not.
-
-    Nobody else will get that: caches, ignored modules, what a build made of other sources.
-    """
-    all_gates, end = ended
-    paths = _written_unseen((*progress.attempts, attempt), progress.start, end.id, do)
-    files = do.unseen(progress.start, end.id, paths, validation)
-    gates, said = _part(all_gates, validation, lambda gate: gate.kind is not Kind.REVIEW)
-    if not files or not gates:
+    """A green once more with other files in place; where it is none with them, they stay there."""
+    gates = do.run.limits.gates
+    proving, green = _chosen(gates, validation, lambda gate: gate.kind in proof.proving)
+    if not files or not proving:
         return attempt, validation
-    seen = do.aside(gates, files, said)
-    if not any(map(_denies, seen.results)):
+    seen = do.aside(proving, files, green)
+    # a bar for coverage is not held against tests that are left out
+    if not any(result.blocks and result.triage != "threshold" for result in seen.results):
         return attempt, validation
     do.write(files)
-    validation = _with(validation, seen, all_gates, gates)
+    validation = _with(validation, seen, gates, proving)
     do.emit(ValidationFinished(validation=validation))
     held = tuple(
-        Held(rule=UNSEEN, path=path, needed=True, detail="The gates pass only with it, and git "
-             "ignores it: nobody else would get it.")
-        for path in list(files)[:MAX_UNSEEN]
-    )  # fmt: skip
+        Held(rule=proof.rule, path=path, needed=True, detail=proof.detail)
+        for path in list(files)[: proof.most]
+    )
     return replace(attempt, held=(*attempt.held, *held)), validation
 
 
@@ -219,11 +223,6 @@ def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Content
     return cached | {path: was[path] for path in ours if not is_made(path)}
 
 
-def _denies(result: GateResult) -> bool:
-    """A bar for coverage is not held against tests that are left out."""
-    return result.blocks and result.triage != "threshold"
-
-
 def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Settled:
     """Where the gates fail, whether they pass with what was held; reviews cost, and are not tried.
 
@@ -235,19 +234,19 @@ def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Set
     refused = any(result.kind is Kind.REVIEW for result in red.failures)
     if red.success or refused or not paths:
         return settled
-    trying, said = _part(turn.gates, red, lambda gate: gate.kind is not Kind.REVIEW)
+    trying, before = _chosen(do.run.limits.gates, red, lambda gate: gate.kind is not Kind.REVIEW)
     do.emit(Notice(text=f"  once more with what was held: {some(paths, MAX_SHOWN)}"))
-    seen = do.aside(trying, do.read(turn.after.id, paths), said)
+    seen = do.aside(trying, do.read(turn.after.id, paths), before)
     return _marked(attempt, needed=not seen.failures), end, validation
 
 
 def _marked(attempt: Attempt, *, needed: bool) -> Attempt:
-    """What was held is told to be needed, or not; what is in place has not been tried without."""
-    told = (h if h.in_place else replace(h, needed=needed) for h in attempt.held)
-    return replace(attempt, held=tuple(told))
+    """What was held is needed, or not; what is in place has not been tried without."""
+    marked = (h if h.in_place else replace(h, needed=needed) for h in attempt.held)
+    return replace(attempt, held=tuple(marked))
 
 
-def _part(
+def _chosen(
     gates: Sequence[Gate], validation: Validation, wanted: Callable[[Gate], bool]
 ) -> tuple[tuple[Gate, ...], Validation]:
     """Some of the gates, and what they said."""
@@ -257,10 +256,10 @@ def _part(
 
 
 def _with(
-    validation: Validation, part: Validation, gates: Sequence[Gate], asked: Sequence[Gate]
+    validation: Validation, later_one: Validation, gates: Sequence[Gate], asked: Sequence[Gate]
 ) -> Validation:
     """The validation with what some of the gates said later."""
-    later = iter(part.results)
+    later = iter(later_one.results)
     results = zip(gates, validation.results, strict=True)
     return replace(
         validation,

@@ -34,10 +34,12 @@ def against_baseline(
     known = Validation(results=tuple(before.values())).fingerprints
     marked = [_marked(result, known) for result in validation.results]
     red = (result.diagnostics for result in marked if not result.success)
-    told = list(chain.from_iterable(red))
-    there = sum(diagnostic.preexisting for diagnostic in told)
-    if told:
-        text = f"{there} of {len(told)} problems are there at {revision} too, without the change"
+    problems = list(chain.from_iterable(red))
+    there = sum(diagnostic.preexisting for diagnostic in problems)
+    if problems:
+        text = (
+            f"{there} of {len(problems)} problems are there at {revision} too, without the change"
+        )
         emit(Notice(text=text))
     results = (_accepted(gate, r, before) for gate, r in zip(ran, marked, strict=True))
     return replace(validation, results=tuple(results))
@@ -46,7 +48,7 @@ def against_baseline(
 def _at_base(
     opened: OpenWorkspace, revision: str, gates: Sequence[Gate], how: Plan
 ) -> dict[Gate, GateResult]:
-    known = opened.base_results
+    known = opened.learned.at_base
     missing = [gate for gate in gates if gate not in known]
     if missing:
         tree = workspace.revision_tree(opened.root, revision, environ=opened.environ)

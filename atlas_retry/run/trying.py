@@ -68,11 +68,10 @@ def _optional(tried: TriedGate) -> TriedGate:
 
 def untried(choices: Sequence[Choice]) -> tuple[TriedGate, ...]:
     """The same table where nobody wants to wait, or nothing could be restored."""
-    return tuple(TriedGate(choice=choice, outcome=_untried(choice)) for choice in choices)
-
-
-def _untried(choice: Choice) -> str:
-    return "cannot start" if choice.obstacle else "not tried"
+    return tuple(
+        TriedGate(choice=choice, outcome="cannot start" if choice.obstacle else "not tried")
+        for choice in choices
+    )
 
 
 def _try(
@@ -106,12 +105,12 @@ def _run(ws: workspace.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Tr
     logs = state_dir.folder(parent, state_dir.new_run_id())
     how = Plan(root=ws.root, logs=logs, environ=environ, secrets=secret_values(environ))
     with workspace.beside(ws, {}, [gate.run]) as there:
-        found = run_gates([gate], replace(how, wrap=there.wrap, locate=there.file))
+        (result,) = run_gates([gate], replace(how, wrap=there.wrap, locate=there.file)).results
         written = there.written()
     moved = [path for path, status in written.items() if status in MOVED]
     made = tuple(workspace.ignored(ws.root, environ))
     kept = sorted(path for path in moved if not path.startswith(made))
-    return _Trial(result=found.results[0], moved=tuple(kept))
+    return _Trial(result=result, moved=tuple(kept))
 
 
 def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
@@ -144,9 +143,11 @@ def _first_lines(trial: _Trial) -> Iterator[str]:
     result = trial.result
     if trial.moved:
         yield f"it changes {_files(trial.moved)}"
-    told = [f"{d.path or ''}: {d.message}".lstrip(": ") for d in result.diagnostics[:FIRST_LINES]]
-    said = [line for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()]
-    lines = told or said[-FIRST_LINES:] or [result.error or "failed"]
+    problems = [
+        f"{d.path or ''}: {d.message}".lstrip(": ") for d in result.diagnostics[:FIRST_LINES]
+    ]
+    printed = [line for line in f"{result.stdout}\n{result.stderr}".splitlines() if line.strip()]
+    lines = problems or printed[-FIRST_LINES:] or [result.error or "failed"]
     yield from (" ".join(line.split())[:160] for line in lines)
 
 

@@ -40,9 +40,9 @@ def lost_definitions(
 def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
     """None where nothing is committed yet."""
     with suppress(WorkspaceError):
-        found = workspace.revision_tree(root, "HEAD", paths, environ=environ)
-        found.preload(paths)
-        return found
+        committed = workspace.revision_tree(root, "HEAD", paths, environ=environ)
+        committed.preload(paths)
+        return committed
     return None
 
 

@@ -34,11 +34,11 @@ def left_to_do(home: Path) -> tuple[Waiting, ...]:
         raise StateError(f"what is left to do cannot be read: {error}") from error
 
 
-def note(home: Path, started: Collection[str], left: Sequence[Waiting] = ()) -> None:
+def note(home: Path, started: Collection[Path], left: Sequence[Waiting] = ()) -> None:
     """Cross off what was started and add what was not. Raises StateError."""
     with _alone(home):
         before = left_to_do(home)
-        again = {*started, *(one.root for one in left)}
+        again = {*map(str, started), *(one.root for one in left)}
         after = (*(one for one in before if one.root not in again), *left)
         if after != before:
             _write(home, after)

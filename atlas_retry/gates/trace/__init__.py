@@ -10,10 +10,14 @@ from math import sqrt
 import msgspec
 
 from atlas_retry.gates.plan import Plan
-from atlas_retry.gates.trace.golang import seen_in_go
-from atlas_retry.gates.trace.node import PATTERN, seen_in_node
-from atlas_retry.gates.trace.python import seen_in_python
-from atlas_retry.gates.trace.values import Seen, TraceRequest
+from atlas_retry.gates.trace.tracers import (
+    PATTERN,
+    Seen,
+    TraceRequest,
+    seen_in_go,
+    seen_in_node,
+    seen_in_python,
+)
 from atlas_retry.model import Diagnostic, Frame, Gate, GateResult, Kind, Validation
 from atlas_retry.prompt import Traced
 
@@ -39,19 +43,12 @@ def requests_of(failed: Validation, gates: Mapping[str, Gate]) -> list[TraceRequ
         is_slow = result.duration_ms > MAX_S * 1000
         if gate is None or is_slow or result.kind is not Kind.TEST:
             continue
-        for runner, tests in _by_runner(result).items():
-            requests.append(_request(result, gate, runner, tests))
+        tests: dict[str, list[Diagnostic]] = {}
+        for diagnostic in result.diagnostics:
+            tests.setdefault(_runner(diagnostic), []).append(diagnostic)
+        known = tests.keys() & TRACERS.keys()
+        requests += (_request(result, gate, runner, tests[runner]) for runner in sorted(known))
     return requests
-
-
-def _by_runner(result: GateResult) -> dict[str, list[Diagnostic]]:
-    """The failed tests of a gate, by the runner that traces them."""
-    tests: dict[str, list[Diagnostic]] = {}
-    for diagnostic in result.diagnostics:
-        runner = _runner(diagnostic)
-        if runner in TRACERS:
-            tests.setdefault(runner, []).append(diagnostic)
-    return tests
 
 
 def _request(result: GateResult, gate: Gate, runner: str, tests: list[Diagnostic]) -> TraceRequest:

@@ -63,14 +63,6 @@ class Recorder:
         self.tests[has_failed] += 1
         self.counted[has_failed].update(self.present)
 
-    def told(self) -> dict[str, object]:
-        failing, passing = self.counted[True], self.counted[False]
-        return {
-            "failed": self.tests[True],
-            "passed": self.tests[False],
-            "lines": [[*place, count, passing[place]] for place, count in failing.items()],
-        }
-
     @contextmanager
     def watching(self) -> Iterator[None]:
         """One test and the threads that it starts."""
@@ -89,5 +81,7 @@ class Recorder:
     def write(self) -> None:
         """Every process of a distributed run writes its own."""
         if self.tests:
-            told = json.dumps(self.told())
-            _ASKED.with_name(f"seen-{os.getpid()}.json").write_text(told, encoding="utf-8")
+            failing, passing = self.counted[True], self.counted[False]
+            lines = [[*place, count, passing[place]] for place, count in failing.items()]
+            text = json.dumps({"failed": self.tests[True], "lines": lines})
+            _ASKED.with_name(f"seen-{os.getpid()}.json").write_text(text, encoding="utf-8")

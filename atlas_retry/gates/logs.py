@@ -1,0 +1,83 @@
+"""Logs of gates: read again where output is long, and copied without secrets for an agent."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from atlas_retry.model import GateResult, Validation
+from atlas_retry.process import Completed
+from atlas_retry.state_dir import folder
+from atlas_retry.text.redaction import clean, redact
+
+MAX_READ_BYTES = 4 << 20
+"""Of one stream: its problems are read in 2 s and 120 MB, measured with ruff's concise lines."""
+MAX_COPIED_BYTES = 1 << 20
+"""Of a log that is copied whole: redaction takes a second or more for it."""
+_GAP = b"\n... (not read)\n"
+
+
+def logged(completed: Completed) -> tuple[str, str, bool]:
+    """Text of stdout and stderr, and whether that is all that was printed.
+
+    Cleaned of control sequences, not of secrets.
+    """
+    logs = completed.command.log_dir
+    if logs is None:
+        return clean(completed.stdout.text), clean(completed.stderr.text), False
+    out, err = _read(logs / "stdout.log"), _read(logs / "stderr.log")
+    sizes = completed.stdout.size_bytes, completed.stderr.size_bytes
+    is_whole = (len(out), len(err)) == sizes and max(sizes) <= MAX_READ_BYTES
+    return _text(out), _text(err), is_whole
+
+
+def _read(log: Path) -> bytes:
+    """All of a log, or the lines of its head and of its tail."""
+    half = MAX_READ_BYTES // 2
+    with suppress(OSError), log.open("rb") as file:
+        head = file.read(MAX_READ_BYTES)
+        size = log.stat().st_size
+        if size <= MAX_READ_BYTES:
+            return head
+        file.seek(size - half)
+        return head[:half].rpartition(b"\n")[0] + _GAP + file.read().partition(b"\n")[2]
+    return b""
+
+
+def _text(log: bytes) -> str:
+    return clean(log.decode("utf-8", "replace"))
+
+
+def shown_logs(
+    validation: Validation, state: Path, target: Path, hidden: frozenset[str]
+) -> Validation:
+    """The same, the logs of what failed copied to `target` without secrets; others are not named.
+
+    Only what lies in the state directory is copied: a recorded report may name any file.
+    """
+    return replace(
+        validation,
+        results=tuple(
+            replace(result, log_path=_copied(result, state, target / str(number), hidden))
+            for number, result in enumerate(validation.results)
+        ),
+    )
+
+
+def _copied(result: GateResult, state: Path, target: Path, hidden: frozenset[str]) -> str | None:
+    source = Path(result.log_path or "/")
+    if result.success or not source.resolve().is_relative_to(state.resolve()):
+        return None
+    folder(target)
+    for name, kept in (("stdout.log", result.stdout), ("stderr.log", result.stderr)):
+        whole = _whole(source / name, hidden) if result.output_omitted_bytes else None
+        (target / name).write_text(whole or kept, encoding="utf-8", errors="replace")
+    return str(target)
+
+
+def _whole(log: Path, hidden: frozenset[str]) -> str | None:
+    """All of a log without secrets; None where it is too long for that, or cannot be read."""
+    with suppress(OSError):
+        if log.stat().st_size <= MAX_COPIED_BYTES:
+            return redact(_text(log.read_bytes()), hidden)
+    return None
