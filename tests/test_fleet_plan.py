@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.fleet import batch as batches
-from atlas_retry.fleet import plan
+from atlas_retry.fleet import books, plan
 from atlas_retry.fleet.batch import Assignment, Ending, ItemResult, Stage, State
 from atlas_retry.fleet.books import Beat
 from atlas_retry.fleet.client import MAX_BYTES
@@ -175,8 +175,8 @@ def test_what_a_lost_machine_holds_is_waited_for_and_then_forgone() -> None:
     state, none = plan.start(plan.lost(state, asked[0], beat))
     assert none == ()
     assert not batches.is_segment_over(state)
-    heard = plan.reported(state, replace(beat, cost_usd=0.3))
-    assert heard.books.free_usd == pytest.approx(0.7)
+    heard = books.report(state.books, replace(beat, cost_usd=0.3))
+    assert heard.free_usd == pytest.approx(0.7)
     assert batches.is_segment_over(plan.forgone(state))
 
 
@@ -187,7 +187,7 @@ def test_a_common_cause_pauses_the_batch_and_is_named() -> None:
         state = plan.ended(state, one, result(one, Verdict.FAILED, "same"))
     assert "about same" in state.paused
     assert plan.start(plan.lost(state, all_[4], None))[1] == ()
-    resumed = plan.resumed(plan.lost(state, all_[4], None))
+    resumed = replace(plan.lost(state, all_[4], None), paused="", latest=())
     assert stages(plan.start(resumed)[1]) == [(4, Stage.LOOK)]
 
 

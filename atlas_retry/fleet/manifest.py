@@ -117,13 +117,6 @@ def stored(manifest: Manifest) -> tuple[bytes, str]:
     return content, sha256(content).hexdigest()
 
 
-def restored(content: bytes, digest: str) -> Manifest:
-    """The manifest again. Raises ValueError where it is not the one of this digest."""
-    if sha256(content).hexdigest() != digest:
-        raise ValueError("the manifest in the store is not the one that the batch was started with")
-    return msgspec.json.decode(content, type=Manifest)
-
-
 def _text(manifest: Path, name: str) -> str:
     return (manifest.parent / name).read_text(encoding="utf-8") if name else ""
 

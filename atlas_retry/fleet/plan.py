@@ -85,26 +85,6 @@ def lost(state: State, assignment: Assignment, beat: Beat | None) -> State:
     return _failed(state, replace(item, cost_usd=spent_usd), Ending.GIVEN_UP)
 
 
-def reported(state: State, beat: Beat) -> State:
-    """A machine says what its journal holds of a run that it has no longer under way."""
-    return replace(state, books=books.report(state.books, beat))
-
-
-def paused(state: State, why: str) -> State:
-    """Start nothing more until it is resumed."""
-    return replace(state, paused=why)
-
-
-def stopped(state: State) -> State:
-    """Start nothing more at all."""
-    return replace(state, stopped=True)
-
-
-def resumed(state: State) -> State:
-    """Go on after a pause; what came before it is no cause for another."""
-    return replace(state, paused="", latest=())
-
-
 def _waiting(state: State) -> Iterator[Item]:
     open_items = (item for item in state.items.values() if item.ending is None)
     return (item for item in open_items if item.running is None)

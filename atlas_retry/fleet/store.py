@@ -4,6 +4,7 @@ The address and its credentials are each machine's own; no payload names them.
 """
 
 import os
+from hashlib import sha256
 from urllib.parse import urlsplit
 
 import fsspec  # type: ignore[import-untyped]  # it has no types of its own
@@ -11,7 +12,7 @@ import msgspec
 
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.fleet.batch import ItemResult
-from atlas_retry.fleet.manifest import Manifest, restored
+from atlas_retry.fleet.manifest import Manifest
 
 RESULT, REPORT, PATCH, LOG = "result.json", "run.json", "fix.patch", "log.txt"
 ATTEMPT = "attempt.json"
@@ -59,10 +60,9 @@ class Store:
                 f"the store {self.url} has no batch {batch}",
                 remedy="--store of atlas fleet start and of every worker has to be the same place",
             )
-        try:
-            return restored(content, digest)
-        except ValueError as error:
-            raise AtlasError(f"{self.url}: {error}") from error
+        if sha256(content).hexdigest() != digest:
+            raise AtlasError(f"the manifest in {self.url} is not the one that {batch} began with")
+        return msgspec.json.decode(content, type=Manifest)
 
     def result(self, batch: str, run: str) -> ItemResult | None:
         """How a run ended, if it has."""

@@ -11,8 +11,9 @@ from temporalio.exceptions import TimeoutError as TimedOut
 
 with workflow.unsafe.imports_passed_through():
     import msgspec
+    from msgspec.structs import replace
 
-    from atlas_retry.fleet import batch, plan
+    from atlas_retry.fleet import batch, books, plan
     from atlas_retry.fleet.batch import Assignment, BatchStatus, ItemResult, State
     from atlas_retry.fleet.books import Beat
 
@@ -51,17 +52,17 @@ class Fleet:
     @workflow.signal
     def pause(self, why: str) -> None:
         """Start nothing more; what runs goes on to its end."""
-        self._state = plan.paused(self._state, why)
+        self._state = replace(self._state, paused=why)
 
     @workflow.signal
     def resume(self) -> None:
-        """Start what a pause held back."""
-        self._state = plan.resumed(self._state)
+        """Start what a pause held back; what came before it is no cause for another."""
+        self._state = replace(self._state, paused="", latest=())
 
     @workflow.signal
     def stop(self) -> None:
         """Start nothing more, and end what runs."""
-        self._state = plan.stopped(self._state)
+        self._state = replace(self._state, stopped=True)
         for run in self._runs.values():
             run.cancel()
 
@@ -69,7 +70,7 @@ class Fleet:
     def reported(self, beats: list[Beat]) -> None:
         """What a machine's journal holds of its runs, whatever became of its worker."""
         for beat in beats:
-            self._state = plan.reported(self._state, beat)
+            self._state = replace(self._state, books=books.report(self._state.books, beat))
 
     async def _step(self) -> None:
         self._state, assignments = plan.start(self._state)

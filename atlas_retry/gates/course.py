@@ -6,7 +6,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.events import Emit
-from atlas_retry.gates.plan import Plan, lost
+from atlas_retry.gates.plan import Plan
 from atlas_retry.model import Gate, GateResult, Kind, Status
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ class Course(Struct, kw_only=True):
 
     def is_over(self) -> bool:
         """Whether nothing can come of running a gate again."""
-        is_lost = self.plan.tree and lost(self.plan.tree)
-        return bool(is_lost) or (self.plan.fail_fast and self.is_blocked())
+        return bool(self.plan.lost()) or (self.plan.fail_fast and self.is_blocked())
 
     def stale(self) -> tuple[int, ...]:
         """Gates whose results are about another tree than the present one."""

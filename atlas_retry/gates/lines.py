@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.events import Emit, FixerFinished, GateProgress, GateStarted, unseen
-from atlas_retry.gates.plan import Plan, command_of, log_name, lost
+from atlas_retry.gates.plan import Plan, command_of, log_name
 from atlas_retry.gates.results import result_of, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.process import Completed, Ended, run, run_all
@@ -88,7 +88,7 @@ class _Watch(Struct, kw_only=True):
 
 def _void(result: GateResult, plan: Plan) -> GateResult:
     """Says nothing, optional or not, where what it was to judge has gone; who did it is unknown."""
-    gone = plan.tree and lost(plan.tree)
+    gone = plan.lost()
     if not gone or result.status is Status.BROKEN:
         return result
     return replace(

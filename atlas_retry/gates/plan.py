@@ -79,17 +79,6 @@ class Learned(Struct, kw_only=True):
     """Names of gates whose failing tests were traced in vain."""
 
 
-class TreeIdentity(Struct, frozen=True, kw_only=True):
-    """What is cheap to see of a work tree; git is not asked."""
-
-    root: Path
-    identity: tuple[int, int] | None = None
-    """Device and inode of the root; None: it is not there."""
-    has_git: bool = False
-    names: frozenset[str] = frozenset()
-    """What lies in the root and is not hidden."""
-
-
 class Plan(Struct, frozen=True, kw_only=True):
     """How to run gates in one workspace."""
 
@@ -115,8 +104,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     parsers: tuple[tuple[str, str], ...] = ()
     secrets: frozenset[str] = frozenset()
     """Values that never leave in a result."""
-    tree: TreeIdentity | None = None
-    """The work tree as it was when the validation began."""
+    lost: Callable[[], str | None] = lambda: None
+    """What has gone of the tree since the validation began, in one sentence."""
     wrap: Callable[[Command], Command] | None = None
     """What to run instead of a command: the same, on a changed workspace."""
     locate: Callable[[str], Path | None] | None = None
@@ -195,27 +184,29 @@ def log_name(position: int, gate: Gate, suffix: str = "") -> str:
     return f"{position:02d}-{safe}{suffix}"
 
 
-def tree_identity(root: Path) -> TreeIdentity:
-    """The work tree as it is now."""
+def losses(root: Path) -> Callable[[], str | None]:
+    """What tells which files have gone since now; None while there is something to judge."""
+    was, had_git, before = _seen(root)
+
+    def lost() -> str | None:
+        now, has_git, there = _seen(root)
+        if now != was:
+            return f"{root} was deleted or replaced while it ran"
+        if had_git and not has_git:
+            return f"{root / '.git'} was deleted while it ran"
+        if before and not before & there:
+            return f"all files of {root} were deleted while it ran"
+        return None
+
+    return lost
+
+
+def _seen(root: Path) -> tuple[tuple[int, int] | None, bool, frozenset[str]]:
+    """Device and inode of a folder, whether git is there, and what is not hidden."""
     try:
         stat = root.stat()
-        return TreeIdentity(
-            root=root,
-            identity=(stat.st_dev, stat.st_ino),
-            has_git=(root / ".git").exists(),
-            names=frozenset(e.name for e in root.iterdir() if not e.name.startswith(".")),
-        )
+        names = frozenset(entry.name for entry in root.iterdir())
     except OSError:
-        return TreeIdentity(root=root)
-
-
-def lost(before: TreeIdentity) -> str | None:
-    """What has gone since, in one sentence; None while there is something to judge."""
-    now = tree_identity(before.root)
-    if now.identity != before.identity:
-        return f"{before.root} was deleted or replaced while it ran"
-    if before.has_git and not now.has_git:
-        return f"{before.root / '.git'} was deleted while it ran"
-    if before.names and not before.names & now.names:
-        return f"all files of {before.root} were deleted while it ran"
-    return None
+        return None, False, frozenset()
+    shown = frozenset(name for name in names if not name.startswith("."))
+    return (stat.st_dev, stat.st_ino), ".git" in names, shown

@@ -25,7 +25,7 @@ from atlas_retry.events import (
 )
 from atlas_retry.gates.course import PUT_OFF, Course, is_writer
 from atlas_retry.gates.lines import Job, run_line, run_lines
-from atlas_retry.gates.plan import Plan, Reuse, log_name, tree_identity
+from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
 from atlas_retry.gates.results import changing, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 
@@ -39,7 +39,7 @@ def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validat
     Raises Interrupted once every child has been ended.
     """
     emit(ValidationStarted(gates=tuple(gates)))
-    plan = replace(plan, tree=tree_identity(plan.root))
+    plan = replace(plan, lost=losses(plan.root))
     started_at, clock = now(), time.monotonic()
     course = Course(gates=tuple(gates), plan=plan, emit=emit)
     wanted, began_s = _not_known(course), time.time()
