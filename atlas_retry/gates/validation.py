@@ -269,45 +269,38 @@ def _failed_before(number: int, course: Course) -> bool:
 
 
 def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
-    """What readers come to that moved code or settings; `moves` there were before them."""
-    paths = course.moves[-1].paths
-    if len(results) == 1:
-        ((number, result),) = results.items()
-        _alone(course, number, result, paths)
-        return
-    gates = [course.gates[number] for number in results]
-    course.plan.learned.movers.update(gates)
-    names = ", ".join(gate.name for gate in gates)
-    note = f"code or settings changed while these ran: {names}; from now on each runs alone"
+    """What readers come to that moved code or settings; `moves` there were before them.
+
+    From now on they are known, and each has to come to rest when it runs again, alone.
+    """
+    is_lone = len(results) == 1
+    names = ", ".join(course.gates[number].name for number in results)
     for number, result in results.items():
-        last = replace(result, changed=paths, notes=(*result.notes, note))
-        if course.plan.check and last.success:
-            last = changing(last, paths, who="it or what ran together with it")
-        course.record(number, last, ended_on=None if course.plan.check else moves)
-        if last.status is not result.status or _may_be_flaky(result, course):
-            course.emit(GateFinished(result=last))
+        last, is_restless = _mover(course, number, result, names)
+        is_settled = course.plan.check or is_restless or (is_lone and not last.success)
+        course.record(number, last, ended_on=None if is_settled else moves)
+        is_told = last.status is result.status and not _may_be_flaky(result, course)
+        if is_lone or not is_told:
+            course.emit(GateFinished(result=course.results[number]))
 
 
-def _alone(course: Course, number: int, result: GateResult, paths: tuple[str, ...]) -> None:
-    """A reader that moved code or settings: from now on it is known, and has to come to rest."""
-    gate, movers = course.gates[number], course.plan.learned.movers
+def _mover(course: Course, number: int, result: GateResult, names: str) -> tuple[GateResult, bool]:
+    """The result of one of them, and whether it does not come to rest."""
+    gate, movers, paths = course.gates[number], course.plan.learned.movers, course.moves[-1].paths
     is_new = gate not in movers
-    is_restless = number in course.again and not is_new
-    movers.add(gate)
-    if course.plan.check and result.success:
-        result = changing(result, paths)
-    elif result.success and not is_restless:
-        result = _run_one(course, number, "-again")
-        seen = len(course.moves)
-        course.look((number,))
-        is_restless = len(course.moves) > seen
-    if is_restless and result.success:
-        result = changing(result, course.moves[-1].paths, " again")
-    alone = "code or settings changed while it ran: from now on it runs alone, before the others"
-    notes = (*result.notes, *([alone] if is_new else ()))
-    result = replace(result, changed=paths, notes=notes)
-    course.record(number, result)
-    course.emit(GateFinished(result=course.results[number]))
+    is_restless = not is_new and number in course.again
+    result = replace(result, changed=paths)
+    if is_new:
+        movers.add(gate)
+        course.again.discard(number)
+        note = f"code or settings changed while {names} ran: from now on it runs alone, and first"
+        result = replace(result, notes=(*result.notes, note))
+    if result.success and is_restless:
+        return changing(result, paths, " again"), True
+    if result.success and course.plan.check:
+        who = "it" if names == gate.name else "it or what ran together with it"
+        return changing(result, paths, who=who), False
+    return result, is_restless
 
 
 def _may_be_flaky(result: GateResult, course: Course) -> bool:
