@@ -164,7 +164,7 @@ class Door:
 
     def accept(self, end: str, outcome: Outcome) -> Outcome:
         """Bring a snapshot to the user's tree; the outcome that goes with what is there then."""
-        answer: Outcome = self.ask("accept", outcome.run_id, end, outcome)
+        answer: Outcome = self.ask("accept", end, outcome)
         return answer
 
     def close(self, answer: object) -> None:

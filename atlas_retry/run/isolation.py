@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -72,10 +73,7 @@ def run_apart(
 
     Raises as the errand, and WorkspaceError.
     """
-
-    def accept(run_id: str, end: str, outcome: Outcome) -> Outcome:
-        return _accepted(opened, run_id, end, outcome, emit)
-
+    accept = partial(_accepted, opened, emit)
     with process.orderly():
         answers: Answers = {"emit": emit, "accept": accept, **budget_answers(budget)}
         outcome = run_inside(errand, layers, answers, {**os.environ, **opened.environ})
@@ -84,9 +82,7 @@ def run_apart(
     return outcome
 
 
-def _accepted(
-    opened: OpenWorkspace, run_id: str, end: str, outcome: Outcome, emit: Emit
-) -> Outcome:
+def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> Outcome:
     """Bring a run's end to the user's tree, and validate there what somebody has changed."""
     wanted, start = workspace.load(opened.git, end).work, outcome.start_snapshot or end
     changed = workspace.changes(opened.git, start, end)
@@ -102,7 +98,7 @@ def _accepted(
     theirs = workspace.changes(opened.git, end, opened.tracker.snapshot().id)
     named = some(sorted(change.path for change in theirs), MAX_SHOWN)
     emit(Notice(text=f"validated once more with what was edited meanwhile: {named}"))
-    logs = state_dir.folder(run_folder(opened, run_id), "accepted")
+    logs = state_dir.folder(run_folder(opened, outcome.run_id), "accepted")
     gates, how = opened.settings.gates, plan(opened, logs)
     final = against_baseline(opened, gates, run_gates(gates, how, emit), how, emit)
     if final.success or not outcome.verdict.is_green:
