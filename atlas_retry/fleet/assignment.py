@@ -159,7 +159,10 @@ class _Execution(Struct, kw_only=True):
         repository = manifest.repositories[self.one.index]
         root = self.clones.ready(self.one.run, repository, manifest.change)
         if manifest.config:
-            _configure(root / repository.cwd, manifest.config)
+            # a delivery leaves it out, since no commit holds it
+            folder = root / repository.cwd / ".atlas"
+            folder.mkdir(exist_ok=True)
+            (folder / "config.yaml").write_text(manifest.config, encoding="utf-8")
         asked = self._asked(manifest, root, pushed_attempts)
         if asked is None:
             return self.without_report(Verdict.FAILED, "the patch of its group does not apply")
@@ -257,12 +260,6 @@ class _Execution(Struct, kw_only=True):
 
     def _name(self, name: str) -> str:
         return f"{self.one.run}/{name}"
-
-
-def _configure(workspace: Path, config: str) -> None:
-    """The batch's own configuration; a delivery leaves it out, since no commit holds it."""
-    (workspace / ".atlas").mkdir(exist_ok=True)
-    (workspace / ".atlas" / "config.yaml").write_text(config, encoding="utf-8")
 
 
 def _last_words(done: Completed) -> str:

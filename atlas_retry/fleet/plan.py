@@ -38,7 +38,9 @@ def start(state: State) -> tuple[State, tuple[Assignment, ...]]:
     if state.paused or state.stopped:
         return state, ()
     room = state.limits.runs_at_once - len(running(state))
-    for index in [item.index for item in sorted(_waiting(state), key=_urgency)]:
+    # who has been looked at goes first: what comes of it helps others of the group
+    waiting = sorted(_waiting(state), key=lambda item: (item.group is None, item.index))
+    for index in [item.index for item in waiting]:
         if len(assignments) >= room:
             break
         state, assignment = _started(state, state.items[index])
@@ -88,11 +90,6 @@ def lost(state: State, assignment: Assignment, beat: Beat | None) -> State:
 def _waiting(state: State) -> Iterator[Item]:
     open_items = (item for item in state.items.values() if item.ending is None)
     return (item for item in open_items if item.running is None)
-
-
-def _urgency(item: Item) -> tuple[bool, int]:
-    """Who has been looked at goes first: what is found helps others of the group."""
-    return item.group is None, item.index
 
 
 def _stage(state: State, item: Item) -> Stage | None:

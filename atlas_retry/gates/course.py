@@ -76,13 +76,10 @@ class Course(Struct, kw_only=True):
 
     def stale(self) -> tuple[int, ...]:
         """Gates whose results are about another tree than the present one."""
-        return tuple(number for number in sorted(self.ended_on) if self._is_stale(number))
-
-    def _is_stale(self, number: int) -> bool:
-        moves = self.ended_on[number]
-        if moves == PUT_OFF:
-            return True
-        return moves < len(self.moves) and self.results[number].status not in FINAL
+        final = {number for number, result in self.results.items() if result.status in FINAL}
+        old = {number for number, moves in self.ended_on.items() if moves < len(self.moves)}
+        put_off = {number for number, moves in self.ended_on.items() if moves == PUT_OFF}
+        return tuple(sorted((old - final) | put_off))
 
     def look(self, numbers: tuple[int, ...]) -> tuple[str, ...]:
         """All paths that moved since the last look, while these gates ran."""

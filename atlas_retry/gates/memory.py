@@ -8,7 +8,7 @@ and the programs that it names. What cannot be known (a program that is not foun
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -77,7 +77,9 @@ class Memory:
         digest = lru_cache(lambda inputs: _digest(_inputs(files, inputs)))
         known = {}
         for gate, answer in there.items():
-            if digest(gate.inputs) == answer.tree and self._has(answer.unsettled):
+            if digest(gate.inputs) == answer.tree and answer.unsettled == self._contents(
+                answer.unsettled
+            ):
                 known[gate] = replace(answer.result, reused=answer.result.completed_at)
         is_wanted = any(result.blocks for result in known.values()) or not only_red
         return known if is_wanted else {}
@@ -90,13 +92,10 @@ class Memory:
         known = {}
         for gate in gates:
             answer = entry.get(self._key(gate) or "")
-            if answer and _has_output(answer.result):
+            if answer and (answer.result.success or Path(answer.result.log_path or "/").exists()):
                 result = replace(answer.result, required=gate.required)
                 known[gate] = replace(answer, result=result)
         return known
-
-    def _has(self, contents: Mapping[str, str]) -> bool:
-        return all(_content(self._root, path) == digest for path, digest in contents.items())
 
     def learn(self, results: Mapping[Gate, GateResult], look: "Look", began_s: float) -> None:
         """Keep what gates found that began at `began_s` and ended on a tree that looks so.
@@ -122,12 +121,8 @@ class Memory:
 
     def _all(self, files: Files) -> Files | None:
         """With what git ignores; None for too many."""
-        every = dict(files)
-        for path, seen in _ignored(self._root, files):
-            every[path] = seen
-            if len(every) - len(files) > MAX_IGNORED_FILES:
-                return None
-        return every
+        ignored = dict(itertools.islice(_ignored(self._root, files), MAX_IGNORED_FILES + 1))
+        return None if len(ignored) > MAX_IGNORED_FILES else {**files, **ignored}
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
         from atlas_retry.workspace.look import MAX_READ_BYTES
@@ -138,8 +133,19 @@ class Memory:
         late = {path: seen for path, seen in fresh.items() if not is_settled(seen, taken_ns)}
         if sum(seen[1] for seen in late.values()) > MAX_READ_BYTES:
             return None
-        contents = {path: _content(self._root, path) for path in late}
-        return None if None in contents.values() else contents  # type: ignore[return-value]
+        contents = self._contents(late)
+        return contents if contents.keys() == late.keys() else None
+
+    def _contents(self, paths: Iterable[str]) -> dict[str, str]:
+        """Digests of files, or of where links lead; without what cannot be read."""
+        from atlas_retry.workspace.place import read
+
+        contents = {path: read(self._root, path) for path in paths}
+        return {
+            path: hashlib.sha256(content).hexdigest()
+            for path, content in contents.items()
+            if content is not None
+        }
 
     def _key(self, gate: Gate) -> str | None:
         """Of all that the gate's result depends on beside the files; None: not known."""
@@ -162,11 +168,6 @@ class Memory:
         """A state directory that is full or read-only costs this knowledge and nothing else."""
         with suppress(OSError, UnicodeEncodeError):
             replace_file(self._file, msgspec.msgpack.encode(answers))
-
-
-def _has_output(result: GateResult) -> bool:
-    """Whether a person can read what it printed; of a success nobody asks."""
-    return result.success or Path(result.log_path or "/").exists()
 
 
 def _answer(result: GateResult, files: Files, unsettled: Mapping[str, str]) -> _Answer:
@@ -222,14 +223,6 @@ def _moved_meanwhile(there: Files, seen: Files, began_s: float) -> list[str]:
 
     outside_caches = itertools.filterfalse(CACHES.match, late)
     return [path for path in outside_caches if not is_made(path)]
-
-
-def _content(root: Path, path: str) -> str | None:
-    """Digest of a file or a link's target; None where it cannot be read."""
-    from atlas_retry.workspace.place import read
-
-    content = read(root, path)
-    return None if content is None else hashlib.sha256(content).hexdigest()
 
 
 _SHELL = frozenset(

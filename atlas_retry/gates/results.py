@@ -1,6 +1,6 @@
 """What the end of a gate's command means: status, triage, diagnostics. Runs nothing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -49,7 +49,7 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
     findings = _findings(gate, completed, reading, stdout, stderr)
     broken = None if reading.after_attempt else _why_broken(gate, completed, stderr, findings)
     status = _status(gate, completed, findings, broken)
-    log_dir = completed.command.log_dir
+    log_dir, left = completed.command.log_dir, ", ".join(completed.survivors)
     return GateResult(
         name=gate.name,
         kind=gate.kind,
@@ -69,7 +69,7 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         diagnostics=_anchored(findings.diagnostics, reading.root) if findings else (),
         beyond=findings.beyond if findings else 0,
         at_least=bool(findings and findings.cut),
-        notes=tuple(_notes(completed)),
+        notes=(f"still running after its end, and ended: {left}",) if left else (),
         triage=_triage(status, findings),
     )
 
@@ -247,12 +247,6 @@ def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnost
     from atlas_retry.workspace import source_tree
 
     return anchor(diagnostics, source_tree(root).read)
-
-
-def _notes(completed: Completed) -> Iterator[str]:
-    """What decides nothing, but whoever trusts the result wants to know."""
-    if completed.survivors:
-        yield f"still running after its end, and ended: {', '.join(completed.survivors)}"
 
 
 def _why_broken(

@@ -277,7 +277,8 @@ def _moved(course: Course, results: dict[int, GateResult], moves: int) -> None:
     names = ", ".join(course.gates[number].name for number in results)
     for number, result in results.items():
         last, is_restless = _mover(course, number, result, names)
-        is_settled = course.plan.check or is_restless or (is_lone and not last.success)
+        has_failed = is_lone and not last.success
+        is_settled = course.plan.check or is_restless or has_failed
         course.record(number, last, ended_on=None if is_settled else moves)
         is_told = last.status is result.status and not _may_be_flaky(result, course)
         if is_lone or not is_told:

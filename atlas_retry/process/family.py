@@ -267,17 +267,14 @@ def end_marked(name: str) -> tuple[str, ...]:
     if not (name.startswith(MARK_PREFIX) and proc.is_there()):
         return ()
     ended: dict[int, str] = {}
-    while marked := [m for m in _by_age() if _is_to_end(m, name, ended)]:
-        ended |= zip((m.pid for m in marked), proc.names(marked), strict=True)
+    while marked := _marked(name, {*ended, os.getpid()}):
+        ended |= zip((member.pid for member in marked), proc.names(marked), strict=True)
         for member in marked:
             _send(member.pid, signal.SIGKILL)
     return tuple(ended.values())
 
 
-def _by_age() -> tuple[Member, ...]:
-    return proc.elders_first(proc.everyone().values())
-
-
-def _is_to_end(member: Member, name: str, ended: dict[int, str]) -> bool:
-    is_new = member.pid not in ended and member.pid != os.getpid()
-    return is_new and proc.carries(member.pid, f"{name}=".encode())
+def _marked(name: str, but: set[int]) -> list[Member]:
+    everyone = proc.elders_first(proc.everyone().values())
+    others = [member for member in everyone if member.pid not in but]
+    return [member for member in others if proc.carries(member.pid, f"{name}=".encode())]

@@ -203,7 +203,7 @@ def _broken(progress: Progress, limits: Limits) -> End | None:
     if broken and not progress.attempts:
         return _blamed(broken[0])
     if unheard := [result for result in broken if result.kind is Kind.REVIEW]:
-        return _blamed(unheard[0])
+        return End(verdict=Verdict.BROKEN, reason=f"{unheard[0].name}: {unheard[0].error}")
     if refused and limits.with_agent:
         reason = refused.error or "no agent is available"
         return End(verdict=Verdict.BROKEN, reason=reason, remedy=refused.remedy)

@@ -113,7 +113,7 @@ def _serve(connection: Connection, answers: Answers) -> object:
             _send(connection, ("stop", process.stop_requested()))
             continue
         try:
-            name, arguments = _loads(connection.recv_bytes())
+            name, arguments = _SafeUnpickler(io.BytesIO(connection.recv_bytes())).load()
         except (EOFError, OSError):
             return None
         if name == "done":
@@ -242,8 +242,3 @@ _REBUILD = ("msgspec._utils", "rebuild")
 """What a Struct is made by."""
 _PACKAGES = ("atlas_retry", "pathlib")
 _KINDS = (Struct, Enum, PurePath, AtlasError, Interrupted)
-
-
-def _loads(data: bytes) -> tuple[str, tuple[Any, ...]]:
-    name, arguments = _SafeUnpickler(io.BytesIO(data)).load()
-    return name, arguments

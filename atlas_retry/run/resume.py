@@ -275,10 +275,8 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
     def ask(request: AgentRequest) -> AgentReply:
         if request.attempt != begun.number or not (begun.reply or begun.session_id):
             return agent(request)
-        brought = turn and workspace.changes(scene.git, begun.snapshot, turn, ignored=True)
-        if turn and brought:
-            paths = [change.path for change in brought]
-            workspace.restore(scene.git, turn, paths, since=begun.snapshot)
+        if turn:
+            _bring(scene, begun, turn)
         if begun.reply:
             return begun.reply
         done = (a for a in scene.remains.attempts if a.session_id == begun.session_id)
@@ -292,6 +290,12 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
         )
 
     return ask
+
+
+def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str) -> None:
+    paths = [c.path for c in workspace.changes(scene.git, begun.snapshot, turn, ignored=True)]
+    if paths:
+        workspace.restore(scene.git, turn, paths, since=begun.snapshot)
 
 
 _ID = re.compile(r"[A-Za-z0-9]+([._-]?[A-Za-z0-9])*")
