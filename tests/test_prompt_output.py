@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Diagnostic, GateResult, Kind, Status
 from atlas_retry.prompt import compose
-from atlas_retry.prompt.code import MAX_PASSAGES, UNCOUNTED
+from atlas_retry.prompt.code import MAX_PASSAGES
 from tests.briefs import PROJECT, PYTEST_LOG, brief_of, failed
 
 GO_LOG = """\
@@ -187,8 +187,6 @@ def test_few_passages_are_shown_and_the_next_are_named() -> None:
         ),
     }
     text = compose(brief_of(failed("pytest -q", PYTEST_LOG), files=files)).text
-    assert (
-        sum(line.startswith("#### ") for line in text.splitlines()) <= MAX_PASSAGES + UNCOUNTED + 3
-    )
+    assert sum(line.startswith("#### ") for line in text.splitlines()) <= MAX_PASSAGES + 3
     named = text.partition("Less likely, not shown:\n")[2]
     assert re.match(r"src/shop/money\.py:\d+ total_\d+\n", named)

@@ -1,6 +1,6 @@
 """Fills the code part of a prompt with as much of the likeliest passages as fits."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import harmless_code
 from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
-SIZE_AVERSION = 0.2
+SIZE_AVERSION = 0.3
 """How much a long passage must be likelier than a short one to go first."""
 MIN_PASSAGE_CHARS = 150
 TEST_SHARE = 0.15
@@ -23,10 +23,8 @@ MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""
 MIN_TOLD_CHARS = 12
 """A shorter line may stand anywhere."""
-CHARS_A_PASSAGE, MIN_PASSAGES, MAX_PASSAGES = 1_000, 6, 10
-"""An agent reads few passages well: so many in so much room, and the others are named."""
-MAX_SHORT_CHARS, UNCOUNTED = 250, 4
-"""So many passages are not counted that are no longer: a constant, a function of two lines."""
+MAX_PASSAGES = 10
+"""An agent reads few passages well: the others are named."""
 
 
 START = "#### Start here: "
@@ -65,24 +63,11 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     for candidate in _tests(found, cutting):
         room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
     tests = len(blocks)
-    most = min(max(cutting.room // CHARS_A_PASSAGE, MIN_PASSAGES), MAX_PASSAGES)
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
-        if _counted(blocks[tests:]) < most:
+        if len(blocks) - tests < MAX_PASSAGES:
             room -= _take(candidate, blocks, cutting, room)
-    likeliest = sorted(blocks[tests:], key=lambda block: -_likelihood(block, others))
+    likeliest = sorted(blocks[tests:], key=lambda block: -block.candidate.score)
     return (*blocks[:tests], *likeliest)
-
-
-def _counted(blocks: list[Block]) -> int:
-    """How many passages there are, without the first few that are short."""
-    short = sum(len(block.text) <= MAX_SHORT_CHARS for block in blocks)
-    return len(blocks) - min(short, UNCOUNTED)
-
-
-def _likelihood(block: Block, others: Iterable[Candidate]) -> float:
-    """Of the likeliest definition in it: a class may be shown for the sake of a method."""
-    inside = (one.score for one in others if _covers(block.passage, one.passage))
-    return max(inside, default=block.candidate.score)
 
 
 def _tests(found: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:

@@ -10,7 +10,7 @@ from atlas_retry.prompt import wording
 from atlas_retry.prompt.brief import Brief, Prompt
 from atlas_retry.prompt.candidates import Candidate, candidates
 from atlas_retry.prompt.code import Cutting, code, elsewhere, shown, unshown
-from atlas_retry.prompt.entries import Quoting, named_logs, quoted
+from atlas_retry.prompt.entries import Quoting, quoted
 from atlas_retry.prompt.ledger import held_back, ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
@@ -115,7 +115,7 @@ def _quoting(brief: Brief, room: int) -> Quoting:
 
 def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts:
     """Everything but errors and code, each within its share; less of it in a tiny budget."""
-    logs = [f"Full output: {path}" for path in named_logs(results)][:4]
+    logs = dict.fromkeys(f"Full output: {one.log_path}" for one in results if one.log_path)
     closing = (wording.CLOSING,) if brief.history else ()
     parts = _Parts(
         opening=wording.opening(brief.gates, brief.protected, brief.marker, budget),
@@ -124,10 +124,15 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
         history=_history(brief, budget),
         please="" if budget < wording.SHORT_BELOW_CHARS else wording.PLEASE,
         code_heading=wording.CODE,
-        logs="\n".join(logs),
+        logs="\n".join([*logs][:4]),
         closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
     )
-    shorter = {"learnings": "", "opening": wording.least(brief.marker), "history": "", "own": ""}
+    shorter = {
+        "learnings": "",
+        "opening": wording.FENCE.format(brief.marker),
+        "history": "",
+        "own": "",
+    }
     for name, words in (shorter | {"logs": "", "closing": ""}).items():
         taken = len(parts.text(brief.marker)) + TOLD_LEFT_OUT_CHARS
         if taken > budget * (1 - MIN_ERROR_SHARE):

@@ -2,6 +2,8 @@
 
 import re
 
+from atlas_retry.source.excerpt import shortened
+
 _ASSERTED = re.compile(r"^E\s+\S|^[\w./-]+\.\w+:\d+: \w+$")
 _DECISIVE = re.compile(
     r"""
@@ -20,8 +22,7 @@ _OUTSIDE = re.compile(
 )
 _NEXT = re.compile(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = re.compile(r"^[\s_^~|=-]*$")
-MAX_DECISIVE = 8
-MIN_LINE_CHARS = 240
+MAX_LINE_CHARS = 240
 
 
 def condensed(text: str, limit: int) -> str:
@@ -32,27 +33,19 @@ def condensed(text: str, limit: int) -> str:
     room = limit
     for index in sorted(range(len(lines)), key=lambda i: (ranks[i], abs(i - _centre(ranks)))):
         line = lines[index]
-        cost = min(len(line), _longest(limit)) + 5
+        cost = min(len(line), MAX_LINE_CHARS, limit) + 5
         if ranks[index] < _DROPPED and cost <= room:
             kept.add(index)
             room -= cost
     return _joined(lines, kept, limit)
 
 
-def _longest(limit: int) -> int:
-    """Of a line: what is cut to less says too little."""
-    return max(limit // 2, min(limit - 5, MIN_LINE_CHARS))
-
-
-_DROPPED, SOURCE, FURTHER, NEAR = 9, 3, 2, 2
+_DROPPED, SOURCE, NEAR = 9, 3, 2
 
 
 def _ranks(lines: list[str]) -> list[int]:
     is_asserted = any(line.startswith("E  ") for line in lines)
     ranks = [_rank(line, _ASSERTED if is_asserted else _DECISIVE) for line in lines]
-    decisive = [index for index, rank in enumerate(ranks) if rank == 0]
-    for index in decisive[MAX_DECISIVE:]:
-        ranks[index] = FURTHER
     near = 0 if is_asserted else NEAR
     for index, rank in enumerate(ranks):
         # what is far from every decisive line is source
@@ -82,9 +75,7 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
         if index in kept:
             if gap and shown:
                 shown.append("...")
-            half = (_longest(limit) - 3) // 2
-            whole = len(line) <= _longest(limit)
-            shown.append(line if whole else f"{line[:half]}...{line[-half:]}")
+            shown.append(shortened(line, min(MAX_LINE_CHARS, limit)))
             gap = False
         else:
             gap = gap or not _EMPTY.match(line)

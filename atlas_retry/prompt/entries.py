@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from msgspec import Struct, field
 
@@ -12,6 +12,7 @@ from atlas_retry.prompt.condense import condensed
 from atlas_retry.prompt.noise import quiet
 from atlas_retry.prompt.problems import family, gravity
 from atlas_retry.prompt.untrusted import elided, harmless_output
+from atlas_retry.source.excerpt import shortened
 from atlas_retry.text.units import some
 
 MIN_ENTRY_CHARS = 120
@@ -149,12 +150,8 @@ def headline(result: GateResult, command_chars: int) -> str:
     ended = f" (exit code {result.exit_code})" if result.exit_code is not None else ""
     error = result.error or ""
     reason = f"\n{error}" if error and not error.startswith("exit code") else ""
-    command = _shortened(" ".join((result.command or "(no command)").split()), command_chars)
+    command = shortened(" ".join((result.command or "(no command)").split()), command_chars)
     return harmless_output(f"### {result.name} {said}: {command}{ended}{reason}")
-
-
-def _shortened(line: str, limit: int) -> str:
-    return line if len(line) <= limit else f"{line[: limit // 2]} ... {line[-limit // 2 :]}"
 
 
 def _summary(result: GateResult) -> str:
@@ -169,14 +166,14 @@ def _calm(result: GateResult, quoting: Quoting) -> str:
     streams = [text.strip("\n") for text in (result.stdout, result.stderr) if text.strip()]
     if not streams:
         return "\n".join(_quote(entry, quoting) for entry in grouped(result.diagnostics))
-    quieted = (quiet(harmless_output(_ends(text, MAX_RAW_CHARS))) for text in streams)
+    quieted = (quiet(harmless_output(elided(text, MAX_RAW_CHARS))) for text in streams)
     return quoting.redact("\n".join(quieted))
 
 
 def _condensed(result: GateResult, calm: str, room: int, quoting: Quoting) -> Quoted:
     """The decisive lines of what does not fit, and some of what no tool's parser read."""
     if not result.diagnostics:
-        text = condensed(_ends(calm, 40_000), room)
+        text = condensed(elided(calm, 40_000), room)
         return Quoted(text=text, left_out=("part of the output",))
     rest = elided("\n".join(_rest(result, calm)), int(room * REST_SHARE))
     share = max(int(room * ENTRIES_SHARE), min(room - len(rest) - 1, MIN_ENTRIES_CHARS))
@@ -211,16 +208,12 @@ def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
         return ""
     new = _those(diagnostics, last.introduced)
     old = _those(diagnostics, last.remaining)
-    if len(diagnostics) == 1:
-        word = "introduced by" if new else "remains after"
-        return f"({word} attempt {last.number})" if new or old else ""
     lines: list[str] = []
     if new:
-        places = [d.test_id or _place(d) for d in new[:MAX_PLACES]]
-        named = f"{len(new)} introduced by attempt {last.number}: {', '.join(filter(None, places))}"
-        lines.append(f"({named.removesuffix(': ')})")
+        places = some((d.test_id or _place(d) for d in new), MAX_PLACES)
+        lines.append(f"({len(new)} introduced by attempt {last.number}: {places})")
     if old:
-        lines.append(f"({len(old)} remain after attempt {last.number})")
+        lines.append(f"({len(old)} remaining after attempt {last.number})")
     return harmless_output("\n".join(lines))
 
 
@@ -240,11 +233,8 @@ def _others(entry: PromptEntry) -> str:
     if entry.count == 1:
         return ""
     places = [d.test_id or _place(d) for d in entry.others]
-    shown = ", ".join(filter(None, dict.fromkeys(places[:MAX_PLACES])))
-    more = ", ..." if len(places) > MAX_PLACES else ""
-    return harmless_output(
-        f"({entry.count - 1} more like this{': ' if shown else ''}{shown}{more})"
-    )
+    shown = some(filter(None, dict.fromkeys(places)), MAX_PLACES)
+    return harmless_output(f"({entry.count - 1} more like this: {shown})")
 
 
 def _place(diagnostic: Diagnostic) -> str:
@@ -292,12 +282,3 @@ def _filled(entries: list[PromptEntry], room: int, quoting: Quoting) -> Quoted:
             room -= len(text) + 1
     left = len(entries) - len(shown)
     return Quoted(text="\n".join(shown), left_out=(f"{left} more errors",) if left else ())
-
-
-def _ends(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit // 2]}\n{text[-limit // 2 :]}"
-
-
-def named_logs(results: tuple[GateResult, ...]) -> Iterator[str]:
-    """Where the whole output is, for the agent to read."""
-    yield from dict.fromkeys(result.log_path for result in results if result.log_path)

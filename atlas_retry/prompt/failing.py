@@ -125,12 +125,6 @@ def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Proje
     tests = [frame.path for frame in frames if is_test_path(frame.path)]
     if tests:
         return tests[0]
-    dotted = re.search(r"([\w.]+)", (diagnostic.test_id or "").partition("(")[2] or "")
-    parts = dotted[1].split(".") if dotted else []
-    for end in range(len(parts), 0, -1):
-        path = known_path("/".join(parts[:end]) + ".py", project.paths)
-        if path:
-            return path
     return diagnostic.path if diagnostic.path in project.paths else None
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Edge, Graph, Spot
@@ -93,26 +93,10 @@ def _passed_on(
             yield target, part / len(edge.targets)
 
 
-def mean(parts: Iterable[Weights]) -> Weights:
-    """The average over several tests."""
-    found: Weights = defaultdict(float)
-    count = 0
-    for part in parts:
-        count += 1
-        for spot, amount in part.items():
-            found[spot] += amount
-    return {spot: amount / count for spot, amount in found.items()}
-
-
-def logarithm(amount: float) -> float:
-    """Of a flow, 0 for none."""
-    return math.log(amount + FLOOR) - math.log(FLOOR)
-
-
 def common(parts: Collection[Weights]) -> Weights:
     """The average of the logarithms: high for what every test leads to, not for what one does."""
     found: Weights = defaultdict(float)
     for part in parts:
         for spot, amount in part.items():
-            found[spot] += logarithm(amount) / len(parts)
+            found[spot] += math.log(1 + amount / FLOOR) / len(parts)
     return found

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 
 MIN_LINES = 200
 """A shorter log is not filtered."""
@@ -24,17 +25,13 @@ def quiet(text: str) -> str:
 
 
 def _kept(lines: list[str], shapes: list[str], sizes: Counter[str], limit: int) -> Iterator[str]:
-    dropped = 0
-    for line, shape in zip(lines, shapes, strict=True):
-        if sizes[shape] > limit:
-            dropped += 1
-            continue
-        if dropped:
-            yield f"... ({dropped} lines of progress or repetition left out)"
-            dropped = 0
-        yield line
-    if dropped:
-        yield f"... ({dropped} lines of progress or repetition left out)"
+    pairs = zip(lines, shapes, strict=True)
+    for is_frequent, run in groupby(pairs, key=lambda pair: sizes[pair[1]] > limit):
+        some = [line for line, _ in run]
+        if is_frequent:
+            yield f"... ({len(some)} lines of progress or repetition left out)"
+        else:
+            yield from some
 
 
 def _shape(line: str) -> str:

@@ -35,6 +35,7 @@ _CRATE = re.compile(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 _OVERLOAD = re.compile(rb"\s*@(\w+\.)*overload\b")
 _C_LIKE = frozenset({"c", "cpp"})
+_C_SUFFIXES = (".h", ".hpp", ".c", ".cc", ".cpp", ".cxx")
 
 
 class Project:
@@ -176,9 +177,7 @@ class Project:
         if language in _SCRIPTS:
             return tuple(self._script(path, wanted.module))
         if language == "go":
-            return tuple(self._folder(path, wanted.module))
-        if language in _C_LIKE:
-            return tuple(self._header(path, wanted.module))
+            return tuple(self._go_package(path, wanted.module))
         return tuple(self._parts(path, wanted))
 
     def _python(self, path: str, module: str, name: str | None) -> Iterator[str]:
@@ -219,67 +218,46 @@ class Project:
 
     def _script(self, path: str, module: str) -> Iterator[str]:
         if module.startswith("."):
-            stem = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
-        else:
-            yield from self._aliased(module)
-            stem = module.lstrip("@~#/")
-        bare = stem.removesuffix(".js").removesuffix(".mjs")
-        tails = [stem]
-        for start in (stem, bare, f"{stem}/index"):
-            tails += [f"{start}{end}" for end in _SCRIPT_SUFFIXES]
-        for tail in dict.fromkeys(tails):
-            if tail in self.paths:
-                yield tail
-            elif not module.startswith(".") and "/" in module:
+            near = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
+            yield from filter(self.paths.__contains__, _script_files(near))
+            return
+        for stem in (*aliased(module, self._aliases), module):
+            yield from filter(self.paths.__contains__, _script_files(stem))
+        if "/" in module:
+            for tail in _script_files(module.lstrip("@~#/")):
                 yield from self._ending(path, tail)
 
-    def _aliased(self, module: str) -> Iterator[str]:
-        """What the project's own package names and tsconfig paths make of an import."""
-        for stem in aliased(module, self._aliases):
-            for end in ("", *_SCRIPT_SUFFIXES, *(f"/index{end}" for end in _SCRIPT_SUFFIXES)):
-                if f"{stem}{end}" in self.paths:
-                    yield f"{stem}{end}"
-
-    def _folder(self, path: str, module: str) -> Iterator[str]:
-        """A Go package is a folder; its import path ends with the folder's own."""
-        parts = module.split("/")
-        for skip in range(len(parts)):
-            folder = "/".join(parts[skip:])
-            if folder in self._by_folder:
-                yield from self._other_go_files(folder, path)
-                return
-        for folder, name in self._go_modules.items():
-            if name == module:
-                yield from self._other_go_files(folder, path)
-
-    def _other_go_files(self, folder: str, path: str) -> Iterator[str]:
-        for other in self._by_folder[folder]:
-            if other.endswith(".go") and other != path:
-                yield other
-
-    def _header(self, path: str, module: str) -> Iterator[str]:
-        beside = posixpath.normpath(posixpath.join(posixpath.dirname(path), module))
-        found = [beside] if beside in self.paths else self._ending(path, module)
-        yield from found
-        stem = posixpath.splitext(posixpath.basename(module))[0]
-        for end in (".c", ".cc", ".cpp", ".cxx"):
-            yield from self._by_name.get(f"{stem}{end}", ())
+    def _go_package(self, path: str, module: str) -> Iterator[str]:
+        """The other files of a folder: its import path is the module's and its own."""
+        for root, name in self._go_modules.items():
+            if f"{module}/".startswith(f"{name}/"):
+                folder = posixpath.join(root, module[len(name) + 1 :]).rstrip("/")
+                files = self._by_folder.get(folder, ())
+                yield from (one for one in files if one.endswith(".go") and one != path)
 
     def _parts(self, path: str, wanted: Import) -> Iterator[str]:
-        """Rust, Java, Ruby, PHP, shell: the longest tail of the path that is a file."""
-        if path.endswith(".rs"):
+        """Rust, Java, C, Ruby, PHP, shell: the longest tail of the path that is a file."""
+        suffix = posixpath.splitext(path)[1]
+        suffixes = _C_SUFFIXES if language_of(path) in _C_LIKE else (suffix,)
+        if suffix == ".rs":
             yield from self._crates.get(wanted.module.partition("::")[0], ())
         whole = wanted.module.replace("::", "/").replace("\\", "/")
-        suffix = posixpath.splitext(path)[1]
         if suffix == ".java":
             whole = whole.replace(".", "/")
         parts = [part for part in whole.split("/") if part not in ("crate", "self", ".", "..", "")]
         named = [*parts, wanted.name] if wanted.name not in (None, "*") else parts
         for tail in (named, parts, parts[-1:]):
-            stem = "/".join(str(part) for part in tail).removesuffix(suffix)
-            if stem:
-                yield from self._ending(path, f"{stem}{suffix}")
-                yield from self._ending(path, f"{stem}/mod{suffix}")
+            stem = posixpath.splitext("/".join(str(part) for part in tail))[0]
+            for end in (*suffixes, f"/mod{suffix}") if stem else ():
+                yield from self._ending(path, f"{stem}{end}")
+
+
+def _script_files(stem: str) -> Iterator[str]:
+    """The files that an import without its ending may mean."""
+    yield stem
+    bare = stem.removesuffix(".js").removesuffix(".mjs")
+    yield from (f"{bare}{end}" for end in _SCRIPT_SUFFIXES)
+    yield from (f"{stem}/index{end}" for end in _SCRIPT_SUFFIXES)
 
 
 def _last_two(path: str) -> str:

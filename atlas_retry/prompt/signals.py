@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
-from atlas_retry.prompt.flow import Weights, common, led_to, logarithm, mean, spread
+from atlas_retry.prompt.flow import Weights, common, led_to, spread
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
@@ -46,15 +46,10 @@ class RankingScene(Struct, frozen=True, kw_only=True):
     """Functions in the tracebacks, with their lines there, the innermost first."""
     homes: frozenset[str]
     """Files of innermost frames."""
-    near: Weights
-    """How strongly the innermost frames lead to a definition."""
-    failing: Weights
-    """How strongly the failing tests lead to it, on average."""
     common: Weights
-    """The average of the logarithms of that: high for what every failing test leads to."""
+    """How strongly the failing tests lead to a definition: high for what every one leads to."""
     healthy: Weights
     """How strongly the passing tests beside them lead to it."""
-    words: Weights
     pressing: Weights
     titles: Weights
     traced: Weights
@@ -83,12 +78,6 @@ def _touched(spot: Spot, scene: RankingScene) -> float:
 
 SIGNALS = (
     Signal(
-        name="near",
-        source="frames: what the innermost ones call",
-        weight=0.13,
-        of=lambda spot, scene: logarithm(scene.near.get(spot, 0.0)),
-    ),
-    Signal(
         name="home",
         source="frames: the file of the innermost one",
         weight=1.05,
@@ -104,7 +93,7 @@ SIGNALS = (
         name="healthy",
         source="call graph: what works for passing tests works",
         weight=-0.17,
-        of=lambda spot, scene: logarithm(scene.healthy.get(spot, 0.0)),
+        of=lambda spot, scene: scene.healthy.get(spot, 0.0),
     ),
     Signal(
         name="pressing",
@@ -137,16 +126,10 @@ SIGNALS = (
         of=_branches,
     ),
     Signal(
-        name="class",
-        source="source: a class is at fault less often than a function",
+        name="kind",
+        source="source: a class, table or constant is at fault less often than a function",
         weight=-1.5,
-        of=lambda spot, _: float(spot.scope.kind is ScopeKind.CLASS),
-    ),
-    Signal(
-        name="constant",
-        source="source: so is a table or constant",
-        weight=-1.5,
-        of=lambda spot, _: float(spot.scope.kind is ScopeKind.VARIABLE),
+        of=lambda spot, _: float(spot.scope.kind is not ScopeKind.FUNCTION),
     ),
     Signal(
         name="test",
@@ -195,8 +178,8 @@ def suspects(
 
 
 def _considered(tests: tuple[FailingTest, ...], scene: RankingScene) -> set[Spot]:
-    """What anything speaks for, but the failing tests themselves."""
-    spots = {*scene.failing, *scene.framed, *scene.words, *scene.traced, *scene.near}
+    """The source, and what else the tests lead to, but the failing tests themselves."""
+    spots = {*_sources(scene.graph), *scene.common, *scene.framed, *scene.traced}
     spots -= {test.spot for test in tests if test.spot}
     return {spot for spot in spots if spot.scope.kind in RANKED}
 
@@ -215,21 +198,14 @@ def _scene(
 ) -> RankingScene:
     about = topic(tests, passed, graph)
     texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in _sources(graph)}
-    bags = {spot: tuple(words(text)) for spot, text in texts.items()}
-    ways = [led_to(test, graph) for test in each_once(tests)]
-    ends = [test.frames[-1] for test in tests if test.frames]
-    last = {spot: 1.0 for frame in ends if (spot := graph.at(frame.path, frame.line))}
     return RankingScene(
         graph=graph,
         about=about,
         framed=_framed(tests, graph),
-        homes=frozenset(frame.path for frame in ends),
-        near=spread(last, graph.edges),
-        failing=mean(ways),
-        common=common(ways),
-        healthy=mean([spread({spot: 1.0}, graph.edges) for spot in passed]),
-        words=bm25(about.asked, bags),
-        pressing=bm25(about.pressing, bags),
+        homes=frozenset(test.frames[-1].path for test in tests if test.frames),
+        common=common([led_to(test, graph) for test in each_once(tests)]),
+        healthy=common([spread({spot: 1.0}, graph.edges) for spot in passed]),
+        pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
         titles=bm25(about.titles, {spot: tuple(stems(text)) for spot, text in texts.items()}),
         traced=_traced(trace, graph),
         changed=changed,
@@ -280,5 +256,5 @@ def _why(spot: Spot, scene: RankingScene) -> str:
     elif spot in scene.framed:
         way = "traceback"
     else:
-        way = "called" if spot in scene.failing else "same words"
+        way = "called" if spot in scene.common else "same words"
     return f"{way}; just changed" if _touched(spot, scene) else way

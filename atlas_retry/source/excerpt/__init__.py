@@ -9,6 +9,7 @@ from atlas_retry.source.excerpt.places import (
     marked,
     note_of,
     passage_at,
+    shortened,
 )
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "marked",
     "note_of",
     "passage_at",
+    "shortened",
 ]
