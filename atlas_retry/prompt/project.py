@@ -177,7 +177,7 @@ class Project:
         if language in _SCRIPTS:
             return tuple(self._script(path, wanted.module))
         if language == "go":
-            return tuple(self._go_package(path, wanted.module))
+            return tuple(self._go_package(wanted.module))
         return tuple(self._parts(path, wanted))
 
     def _python(self, path: str, module: str, name: str | None) -> Iterator[str]:
@@ -227,13 +227,13 @@ class Project:
             for tail in _script_files(module.lstrip("@~#/")):
                 yield from self._ending(path, tail)
 
-    def _go_package(self, path: str, module: str) -> Iterator[str]:
-        """The other files of a folder: its import path is the module's and its own."""
+    def _go_package(self, module: str) -> Iterator[str]:
+        """The files of a folder: its import path is the module's and its own."""
         for root, name in self._go_modules.items():
             if f"{module}/".startswith(f"{name}/"):
                 folder = posixpath.join(root, module[len(name) + 1 :]).rstrip("/")
                 files = self._by_folder.get(folder, ())
-                yield from (one for one in files if one.endswith(".go") and one != path)
+                yield from (one for one in files if one.endswith(".go"))
 
     def _parts(self, path: str, wanted: Import) -> Iterator[str]:
         """Rust, Java, C, Ruby, PHP, shell: the longest tail of the path that is a file."""
