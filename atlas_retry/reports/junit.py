@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
 from atlas_retry.model import Diagnostic, GateResult, Status
-from atlas_retry.reports.findings import TOOL, Finding
+from atlas_retry.reports.findings import TOOL
 from atlas_retry.reports.phrases import plain
 from atlas_retry.reports.problems import position, problems
 from atlas_retry.reports.subject import Subject
 
 COULD_NOT_RUN = (Status.BROKEN, Status.TIMED_OUT)
+_RED = ("failure", "error")
+_CASE = ("classname", "name", "file", "line", "time")
 
 
 def report(subject: Subject) -> str:
@@ -21,11 +23,15 @@ def report(subject: Subject) -> str:
 
     Else a gate that passes is one case, and one that fails is a case per problem.
     """
-    root = ET.Element("testsuites", _attributes(name=f"atlas {subject.workspace.name}"))
+    root = _element("testsuites", name=f"atlas {subject.workspace.name}")
     for result in subject.validation.results:
         root.append(_suite(result, subject.junit.get(result.log_path or "")))
     if subject.findings:
-        root.append(_answered(subject.findings))
+        # without a case: what the guard answered is no test that passed or failed
+        suite = _element("testsuite", name=TOOL, tests=0, failures=0, errors=0)
+        answers = ((f.answer, f"{f.where}: {f.seen.rule}: {f.sentence}") for f in subject.findings)
+        suite.append(_properties(answers))
+        root.append(suite)
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     root.set("time", f"{subject.validation.duration_ms / 1000:.3f}")
@@ -33,26 +39,21 @@ def report(subject: Subject) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _is_red(test: ET.Element) -> bool:
-    return any(test.find(kind) is not None for kind in _RED)
-
-
 def _suite(result: GateResult, own: bytes | None) -> ET.Element:
     tests = _own(own) if own else []
     cases = [_copied(result, test) for test in tests]
-    if not any(map(_is_red, tests)):
-        cases += [] if cases and result.success else _cases(result)
-    suite = ET.Element(
+    red = [test for test in tests if any(test.find(kind) is not None for kind in _RED)]
+    if not red and not (cases and result.success):
+        cases += _cases(result)
+    suite = _element(
         "testsuite",
-        _attributes(
-            name=result.name,
-            tests=len(cases),
-            failures=sum(case.find("failure") is not None for case in cases),
-            errors=sum(case.find("error") is not None for case in cases),
-            skipped=sum(case.find("skipped") is not None for case in cases),
-            time=f"{result.duration_ms / 1000:.3f}",
-            timestamp=result.started_at[:19] or None,
-        ),
+        name=result.name,
+        tests=len(cases),
+        failures=sum(case.find("failure") is not None for case in cases),
+        errors=sum(case.find("error") is not None for case in cases),
+        skipped=sum(case.find("skipped") is not None for case in cases),
+        time=f"{result.duration_ms / 1000:.3f}",
+        timestamp=result.started_at[:19] or None,
     )
     names = ("kind", "command", "status", "exit_code", "required")
     suite.append(_properties((name, str(getattr(result, name))) for name in names))
@@ -62,18 +63,9 @@ def _suite(result: GateResult, own: bytes | None) -> ET.Element:
     return suite
 
 
-def _answered(found: Iterable[Finding]) -> ET.Element:
-    """A suite without a case: what the guard answered is no test that passed or failed."""
-    suite = ET.Element("testsuite", _attributes(name=TOOL, tests=0, failures=0, errors=0))
-    told = ((one.answer, f"{one.where}: {one.seen.rule}: {one.sentence}") for one in found)
-    suite.append(_properties(told))
-    return suite
-
-
-def _properties(told: Iterable[tuple[str, str]]) -> ET.Element:
+def _properties(values: Iterable[tuple[str, str]]) -> ET.Element:
     properties = ET.Element("properties")
-    for name, value in told:
-        ET.SubElement(properties, "property", _attributes(name=name, value=value))
+    properties.extend(_element("property", name=name, value=value) for name, value in values)
     return properties
 
 
@@ -82,47 +74,50 @@ def _own(content: bytes) -> list[ET.Element]:
     from defusedxml import ElementTree as Safe
 
     try:
-        root = Safe.fromstring(content, forbid_dtd=True)
+        return list(Safe.fromstring(content, forbid_dtd=True).iter("testcase"))
     except (ET.ParseError, ValueError):
         return []
-    return list(root.iter("testcase"))
 
 
 def _copied(result: GateResult, case: ET.Element) -> ET.Element:
-    copy = ET.Element("testcase", _attributes(**{name: case.get(name) for name in _CASE}))
+    copy = _element("testcase", **{name: case.get(name) for name in _CASE})
     for kind in (*_RED, "skipped"):
         for child in case.findall(kind):
-            told = _attributes(message=child.get("message"), type=child.get("type"))
             name = kind if result.required else "skipped"
-            ET.SubElement(copy, name, told).text = plain(child.text or "")
+            end = _element(name, message=child.get("message"), type=child.get("type"))
+            end.text = plain(child.text or "")
+            copy.append(end)
     return copy
 
 
-_RED = ("failure", "error")
-_CASE = ("classname", "name", "file", "line", "time")
-
-
 def _cases(result: GateResult) -> list[ET.Element]:
+    classname = f"atlas.{result.kind}.{result.name}"
     if result.success:
-        case = _case(result, result.name, time=f"{result.duration_ms / 1000:.3f}")
+        # only here is a time known: a runner's output does not tell how long one test took
+        time = f"{result.duration_ms / 1000:.3f}"
+        case = _element("testcase", classname=classname, name=result.name, time=time)
         if result.status is Status.SKIPPED:
-            ET.SubElement(case, "skipped", _attributes(message=result.error or "skipped"))
+            case.append(_element("skipped", message=result.error or "skipped"))
         return [case]
     seen: Counter[str] = Counter()
-    return [_failed(result, problem, seen) for problem in problems(result)]
+    cases = []
+    for problem in problems(result):
+        name = _name(result, problem, seen)
+        case = _element("testcase", classname=classname, name=name, file=problem.path)
+        case.append(_end(result, problem))
+        cases.append(case)
+    return cases
 
 
-def _failed(result: GateResult, problem: Diagnostic, seen: Counter[str]) -> ET.Element:
-    case = _case(result, _name(result, problem, seen), file=problem.path)
-    element = "failure" if result.required else "skipped"
-    if result.required and result.status in COULD_NOT_RUN:
-        element = "error"
-    told = _attributes(message=problem.message)
-    if element != "skipped":
-        told |= _attributes(type=problem.rule_id or result.status)
-    outcome = ET.SubElement(case, element, told)
-    outcome.text = plain(problem.text or f"{position(problem)} {problem.message}".strip())
-    return case
+def _end(result: GateResult, problem: Diagnostic) -> ET.Element:
+    if result.required:
+        kind = "error" if result.status in COULD_NOT_RUN else "failure"
+        type_ = problem.rule_id or result.status
+        end = _element(kind, message=problem.message, type=type_)
+    else:
+        end = _element("skipped", message=problem.message)
+    end.text = plain(problem.text or f"{position(problem)} {problem.message}".strip())
+    return end
 
 
 def _name(result: GateResult, problem: Diagnostic, seen: Counter[str]) -> str:
@@ -133,13 +128,6 @@ def _name(result: GateResult, problem: Diagnostic, seen: Counter[str]) -> str:
     return name if seen[name] == 1 else f"{name} ({seen[name]})"
 
 
-def _case(
-    result: GateResult, name: str, *, file: str | None = None, time: str | None = None
-) -> ET.Element:
-    """`time` only where it is known: a runner's output does not tell how long one test took."""
-    classname = f"atlas.{result.kind}.{result.name}"
-    return ET.Element("testcase", _attributes(classname=classname, name=name, file=file, time=time))
-
-
-def _attributes(**values: object) -> dict[str, str]:
-    return {name: plain(str(value)) for name, value in values.items() if value is not None}
+def _element(tag: str, /, **values: object) -> ET.Element:
+    known = {name: plain(str(value)) for name, value in values.items() if value is not None}
+    return ET.Element(tag, known)

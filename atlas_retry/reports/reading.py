@@ -1,11 +1,13 @@
 """What comes in by `--from`: a report of ours or another runner's, JUnit, SARIF, or a log."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from atlas_retry.diagnostics import report_formats
 from atlas_retry.diagnostics.stamps import unstamped
@@ -26,28 +28,15 @@ from atlas_retry.reports.subject import Recorded
 
 _T = TypeVar("_T")
 
-KINDS = {
-    "formatter": Kind.FORMAT,
-    "formatting": Kind.FORMAT,
-    "fmt": Kind.FORMAT,
-    "style": Kind.FORMAT,
-    "linter": Kind.LINT,
-    "linting": Kind.LINT,
-    "check": Kind.LINT,
-    "type-check": Kind.LINT,
-    "typecheck": Kind.LINT,
-    "types": Kind.LINT,
-    "tests": Kind.TEST,
-    "testing": Kind.TEST,
-    "unit-test": Kind.TEST,
-    "unit-tests": Kind.TEST,
-    "precommit": Kind.PRE_COMMIT,
-    "hook": Kind.PRE_COMMIT,
-    "hooks": Kind.PRE_COMMIT,
-    "compile": Kind.BUILD,
-    "builds": Kind.BUILD,
+STEMS = {
+    Kind.FORMAT: ("format", "fmt", "style"),
+    Kind.LINT: ("lint", "check", "type"),
+    Kind.TEST: ("test", "unit"),
+    Kind.PRE_COMMIT: ("precommit", "hook"),
+    Kind.BUILD: ("build", "compile"),
+    Kind.REVIEW: ("review",),
 }
-"""Other people's words for our kinds; a word that is neither ours nor here is a custom gate."""
+"""How other people's words for our kinds begin."""
 
 FOREIGN_KEYS = {"command", "kind", "exit_code", "stdout", "stderr", "name", "required"}
 """What is read of another runner's result; the same word may mean anything else there."""
@@ -80,10 +69,8 @@ class _Times(msgspec.Struct, frozen=True):
 
 def kind_of(word: str) -> Kind:
     """The kind that a loosely spelled word means, `CUSTOM` if none."""
-    plain = "-".join(word.lower().replace("_", " ").replace("-", " ").split())
-    plain = plain.removesuffix("-results").removesuffix("-commands")
-    known = next((kind for kind in Kind if kind.value == plain), Kind.CUSTOM)
-    return KINDS.get(plain, known)
+    plain = re.sub(r"[-_\s]", "", word.lower())
+    return next((kind for kind, stems in STEMS.items() if plain.startswith(stems)), Kind.CUSTOM)
 
 
 def read_report(content: bytes, *, source: str = "report") -> Recorded:
@@ -105,19 +92,21 @@ def read_report(content: bytes, *, source: str = "report") -> Recorded:
 
 
 def _report(document: Mapping[str, object], source: str) -> Recorded:
-    document = _final(document, source)
+    if document.get("schema") == BATCH:
+        raise _refused(source, "a batch holds several runs: give the report of one of them")
+    if document.get("schema") == RUN:
+        if not isinstance(final := document.get("final"), dict):
+            raise _refused(f"{source}: $.final", "expected the run's last report")
+        document = final
     head = _converted(document, _Times, source, "$")
-    results = tuple(_results(document, source))
-    return Recorded(
-        validation=Validation(
-            results=results,
-            started_at=head.started_at,
-            completed_at=head.completed_at,
-            duration_ms=head.duration_ms,
-        ),
-        workspace=head.workspace,
-        gates=tuple(_gates(document, source)),
+    validation = Validation(
+        results=tuple(_results(document, source)),
+        started_at=head.started_at,
+        completed_at=head.completed_at,
+        duration_ms=head.duration_ms,
     )
+    gates = tuple(_gates(document, source))
+    return Recorded(validation=validation, workspace=head.workspace, gates=gates)
 
 
 def _machine_format(name: str, content: bytes, source: str) -> Recorded:
@@ -126,59 +115,40 @@ def _machine_format(name: str, content: bytes, source: str) -> Recorded:
     report = report_formats.read_report(name, text.encode())
     if report is None:
         raise _refused(source, f"cannot be read as {name}")
-    kind = Kind.TEST if name == "junit" else Kind.LINT
     by_tool: dict[str, list[Diagnostic]] = {}
     for diagnostic in report.diagnostics:
         by_tool.setdefault(diagnostic.tool, []).append(diagnostic)
-    return Recorded(
-        validation=Validation(
-            results=tuple(
-                _failed(tool, kind, diagnostics=tuple(found)) for tool, found in by_tool.items()
-            )
-        )
-    )
+    failed = replace(FAILED, kind=Kind.TEST if name == "junit" else Kind.LINT)
+    results = [
+        replace(failed, name=tool, diagnostics=tuple(problems))
+        for tool, problems in by_tool.items()
+    ]
+    return Recorded(validation=Validation(results=tuple(results)))
 
 
 def _log(content: bytes, source: str) -> Recorded:
     if b"\0" in content:
         raise _refused(source, "is no text")
     text = content.decode("utf-8", "replace")
-    found = tuple(_step_result(step) for step in job_log.steps(text))
-    if found and all(result.success for result in found):
+    results = tuple(_step_result(step) for step in job_log.steps(text))
+    if results and all(result.success for result in results):
         raise _refused(source, "is the log of a job in which no command failed")
     plain = job_log.without_checkout(unstamped(text.replace("\r\n", "\n")))
-    results = found or (_failed("log", Kind.CUSTOM, stdout=plain),)
+    results = results or (replace(FAILED, name="log", stdout=plain),)
     return Recorded(validation=Validation(results=results))
 
 
 def _step_result(step: job_log.JobStep) -> GateResult:
+    name = tool_of(step.command.partition("\n")[0]) or "step"
+    result = replace(FAILED, name=name, command=step.command, exit_code=step.exit_code)
+    if step.exit_code == 0:
+        return replace(result, status=Status.PASSED, success=True)
     status = Status.TIMED_OUT if step.exit_code is None else Status.FAILED
-    passed = step.exit_code == 0
-    return GateResult(
-        name=tool_of(step.command.partition("\n")[0]) or "step",
-        kind=Kind.CUSTOM,
-        command=step.command,
-        status=Status.PASSED if passed else status,
-        success=passed,
-        exit_code=step.exit_code,
-        stdout="" if passed else step.output,
-        error=step.why or None,
-    )
+    return replace(result, status=status, stdout=step.output, error=step.why or None)
 
 
-def _failed(
-    name: str, kind: Kind, *, stdout: str = "", diagnostics: tuple[Diagnostic, ...] = ()
-) -> GateResult:
-    """A failure of which nobody knows the command."""
-    return GateResult(
-        name=name,
-        kind=kind,
-        command="",
-        status=Status.FAILED,
-        success=False,
-        stdout=stdout,
-        diagnostics=diagnostics,
-    )
+FAILED = GateResult(name="", kind=Kind.CUSTOM, command="", status=Status.FAILED, success=False)
+"""A failure of which nobody knows the command."""
 
 
 def _decoded(content: bytes, source: str) -> Mapping[str, object] | None:
@@ -199,18 +169,6 @@ def _decoded(content: bytes, source: str) -> Mapping[str, object] | None:
     return document
 
 
-def _final(document: Mapping[str, object], source: str) -> Mapping[str, object]:
-    schema = document.get("schema")
-    if schema == BATCH:
-        raise _refused(source, "a batch holds several runs: give the report of one of them")
-    if schema != RUN:
-        return document
-    final = document.get("final")
-    if not isinstance(final, dict):
-        raise _refused(f"{source}: $.final", "expected the run's last report")
-    return final
-
-
 def _results(document: Mapping[str, object], source: str) -> Iterator[GateResult]:
     ours = document.get("schema") == REPORT
     present = [name for name in (*LISTS, "results") if name in document]
@@ -218,11 +176,8 @@ def _results(document: Mapping[str, object], source: str) -> Iterator[GateResult
         raise _refused(source, 'holds neither "results" nor the lists of an atlas.report/1')
     entries = chain.from_iterable(_entries(document, name, source) for name in present)
     for place, entry in entries:
-        yield _result(entry if ours else _readable(entry), source, place)
-
-
-def _readable(entry: dict[str, object]) -> dict[str, object]:
-    return {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}
+        known = entry if ours else {key: entry[key] for key in FOREIGN_KEYS & entry.keys()}
+        yield _result(known, source, place)
 
 
 def _entries(
@@ -239,7 +194,9 @@ def _entries(
 def _result(entry: dict[str, object], source: str, place: str) -> GateResult:
     needed = _converted(entry, _Result, source, place)
     kind = kind_of(needed.kind)
-    status = _status(entry, needed.exit_code)
+    status = entry.get("status")
+    if status not in tuple(Status):
+        status = Status.PASSED if needed.exit_code == 0 else Status.FAILED
     ours = entry | {
         "name": entry.get("name") or kind.value,
         "kind": kind,
@@ -249,12 +206,6 @@ def _result(entry: dict[str, object], source: str, place: str) -> GateResult:
         "success": status in (Status.PASSED, Status.FLAKY, Status.SKIPPED),
     }
     return _converted(ours, GateResult, source, place)
-
-
-def _status(entry: Mapping[str, object], exit_code: int | None) -> object:
-    if entry.get("status") in tuple(Status):
-        return entry["status"]
-    return Status.PASSED if exit_code == 0 else Status.FAILED
 
 
 def _gates(document: Mapping[str, object], source: str) -> Iterator[Gate]:
