@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.history import connect, learning, notebook, overview, reading, statistics, writing
+from atlas_retry.history import connect, learning, overview, reading, statistics, writing
 from atlas_retry.history.entries import tally
 from atlas_retry.history.learning import MAX_CHARS
 from atlas_retry.model import Diagnostic, Kind, Outcome, Status, Validation, Verdict, WorkspaceFacts
@@ -88,7 +88,7 @@ def test_without_an_attempt_nothing_is_learned() -> None:
 def test_ids_count_by_the_day_and_are_not_used_again(journal: sqlite3.Connection) -> None:
     with closing(journal) as to:
         names = [recorded(to, outcome()) for _ in range(2)]
-        notebook.forget(to, names[1])
+        learning.forget(to, names[1])
         names.append(recorded(to, outcome()))
     assert [name[-3:] for name in names] == ["001", "002", "003"]
     assert all(re.fullmatch(r"lr-\d{4}-\d\d-\d\d-\d{3}", name) for name in names)
@@ -129,7 +129,7 @@ def test_at_most_three_short_lines_are_told_and_none_twice(journal: sqlite3.Conn
 def test_a_persons_words_take_the_place_of_the_records(journal: sqlite3.Connection) -> None:
     with closing(journal) as to:
         name = recorded(to, outcome(failed("F401", "f1")))
-        notebook.note(to, name, "re-export it in __all__")
+        learning.note(to, name, "re-export it in __all__")
         assert recalled(to, failed("F401", "f1")) == ("ruff F401 in a.py: re-export it in __all__",)
 
 
@@ -167,12 +167,12 @@ def test_a_run_that_ends_green_leaves_a_record_and_names_none(
     project.attempt(1, {"calc.py": FIXED}, summary="plus")
     assert project.retry().learning_record_id is None
     with reading(Path(environ["ATLAS_HOME"])) as connection:
-        (kept,) = notebook.every(connection)
+        (kept,) = learning.every(connection)
     assert kept.record.verdict == "fixed"
-    assert "everything passed" in notebook.page_of(kept)
+    assert "everything passed" in learning.page_of(kept)
 
 
-@pytest.mark.parametrize("act", [notebook.one, notebook.forget])
+@pytest.mark.parametrize("act", [learning.one, learning.forget])
 def test_a_record_that_is_not_there_is_a_usage_error(
     journal: sqlite3.Connection, act: object
 ) -> None:

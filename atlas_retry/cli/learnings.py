@@ -32,46 +32,46 @@ def _listed(context: typer.Context) -> int:
 def list_all(*, json: options.Json = False) -> int:
     """List what runs have taught, the newest first."""
     from atlas_retry import history, state_dir
-    from atlas_retry.history import notebook
+    from atlas_retry.history import learning
     from atlas_retry.reports.documents import encode
     from atlas_retry.reports.screen.lines import harmless
 
     with history.reading(state_dir.locate(os.environ)) as connection:
-        found = notebook.every(connection)
-    sys.stdout.write(encode(found) if json else harmless(notebook.list_of(found)))
+        found = learning.every(connection)
+    sys.stdout.write(encode(found) if json else harmless(learning.list_of(found)))
     return 0
 
 
 def show(name: Id, *, json: options.Json = False) -> int:
     """Show one record."""
     from atlas_retry import history, state_dir
-    from atlas_retry.history import notebook
+    from atlas_retry.history import learning
     from atlas_retry.reports.documents import encode
     from atlas_retry.reports.screen.lines import harmless
 
     with history.reading(state_dir.locate(os.environ)) as connection:
-        found = notebook.one(connection, name)
-    sys.stdout.write(encode(found) if json else harmless(notebook.page_of(found)))
+        found = learning.one(connection, name)
+    sys.stdout.write(encode(found) if json else harmless(learning.page_of(found)))
     return 0
 
 
 def note(name: Id, text: Annotated[str, typer.Argument(help="The note, in your words.")]) -> int:
     """Annotate a record: later prompts say your words instead of its own."""
     from atlas_retry import history, state_dir
-    from atlas_retry.history import notebook
+    from atlas_retry.history import learning
 
     with history.opened(state_dir.locate(os.environ)) as connection:
-        notebook.note(connection, name, text)
+        learning.note(connection, name, text)
     return 0
 
 
 def forget(name: Id) -> int:
     """Forget a record."""
     from atlas_retry import history, state_dir
-    from atlas_retry.history import notebook
+    from atlas_retry.history import learning
 
     with history.opened(state_dir.locate(os.environ)) as connection:
-        notebook.forget(connection, name)
+        learning.forget(connection, name)
     return 0
 
 

@@ -7,9 +7,9 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.history.documents import read
 from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Transition
 from atlas_retry.model import AgentReply, Attempt, GateCourse, Kind, Status, Validation
+from atlas_retry.text.json_text import read
 
 _COLUMNS = (
     "id, root, name, repository, head, state, verdict, reason, with_agent, started_at, last_at,"

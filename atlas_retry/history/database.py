@@ -29,10 +29,11 @@ def connect(home: Path, migrations: Migrations = MIGRATIONS) -> sqlite3.Connecti
     """
     file = path_of(state_dir.folder(home))
     try:
-        if _version(file) != len(migrations):
-            _bring_up(file, migrations)
+        _bring_up(file, migrations)
         connection = _open(file)
         try:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
             with writing(connection):
                 """Only to see that it can be written, before anything is done that should be."""
         except sqlite3.Error:
@@ -58,20 +59,16 @@ def reading(home: Path, migrations: Migrations = MIGRATIONS) -> Iterator[sqlite3
     """
     file = path_of(home)
     try:
-        with closing(_looked_up(file, migrations)) as connection:
+        if file.exists():
+            _bring_up(file, migrations)
+            connection = _open(file)
+        else:
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+            _migrate(connection, migrations)
+        with closing(connection):
             yield connection
     except (sqlite3.Error, OSError) as error:
         raise StateError(f"the journal {file} cannot be read: {error}", remedy=REMEDY) from error
-
-
-def _looked_up(file: Path, migrations: Migrations) -> sqlite3.Connection:
-    if not file.exists():
-        connection = sqlite3.connect(":memory:", isolation_level=None)
-        _migrate(connection, migrations)
-        return connection
-    if _version(file) != len(migrations):
-        _bring_up(file, migrations)
-    return _plain(file)
 
 
 @contextmanager
@@ -87,14 +84,6 @@ def writing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def _open(file: Path) -> sqlite3.Connection:
-    connection = _plain(file)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    return connection
-
-
-def _plain(file: Path) -> sqlite3.Connection:
     # Events come from whichever thread runs the workspace; the journal serialises them itself.
     return sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
 
@@ -103,12 +92,14 @@ def _version(file: Path) -> int | None:
     """None where there is no journal yet."""
     if not file.exists():
         return None
-    with closing(_plain(file)) as connection:
+    with closing(_open(file)) as connection:
         return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _bring_up(file: Path, migrations: Migrations) -> None:
     """Make the journal, or migrate a copy of it that takes its place once it is whole."""
+    if _version(file) == len(migrations):
+        return
     with _alone(file):
         version = _version(file)
         if version == len(migrations):
@@ -122,8 +113,13 @@ def _bring_up(file: Path, migrations: Migrations) -> None:
         fresh = file.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         if version is not None:
-            _copy(file, fresh)
-        with closing(_plain(fresh)) as connection:
+            # A log that stayed behind would be taken for one of the file that replaces it
+            # (https://sqlite.org/howtocorrupt.html, 1.4): it is folded in, and is gone afterwards.
+            # Somebody else's open connection makes it fail.
+            with closing(_open(file)) as connection:
+                connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("VACUUM INTO ?", (str(fresh),))
+        with closing(_open(fresh)) as connection:
             _migrate(connection, migrations)
         fresh.chmod(0o600)
         fresh.replace(file)
@@ -137,17 +133,6 @@ def _alone(file: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-def _copy(file: Path, fresh: Path) -> None:
-    """A copy of the whole journal, whose write-ahead log is folded in and gone afterwards.
-
-    A log that stayed behind would be taken for one of the file that replaces it
-    (https://sqlite.org/howtocorrupt.html, 1.4). Somebody else's open connection makes it fail.
-    """
-    with closing(_plain(file)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("VACUUM INTO ?", (str(fresh),))
 
 
 def _migrate(connection: sqlite3.Connection, migrations: Migrations) -> None:

@@ -17,14 +17,13 @@ from atlas_retry.events import (
     RunStarted,
     ValidationFinished,
 )
-from atlas_retry.history.documents import read, text_of
 from atlas_retry.history.keeping import move, note
 from atlas_retry.history.learning import rules_by_fingerprint
 from atlas_retry.history.states import RunState, state_after
 from atlas_retry.history.values import Opening
 from atlas_retry.model import Attempt, Outcome, ReplyStatus, Validation
 from atlas_retry.settings import OnExhausted
-from atlas_retry.text.json_text import encodable
+from atlas_retry.text.json_text import encodable, read, text_of
 
 
 def write(to: sqlite3.Connection, opening: Opening, event: Event) -> None:

@@ -6,15 +6,19 @@ Records stay within their repository: one project's words never reach another's 
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
+import msgspec
 from msgspec import Struct
 
+from atlas_retry.errors import UsageError
 from atlas_retry.events import now
-from atlas_retry.history.documents import read, text_of
+from atlas_retry.history.database import writing
 from atlas_retry.model import Attempt, Change, Diagnostic, Outcome, Validation
+from atlas_retry.reports.phrases import changed
+from atlas_retry.text.json_text import read, text_of
 from atlas_retry.text.redaction import clean
-from atlas_retry.text.units import bounded
+from atlas_retry.text.units import bounded, counted
 
 MAX_LINES, MAX_CHARS, MAX_KEYS, MAX_CHANGES = 3, 240, 400, 3
 _EMPTY_WORDS = """
@@ -115,7 +119,7 @@ def _tried(attempt: Attempt) -> Tried:
         number=attempt.number,
         summary=_short(attempt.summary),
         paths=tuple(change.path for change in attempt.changes),
-        changes=tuple(map(_change, sorted(attempt.changes, key=_size, reverse=True))),
+        changes=tuple(map(changed, sorted(attempt.changes, key=_size, reverse=True))),
         fixed=attempt.fixed,
         fell_short=_shortfall(attempt),
     )
@@ -125,19 +129,13 @@ def _size(change: Change) -> int:
     return (change.added or 0) + (change.removed or 0)
 
 
-def _change(change: Change) -> str:
-    if change.added is None or change.removed is None:
-        return f"{change.path} ({change.status})"
-    return f"{change.path} (+{change.added} -{change.removed})"
-
-
 def _places(failed: Validation) -> tuple[tuple[str, str], ...]:
     """A silent failure has none."""
-    found: list[tuple[str, str]] = []
+    places: dict[tuple[str, str], None] = {}
     for diagnostic in failed.diagnostics:
         rule = rule_of(diagnostic)
-        found += [(rule, place) for place in (diagnostic.path, diagnostic.symbol) if place]
-    return tuple(dict.fromkeys(found))[:MAX_KEYS]
+        places |= {(rule, place): None for place in (diagnostic.path, diagnostic.symbol) if place}
+    return tuple(places)[:MAX_KEYS]
 
 
 def _shortfall(attempt: Attempt) -> str | None:
@@ -181,11 +179,6 @@ def _key(rule: str, place: str) -> str:
     return f"{rule} in {place}"
 
 
-def keys_of(failed: Validation) -> tuple[str, ...]:
-    """By what a record about these failures would be found: the same rule in the same place."""
-    return tuple(_key(rule, place) for rule, place in _places(failed))
-
-
 Query = Callable[[str, str, str], Sequence[Sequence[object]]]
 """Hands SQL and its two values to the journal; the rows."""
 
@@ -196,8 +189,10 @@ def recalled(query: Query, repository: str, failed: Validation) -> tuple[str, ..
     Only the same rule in the same file or symbol counts. What somebody has annotated comes first,
     then the newest.
     """
-    wanted = keys_of(failed)
-    return _lines(query(_RECALL, repository, json.dumps(wanted)), wanted) if wanted else ()
+    keys = [_key(rule, place) for rule, place in _places(failed)]
+    rows = query(_RECALL, repository, json.dumps(keys)) if keys else ()
+    lines = (_line(kept_of(row), keys) for row in rows)
+    return tuple(dict.fromkeys(line for line in lines if line))[:MAX_LINES]
 
 
 _RECALL = (
@@ -210,22 +205,12 @@ _RECALL = (
 
 def kept_of(row: Sequence[object]) -> Kept:
     """The record in a row of id, made_at, note and document."""
-    name, made_at, note, document = row
-    return Kept(
-        id=str(name),
-        made_at=str(made_at),
-        note=None if note is None else str(note),
-        record=read(str(document), Record),
-    )
+    names = ("id", "made_at", "note", "record")
+    kept = dict(zip(names, row, strict=True)) | {"record": read(str(row[-1]), Record)}
+    return msgspec.convert(kept, Kept)
 
 
-def _lines(rows: Sequence[Sequence[object]], keys: Sequence[str]) -> tuple[str, ...]:
-    """What a prompt says of these records: at most three lines, none said twice."""
-    told = (_line(kept_of(row), frozenset(keys)) for row in rows)
-    return tuple(dict.fromkeys(line for line in told if line))[:MAX_LINES]
-
-
-def _line(kept: Kept, keys: frozenset[str]) -> str | None:
+def _line(kept: Kept, keys: Collection[str]) -> str | None:
     """None where nobody has said what was changed: that something was helps nobody."""
     record = kept.record
     shared = [key for rule, place in record.places if (key := _key(rule, place)) in keys]
@@ -235,14 +220,86 @@ def _line(kept: Kept, keys: frozenset[str]) -> str | None:
     last = record.attempts[-1]
     if not _says_what(last.summary):
         return None
-    changed = ", ".join(last.changes[:MAX_CHANGES])
+    changes = ", ".join(last.changes[:MAX_CHANGES])
     if last.fell_short is None:
-        return _short(f"{about}: fixed by an earlier run, which changed {changed}: {last.summary}")
+        return _short(f"{about}: fixed by an earlier run, which changed {changes}: {last.summary}")
     return _short(
-        f"{about}: an earlier run changed {changed} and failed ({last.fell_short}): {last.summary}"
+        f"{about}: an earlier run changed {changes} and failed ({last.fell_short}): {last.summary}"
     )
 
 
 def _says_what(summary: str) -> bool:
     words = re.findall(r"\w+", summary.lower())
     return len(set(words) - _SAYS_NOTHING) >= MIN_WORDS
+
+
+_COLUMNS = "SELECT id, made_at, note, document FROM learnings"
+
+
+def every(connection: sqlite3.Connection) -> tuple[Kept, ...]:
+    """All records, the newest first."""
+    rows = connection.execute(f"{_COLUMNS} WHERE document NOT NULL ORDER BY made_at DESC, id DESC")
+    return tuple(kept_of(row) for row in rows)
+
+
+def one(connection: sqlite3.Connection, name: str) -> Kept:
+    """The record of this id. Raises UsageError."""
+    query = f"{_COLUMNS} WHERE id = ? AND document NOT NULL"
+    if row := connection.execute(query, (name,)).fetchone():
+        return kept_of(row)
+    raise UsageError(f"{name} is no learning record", remedy="atlas learnings")
+
+
+def note(connection: sqlite3.Connection, name: str, text: str) -> None:
+    """Write a person's words beside a record; prompts then say these instead. Raises UsageError."""
+    one(connection, name)
+    with writing(connection):
+        connection.execute("UPDATE learnings SET note = ? WHERE id = ?", (text or None, name))
+
+
+def forget(connection: sqlite3.Connection, name: str) -> None:
+    """Drop what a record says; its id is not used again. Raises UsageError."""
+    one(connection, name)
+    with writing(connection):
+        connection.execute(
+            "UPDATE learnings SET document = NULL, note = NULL WHERE id = ?", (name,)
+        )
+        connection.execute("DELETE FROM learning_keys WHERE learning = ?", (name,))
+
+
+def list_of(records: tuple[Kept, ...]) -> str:
+    """One line a record."""
+    if not records:
+        return "nothing has been learned yet: a run in which an agent was asked leaves a record\n"
+    return "".join(f"{_row(kept)}\n" for kept in records)
+
+
+def _row(kept: Kept) -> str:
+    record = kept.record
+    tail = kept.note or record.final_error or record.attempts[-1].summary
+    attempts = counted(len(record.attempts), "attempt")
+    head = f"{kept.id}  {record.failure_type:<10}  {record.verdict:<9}  {attempts:<10}"
+    return f"{head}  {', '.join(record.gates)}: {tail}".rstrip(": ")
+
+
+def page_of(kept: Kept) -> str:
+    """All that a record says."""
+    record = kept.record
+    lines = [
+        f"{kept.id} of {kept.made_at[:10]}: {record.failure_type} ended {record.verdict}",
+        f"  run        {record.run_id} in {record.workspace}",
+        f"  gates      {', '.join(record.gates)}",
+        f"  rules      {', '.join(dict.fromkeys(rule for _, rule in record.rules))}",
+        f"  files      {', '.join(record.files_involved)}",
+    ]
+    for tried in record.attempts:
+        how = "everything passed" if tried.fell_short is None else tried.fell_short
+        what = f"{', '.join(tried.paths) or 'no file'}: {tried.summary}".rstrip(": ")
+        lines.append(f"  attempt {tried.number}  {what} -> {how}")
+    if record.final_error:
+        lines.append(f"  ended      {record.final_error}")
+    if record.escalation_required:
+        lines.append("  a person is needed: " + f"atlas diff {record.run_id}")
+    if kept.note:
+        lines.append(f"  note       {kept.note}")
+    return "\n".join(lines) + "\n"

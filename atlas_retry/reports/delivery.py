@@ -1,13 +1,11 @@
 """What a run that is delivered has done: a commit message, and that as a comment in Markdown."""
 
-import re
-from collections.abc import Iterator
 from itertools import chain
 
 from msgspec import Struct
 
 from atlas_retry.model import Attempt, GateCourse
-from atlas_retry.reports.markdown import one_line
+from atlas_retry.reports.markdown import fenced, one_line
 from atlas_retry.reports.phrases import plain
 from atlas_retry.text.units import counted, usd
 
@@ -41,30 +39,21 @@ def title(delivery: Delivery) -> str:
 
 def message(delivery: Delivery) -> str:
     """The commit message, the trailer last."""
-    lines = [
-        title(delivery),
-        "",
-        *(f"- {_plain_line(g.name)} ({g.kind}): {_course(g)}" for g in delivery.gates),
-        f"- {_cost(delivery)}",
-        *(
-            f"- held, and not in this commit: {_plain_line(where)} ({rule})"
-            for where, rule in _held(delivery)
-        ),
-    ]
-    return "\n".join([*lines, "", f"{delivery.trailer}: {delivery.run_id}", ""])
+    gates = (f"{_plain_line(g.name)} ({g.kind}): {_course(g)}" for g in delivery.gates)
+    every = chain.from_iterable(attempt.held for attempt in delivery.attempts)
+    held = (
+        f"held, and not in this commit: {_plain_line(path)} ({rule})"
+        for path, rule in dict.fromkeys((held.path, held.rule) for held in every)
+    )
+    lines = [f"- {line}" for line in (*gates, _cost(delivery), *held)]
+    trailer = f"{delivery.trailer}: {delivery.run_id}"
+    return "\n".join([title(delivery), "", *lines, "", trailer, ""])
 
 
 def comment(text: str, commit: str) -> str:
     """A commit message for a pull request: a comment that calls nobody and links to nothing."""
     subject, _, body = text.partition("\n")
-    longest = max(map(len, re.findall(r"`+", body)), default=0)
-    fence = "`" * max(3, longest + 1)
-    lines = (
-        MARK,
-        f"## {one_line(subject)}",
-        f"commit {commit}",
-        f"{fence}text\n{body.strip()}\n{fence}",
-    )
+    lines = (MARK, f"## {one_line(subject)}", f"commit {commit}", fenced(body.strip()))
     return "\n\n".join(lines) + "\n"
 
 
@@ -78,11 +67,6 @@ def _cost(delivery: Delivery) -> str:
     is_known = any(attempt.cost_usd is not None for attempt in delivery.attempts)
     cost = usd(delivery.cost_usd) if is_known or not delivery.attempts else "cost not reported"
     return f"{counted(len(delivery.attempts), 'attempt')}, {cost}"
-
-
-def _held(delivery: Delivery) -> Iterator[tuple[str, str]]:
-    every = chain.from_iterable(attempt.held for attempt in delivery.attempts)
-    yield from dict.fromkeys((held.path, held.rule) for held in every)
 
 
 def _plain_line(text: str) -> str:

@@ -27,30 +27,25 @@ def annotations(diagnostics: Iterable[Diagnostic], results: Iterable[GateResult]
     every, gates = [*diagnostics], [*results]
     lines: list[str] = []
     for level in Level:
+        # what a gate had beyond those it lists counts as an error only where it is required
+        required = {Level.ERROR: True, Level.WARNING: False}.get(level)
         of_level = [problem for problem in every if problem.level is level]
-        lines += _of_level(level, of_level, [r for r in gates if _beyond_at(r) is level])
+        lines += _of_level(level, of_level, [r for r in gates if r.required is required])
     return "".join(f"{line}\n" for line in lines)
 
 
 def _in_order(results: Iterable[GateResult], findings: Iterable[Finding]) -> Iterator[Diagnostic]:
     """The first of every gate, what the guard answered, the other failing tests, all else."""
     rest: list[Diagnostic] = []
-    for first, *others in filter(None, map(_of_gate, results)):
-        yield first
-        rest += others
+    for result in results:
+        if result.status is Status.FLAKY:
+            yield Diagnostic(tool=result.name, message=reason(result), level=Level.WARNING)
+            continue
+        problems = listed(result)
+        yield from problems[:1]
+        rest += problems[1:]
     yield from (finding.diagnostic for finding in findings)
     yield from sorted(rest, key=lambda problem: problem.test_id is None)
-
-
-def _of_gate(result: GateResult) -> tuple[Diagnostic, ...]:
-    if result.status is Status.FLAKY:
-        return (Diagnostic(tool=result.name, message=reason(result), level=Level.WARNING),)
-    return listed(result)
-
-
-def _beyond_at(result: GateResult) -> Level:
-    """The level at which problems count that the result does not list."""
-    return Level.ERROR if result.required else Level.WARNING
 
 
 def _of_level(
@@ -60,39 +55,33 @@ def _of_level(
     least = any(result.at_least for result in results)
     if len(diagnostics) <= SHOWN and not beyond and not least:
         return map(_annotation, diagnostics)
-    kept = diagnostics[: SHOWN - 1]
     rest = sum(problem.count for problem in diagnostics[SHOWN - 1 :]) + beyond
     count = f"{'at least ' if least else ''}{counted(rest, f'more {COMMANDS[level]}')}"
     where = "the whole output has them" if beyond or least else "the report has all of them"
     more = f"::{COMMANDS[level]} title=atlas::{_escaped(f'and {count}; {where}')}"
-    return [*map(_annotation, kept), more]
+    return [*map(_annotation, diagnostics[: SHOWN - 1]), more]
 
 
 def _annotation(problem: Diagnostic) -> str:
-    title = " ".join(filter(None, (problem.test_id, problem.tool, problem.rule_id)))
-    known = {
-        "file": problem.path,
-        **(_region(problem.region) if problem.region and problem.path else {}),
-        "title": title,
-    }
+    values: dict[str, object] = {"file": problem.path}
+    if problem.region and problem.path:
+        values |= _region(problem.region)
+    values["title"] = " ".join(filter(None, (problem.test_id, problem.tool, problem.rule_id)))
     properties = ",".join(
-        f"{name}={_property(str(value))}" for name, value in known.items() if value is not None
+        f"{name}={_escaped(str(value)).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in values.items()
+        if value is not None
     )
     return f"::{COMMANDS[problem.level]} {properties}::{_escaped(problem.message)}"
 
 
-def _region(region: Region) -> dict[str, int | None]:
+def _region(region: Region) -> dict[str, object]:
     """GitHub refuses columns of a region that spans lines."""
-    lines = {"line": region.start_line, "endLine": region.end_line}
+    lines: dict[str, object] = {"line": region.start_line, "endLine": region.end_line}
     if region.end_line not in (None, region.start_line):
         return lines
     return lines | {"col": region.start_column, "endColumn": region.end_column}
 
 
 def _escaped(text: str) -> str:
-    escaped = plain(text).replace("%", "%25")
-    return escaped.replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+    return plain(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

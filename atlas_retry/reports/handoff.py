@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from atlas_retry.model import Attempt, Change, Diagnostic, GateResult, Outcome
+from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, plain
 from atlas_retry.reports.problems import listed, more, place
-from atlas_retry.text.units import bounded, counted, seconds, spent, usd
+from atlas_retry.text.units import bounded, counted, seconds, some, spent, usd
 
 MAX_PROBLEMS: Final = 10
 MAX_FILES: Final = 10
@@ -20,63 +20,58 @@ _OPERATORS: Final = re.compile(r"[|&;<>()$`\\\n]")
 def handoff(outcome: Outcome) -> str:
     """What failed, what was tried, the smallest command that shows it, how to go on."""
     root = shlex.quote(outcome.workspace.root)
-    told = [
+    cost = spent(outcome.cost_usd, outcome.interrupted_usd)
+    attempts = counted(len(outcome.attempts), "attempt")
+    facts = f"{attempts}, {seconds(outcome.duration_ms)}, {cost}"
+    lines = [
         f"# {_line(outcome.workspace.name)}: {VERDICTS[outcome.verdict]}",
         "",
         f"{_line(outcome.final_error or '')}.".lstrip("."),
         "",
-        (
-            f"Run `{outcome.run_id}` in `{_line(outcome.workspace.root)}`: "
-            f"{counted(len(outcome.attempts), 'attempt')}, {seconds(outcome.duration_ms)}, "
-            f"{spent(outcome.cost_usd, outcome.interrupted_usd)}."
-        ),
+        f"Run `{outcome.run_id}` in `{_line(outcome.workspace.root)}`: {facts}.",
         "",
         "## What fails",
         "",
     ]
     for result in outcome.final.failures:
-        told += _failure(result, root)
-    told += ["## What was tried", ""]
+        lines += _failure(result, root)
+    lines += ["## What was tried", ""]
     for attempt in outcome.attempts:
-        told += _attempt(outcome, attempt)
-    told += ["", "## How to go on", "", *_ways(outcome, root)]
-    return "\n".join(told).rstrip() + "\n"
+        lines += _attempt(outcome, attempt)
+    lines += ["", "## How to go on", "", *_ways(outcome, root)]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def _failure(result: GateResult, root: str) -> Iterator[str]:
     yield f"### {_line(result.name)}: {_line(result.error or result.status.value)}"
     yield ""
-    told = listed(result)[:MAX_PROBLEMS]
-    for problem in told:
-        where, message = place(problem), _line(problem.message)
-        yield f"- {f'`{_line(where)}` ' if where else ''}{message}"
-    if left := more(result, told):
+    shown = listed(result)[:MAX_PROBLEMS]
+    for problem in shown:
+        where = f"`{_line(place(problem))}` " if place(problem) else ""
+        yield f"- {where}{_line(problem.message)}"
+    if left := more(result, shown):
         yield f"- and {left}"
     yield ""
     if result.command:
-        yield "```sh"
-        yield f"cd {root}"
-        if smallest := _smallest(result.command, told):
-            yield f"{smallest}  # the first of them alone"
-        yield result.command
-        yield "```"
-        yield ""
+        smallest = _smallest(result.command, shown)
+        yield from ("```sh", f"cd {root}")
+        yield from [f"{smallest}  # the first of them alone"] if smallest else []
+        yield from (result.command, "```", "")
     if result.log_path:
-        yield f"The whole output: `{result.log_path}`"
-        yield ""
+        yield from (f"The whole output: `{result.log_path}`", "")
 
 
-def _smallest(command: str, told: tuple[Diagnostic, ...]) -> str | None:
+def _smallest(command: str, problems: tuple[Diagnostic, ...]) -> str | None:
     """The command for one failing test, for runners that can name one; None for a shell script."""
-    test_id = next((diagnostic.test_id for diagnostic in told if diagnostic.test_id), None)
+    test_id = next((problem.test_id for problem in problems if problem.test_id), None)
     if test_id is None or _OPERATORS.search(command):
         return None
-    words = shlex.split(command) if command.count("'") % 2 == command.count('"') % 2 == 0 else []
-    runner = next((word for word in words if word.split("/")[-1] in _RUNNERS), None)
-    if runner is None:
+    try:
+        words = shlex.split(command)
+    except ValueError:
         return None
-    upto = words[: words.index(runner) + 1]
-    return shlex.join((*upto, test_id))
+    runner = next((n for n, word in enumerate(words) if word.split("/")[-1] in _RUNNERS), None)
+    return None if runner is None else shlex.join((*words[: runner + 1], test_id))
 
 
 _RUNNERS: Final = frozenset({"pytest", "py.test", "unittest"})
@@ -84,38 +79,32 @@ _RUNNERS: Final = frozenset({"pytest", "py.test", "unittest"})
 
 
 def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
-    who = " ".join(part for part in (attempt.agent, attempt.model) if part)
+    who = " ".join(filter(None, (attempt.agent, attempt.model)))
     cost = f", {usd(attempt.cost_usd)}" if attempt.cost_usd else ""
     yield f"{attempt.number}. {_line(who)}{cost}: {_line(attempt.summary) or 'no summary'}"
     if attempt.error:
         yield f"   - it ended with: {_line(attempt.error)}"
-    yield f"   - changed {_files(attempt.changes)}"
+    files = some((f"`{_line(change.path)}`" for change in attempt.changes), MAX_FILES)
+    yield f"   - changed {files or 'nothing'}"
     yield (
         f"   - {counted(len(attempt.fixed), 'problem')} fixed, {len(attempt.remaining)} remained,"
         f" {len(attempt.introduced)} came with it"
     )
-    for found in of_attempt(outcome, attempt):
-        yield f"   - `{_line(found.where)}` {found.seen.rule}: {_line(found.sentence)}"
+    for finding in of_attempt(outcome, attempt):
+        yield f"   - `{_line(finding.where)}` {finding.seen.rule}: {_line(finding.sentence)}"
     if attempt.worse and not attempt.kept:
         yield "   - it left things worse than before, and nothing was built on it"
     if attempt.kept:
         yield "   - this is what is in the workspace now"
 
 
-def _files(changes: tuple[Change, ...]) -> str:
-    named = ", ".join(f"`{_line(change.path)}`" for change in changes[:MAX_FILES])
-    more = len(changes) - MAX_FILES
-    return f"{named} and {more} more" if more > 0 else named or "nothing"
-
-
 def _ways(outcome: Outcome, root: str) -> Iterator[str]:
     if outcome.remedy:
         yield f"- {_line(outcome.remedy)}"
-    best = next((a.number for a in outcome.attempts if a.kept), None)
     if outcome.better is not None:
         pick = f"atlas pick {outcome.run_id} {outcome.better}"
         yield f"- Take the attempt that came closest: `{pick}`"
-    elif best is None and outcome.attempts:
+    elif outcome.attempts and not any(attempt.kept for attempt in outcome.attempts):
         yield "- No attempt made it better: the workspace is as it was before the first one."
     for lost in outcome.lost:
         named = f"`{_line(lost.path)}` ({_line(', '.join(lost.names))})"

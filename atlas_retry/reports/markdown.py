@@ -69,47 +69,41 @@ def _strip(run: Outcome) -> Iterator[str]:
     yield ""
 
 
-def guard_summary(found: Sequence[Finding]) -> str:
+def guard_summary(findings: Sequence[Finding]) -> str:
     """What the guard answered to a change that no run has made."""
-    counted_ = Counter(one.answer for one in found)
-    counts = ", ".join(f"{counted_[answer]} {answer}" for answer in AnswerWord if counted_[answer])
-    mark = "❌" if any(one.answer is AnswerWord.REFUSED for one in found) else "✅"
+    number = Counter(finding.answer for finding in findings)
+    counts = ", ".join(f"{number[answer]} {answer}" for answer in AnswerWord if number[answer])
+    mark = "❌" if number[AnswerWord.REFUSED] else "✅"
     lines = [f"## {mark} {TOOL}: {counts or 'nothing is refused, held or noted'}", ""]
-    return "\n".join([*lines, *_answers(found)]).rstrip() + "\n"
+    return "\n".join([*lines, *_answers(findings)]).rstrip() + "\n"
 
 
-def _answers(found: Sequence[Finding]) -> Iterator[str]:
-    if not found:
+def _answers(findings: Sequence[Finding]) -> Iterator[str]:
+    if not findings:
         return
     yield "| path | answer | rule | detail |"
     yield "| --- | --- | --- | --- |"
-    for one in found[:MAX_PROBLEMS]:
+    for one in findings[:MAX_PROBLEMS]:
         short = replace(one.seen, detail=one.seen.detail[:MAX_MESSAGE_CHARS])
         detail = one_line(replace(one, seen=short).sentence.removeprefix(one.fate).lstrip(".: "))
         yield f"| {code(one.where)} | {one_line(one.fate)} | {code(one.seen.rule)} | {detail} |"
     yield ""
-    if (left := len(found) - MAX_PROBLEMS) > 0:
+    if (left := len(findings) - MAX_PROBLEMS) > 0:
         yield from (f"And {counted(left, 'more answer')}.", "")
 
 
 def _attempt(attempt: Attempt) -> str:
+    fate = " (kept)" if attempt.kept else " (worse)" if attempt.worse else ""
     cells = (
-        f"{attempt.number}{_fate(attempt)}",
+        f"{attempt.number}{fate}",
         one_line(" ".join(filter(None, (attempt.agent, attempt.model)))),
-        str(len(attempt.fixed)),
-        str(len(attempt.remaining)),
-        str(len(attempt.introduced)),
-        str(len(attempt.changes)),
+        *map(
+            str, map(len, (attempt.fixed, attempt.remaining, attempt.introduced, attempt.changes))
+        ),
         "?" if attempt.cost_usd is None else usd(attempt.cost_usd),
         fraction(attempt.validation) if attempt.validation else "not validated",
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _fate(attempt: Attempt) -> str:
-    if attempt.kept:
-        return " (kept)"
-    return " (worse)" if attempt.worse else ""
 
 
 def _gates(results: Iterable[GateResult]) -> Iterator[str]:
@@ -117,19 +111,20 @@ def _gates(results: Iterable[GateResult]) -> Iterator[str]:
     yield "| --- | --- | --- | --: | --: |"
     for result in results:
         optional = "" if result.required else " (optional)"
-        status = result.status.replace("_", " ")
-        yield (
-            f"| {MARKS[result.status]} {status} | {one_line(result.name)}{optional} "
-            f"| {code(result.command)} | {seconds(result.duration_ms)} "
-            f"| {tally(result)} |"
+        cells = (
+            f"{MARKS[result.status]} {result.status.replace('_', ' ')}",
+            f"{one_line(result.name)}{optional}",
+            code(result.command),
+            seconds(result.duration_ms),
+            tally(result),
         )
+        yield f"| {' | '.join(cells)} |"
     yield ""
 
 
 def _failure(result: GateResult) -> Iterator[str]:
     yield f"<details open><summary><b>{one_line(result.name)}</b>: {one_line(result.error or '')}"
-    yield "</summary>"
-    yield ""
+    yield from ("</summary>", "")
     shown = listed(result)[:MAX_PROBLEMS]
     yield from map(_problem, shown)
     if left := more(result, shown):
@@ -137,9 +132,8 @@ def _failure(result: GateResult) -> Iterator[str]:
     yield ""
     tail = plain((result.stderr or result.stdout).strip())[-MAX_TAIL_CHARS:]
     if tail and not result.diagnostics:
-        yield from _fenced(tail)
-    yield "</details>"
-    yield ""
+        yield from (fenced(tail), "")
+    yield from ("</details>", "")
 
 
 def _problem(problem: Diagnostic) -> str:
@@ -150,20 +144,16 @@ def _problem(problem: Diagnostic) -> str:
     return f"- {code(where) if where else ''}{rule} {one_line(message)}{at}"
 
 
-def _fenced(text: str) -> Iterator[str]:
-    """A fence longer than any run of backticks inside."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+def fenced(text: str) -> str:
+    """A block of text, by a fence longer than any run of backticks inside."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
-    yield f"{fence}text"
-    yield text
-    yield fence
-    yield ""
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def one_line(text: str) -> str:
     """One line in which no character means anything to Markdown or HTML."""
-    one_line = " ".join(plain(text).split())
-    return _SPECIAL.sub(lambda found: f"&#{ord(found[0])};", one_line)
+    return _SPECIAL.sub(lambda match: f"&#{ord(match[0])};", " ".join(plain(text).split()))
 
 
 def code(text: str) -> str:

@@ -4,14 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from atlas_retry.model import (
-    Attempt,
-    GateResult,
-    Outcome,
-    Status,
-    Validation,
-    Verdict,
-)
+from atlas_retry.model import Change, GateResult, Outcome, Status, Validation, Verdict
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.units import counted
@@ -49,13 +42,9 @@ def headline(subject: Subject) -> str:
     if run is None:
         return _of_validation(subject.validation)
     if run.verdict is Verdict.FIXED:
-        return f"Fixed {_by(run.attempts)}"
+        kept = [attempt.number for attempt in run.attempts if attempt.kept]
+        return f"Fixed on attempt {kept[-1]}" if kept else "Fixed by the gates' own fixers"
     return VERDICTS[run.verdict]
-
-
-def _by(attempts: tuple[Attempt, ...]) -> str:
-    kept = [attempt.number for attempt in attempts if attempt.kept]
-    return f"on attempt {kept[-1]}" if kept else "by the gates' own fixers"
 
 
 def _of_validation(validation: Validation) -> str:
@@ -97,6 +86,13 @@ def sparkline(counts: Iterable[int | None]) -> str:
     every = [*counts]
     most = max((count for count in every if count is not None), default=0) or 1
     return "".join(" " if n is None else BARS[-(-n * (len(BARS) - 1) // most)] for n in every)
+
+
+def changed(change: Change) -> str:
+    """`calc.py (+1 -1)`."""
+    if change.added is None or change.removed is None:
+        return f"{change.path} ({change.status})"
+    return f"{change.path} (+{change.added} -{change.removed})"
 
 
 def fraction(validation: Validation) -> str:

@@ -10,8 +10,8 @@ import msgspec
 
 from atlas_retry.errors import StateError
 from atlas_retry.history import Order
-from atlas_retry.history.documents import read, text_of
 from atlas_retry.state_dir import folder, replace_file
+from atlas_retry.text.json_text import read, text_of
 
 NAME = "unfinished.json"
 

@@ -1,10 +1,25 @@
-r"""JSON for reading, of values whose text may hold bytes that are not UTF-8. Writes no file.
+r"""JSON of values whose text may hold bytes that are not UTF-8. Writes no file.
 
-Such bytes are lone surrogates in a `str`, which JSON in UTF-8 cannot hold: `\udcNN` is written as
-the six characters. What has to come back as it was is `history.documents`' work.
+Such bytes are lone surrogates in a `str`, which JSON in UTF-8 cannot hold. For reading, `\udcNN` is
+written as the six characters; what has to come back as it was is written by the standard library.
 """
 
+import json
+from typing import TypeVar
+
 import msgspec
+
+T = TypeVar("T")
+
+
+def text_of(value: object) -> str:
+    """A value as one line that `read` takes back exactly."""
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":"))
+
+
+def read(text: str, kind: type[T]) -> T:
+    """The value that `text_of` was given. Raises msgspec.ValidationError when it is none."""
+    return msgspec.convert(json.loads(text), kind, strict=False)
 
 
 def encode(value: object) -> bytes:

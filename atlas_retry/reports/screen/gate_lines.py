@@ -27,8 +27,8 @@ INDENT = " " * 12
 """Below the name of a gate."""
 
 
-def gate_lines(result: GateResult) -> Iterator[Line]:
-    """How a gate ended, and what it changed."""
+def gate_lines(result: GateResult, *, with_glimpse: bool) -> Iterator[Line]:
+    """How a gate ended, and what it changed; with its first problems, where it failed."""
     mark, style = MARKS[result.status]
     if not result.required and not result.success:
         style, mark = "warn", f"{mark} (optional)"
@@ -41,17 +41,12 @@ def gate_lines(result: GateResult) -> Iterator[Line]:
         yield f"{INDENT}changed {names_of(result.changed)}", "dim"
     for note in result.notes:
         yield f"{INDENT}{note}", "warn"
-
-
-def first_problems(result: GateResult) -> Iterator[Line]:
-    """Within a run the details come last, so a glimpse comes first."""
-    if result.success:
-        return
-    shown = tests_first(result)[:GLIMPSE]
-    for diagnostic in shown:
-        yield f"{INDENT}{_problem(diagnostic)}", "dim"
-    if left := more(result, shown):
-        yield f"{INDENT}and {left}", "dim"
+    if with_glimpse and not result.success:
+        shown = tests_first(result)[:GLIMPSE]
+        for diagnostic in shown:
+            yield f"{INDENT}{_problem(diagnostic)}", "dim"
+        if left := more(result, shown):
+            yield f"{INDENT}and {left}", "dim"
 
 
 def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Line]:
@@ -67,14 +62,12 @@ def failure_lines(validation: Validation, *, verbosity: int = 0) -> Iterator[Lin
 
 
 def _problems(result: GateResult, verbosity: int) -> Iterator[Line]:
-    limit = len(result.diagnostics) if verbosity > 0 else MAX_DIAGNOSTICS
+    count = len(result.diagnostics)
+    limit = count if verbosity > 0 else MAX_DIAGNOSTICS
     shown = tests_first(result)[:limit]
-    for diagnostic in shown:
-        yield f"  {_problem(diagnostic)}", ""
+    yield from ((f"  {_problem(diagnostic)}", "") for diagnostic in shown)
     if left := more(result, shown):
-        count = len(result.diagnostics)
-        all_of = f"the first {count}" if result.beyond or result.at_least else "all"
-        hint = f" (-v shows {all_of})" if limit < count else ""
+        hint = f" (-v shows {count})" if limit < count else ""
         yield f"  ... and {left}{hint}", "dim"
 
 
@@ -88,8 +81,9 @@ def _problem(diagnostic: Diagnostic) -> str:
 
 def _message(diagnostic: Diagnostic) -> str:
     first = (diagnostic.message.strip().splitlines() or [""])[0]
-    is_named = not diagnostic.rule_id or first.startswith(diagnostic.rule_id)
-    rule = "" if is_named else f"{diagnostic.rule_id} "
+    rule = f"{diagnostic.rule_id} " if diagnostic.rule_id else ""
+    if first.startswith(rule.strip()):
+        rule = ""
     times = f" (x{diagnostic.count})" if diagnostic.count > 1 else ""
     before = " (there before the change)" if diagnostic.preexisting else ""
     return f"{rule}{bounded(printable(first), MAX_MESSAGE_CHARS)}{times}{before}"
@@ -122,17 +116,14 @@ def validation_summary(validation: Validation, next_command: str) -> Iterator[Li
         yield from command_lines("next", next_command)
 
 
-def _needs_a_look(result: GateResult) -> bool:
-    return result.status is Status.FLAKY or not result.success
-
-
 def _verdict(validation: Validation) -> Line:
     results = validation.results
     passed = sum(result.success for result in results)
     counts = f"{passed} of {len(results)} gates passed"
     if validation.success:
         only_optional = "" if passed == len(results) else "no required gate failed, "
-        warned = [result.name for result in results if _needs_a_look(result)]
+        fine = (Status.PASSED, Status.SKIPPED)
+        warned = [result.name for result in results if result.status not in fine]
         look = f"; look at {names_of(warned)}" if warned else ""
         return f"clean: {only_optional}{counts} ({seconds(validation.duration_ms)}){look}", "good"
     if not validation.failures:

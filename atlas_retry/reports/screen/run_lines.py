@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.counting import counts_of, course_of
-from atlas_retry.model import Attempt, Change, GateResult, Outcome, Verdict
+from atlas_retry.model import Attempt, GateResult, Outcome, Verdict
 from atlas_retry.reports import findings
-from atlas_retry.reports.phrases import sparkline, strip_of
+from atlas_retry.reports.phrases import changed, sparkline, strip_of
 from atlas_retry.reports.screen.lines import (
     MAX_MESSAGE_CHARS,
     Line,
@@ -26,7 +26,10 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
     for attempt in kept:
         own = [c for c in attempt.since_start if c.path not in outcome.gates_changed]
-        yield f"  attempt {attempt.number} is in the workspace: {_changes(own)}", ""
+        changes = "; ".join(printable(changed(change)) for change in own[:MAX_CHANGES])
+        more = f"; and {len(own) - MAX_CHANGES} more" if len(own) > MAX_CHANGES else ""
+        in_it = changes + more or "no change"
+        yield f"  attempt {attempt.number} is in the workspace: {in_it}", ""
     if outcome.gates_changed:
         yield f"  changed by gates: {names_of(outcome.gates_changed)}", ""
     if not outcome.verdict.is_green:
@@ -59,8 +62,8 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     """How the number of problems went, and where the best tree is if it is not in the workspace."""
     if problems := course_of(outcome):
         yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
-        red = [(name, seen) for name, seen in strip_of(outcome) if not all(map(_is_ok, seen))]
-        strips = (f"{name} {_strip(seen)}" for name, seen in red)
+        signs = [(name, "".join(map(_sign, results))) for name, results in strip_of(outcome)]
+        strips = (f"{name} {sign}" for name, sign in signs if sign.strip("✓"))
         yield f"  gates: {some(strips, limit=MAX_STRIPS)}", ""
     if outcome.better is not None:
         yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
@@ -68,13 +71,10 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
         yield "  no attempt was better: the workspace is as it was before the first one", ""
 
 
-def _is_ok(result: GateResult | None) -> bool:
-    return result is not None and result.success
-
-
-def _strip(seen: Sequence[GateResult | None]) -> str:
-    """A character for each validation: passed, not passed, not run."""
-    return "".join("-" if one is None else "✓" if one.success else "✗" for one in seen)
+def _sign(result: GateResult | None) -> str:
+    if result is None:
+        return "-"
+    return "✓" if result.success else "✗"
 
 
 def answer_lines(outcome: Outcome) -> Iterator[Line]:
@@ -111,15 +111,3 @@ def _commands(outcome: Outcome) -> Iterator[Line]:
     if outcome.attempts:
         yield from command_lines("show the changes", f"atlas diff {outcome.run_id}")
         yield from command_lines("undo", f"atlas undo {outcome.run_id}")
-
-
-def _changes(changes: Sequence[Change]) -> str:
-    left = len(changes) - MAX_CHANGES
-    more = f"; and {left} more" if left > 0 else ""
-    return ("; ".join(map(_change, changes[:MAX_CHANGES])) or "no change") + more
-
-
-def _change(change: Change) -> str:
-    if change.added is None or change.removed is None:
-        return f"{printable(change.path)} ({change.status})"
-    return f"{printable(change.path)} (+{change.added} -{change.removed})"
