@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from atlas_retry.history import RunRow
-    from atlas_retry.history.rescue import PutBack
+    from atlas_retry.history.rescue import Restoration
     from atlas_retry.workspace import Workspace
 
 Run = Annotated[
@@ -309,11 +309,11 @@ def _alone(ws: "Workspace") -> "Iterator[None]":
         yield
 
 
-def _told(row: "RunRow", done: "PutBack", headline: str) -> int:
+def _told(row: "RunRow", done: "Restoration", headline: str) -> int:
     """What was done, for a person; 1 where something is not as the headline says."""
     from atlas_retry.history import telling
 
-    _show(telling.put_back(row, done, headline))
+    _show(telling.restoration_text(row, done, headline))
     return 1 if done.left_alone or done.lost or done.differs else 0
 
 

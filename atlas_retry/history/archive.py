@@ -24,9 +24,9 @@ _REVIEWS = (
 )
 """What the reviews of a run have cost; an ended one has no outputs."""
 
-_SPENT = f"total(iif(verdict NOT NULL, runs.cost_usd, coalesce(told, 0) + {_REVIEWS}))"
-_TOLD = (
-    "LEFT JOIN (SELECT run, total(coalesce(cost_usd, told_usd, 0) + lost_usd) AS told,"
+_SPENT = f"total(iif(verdict NOT NULL, runs.cost_usd, coalesce(reported, 0) + {_REVIEWS}))"
+_REPORTED = (
+    "LEFT JOIN (SELECT run, total(coalesce(cost_usd, told_usd, 0) + lost_usd) AS reported,"
     " max(coalesce(cost_usd, told_usd)) AS dearest FROM attempts GROUP BY run) ON run = id"
 )
 
@@ -87,10 +87,10 @@ def order_of(connection: sqlite3.Connection, run_id: str) -> Order:
 def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[float, float]:
     """What the runs of a batch have cost, all but one, and the dearest of their attempts.
 
-    Of those that were cut off, as far as the agent had told.
+    Of those that were cut off, as far as the agent had reported.
     """
     spent, dearest = connection.execute(
-        f"SELECT {_SPENT}, max(dearest) FROM runs {_TOLD}"  # noqa: S608 - constants
+        f"SELECT {_SPENT}, max(dearest) FROM runs {_REPORTED}"  # noqa: S608 - constants
         " WHERE json_extract(asked, '$.batch') = ? AND id <> ?",
         (batch, but),
     ).fetchone()
@@ -119,7 +119,7 @@ def spent_usd(
     In one repository or everywhere; those of a batch, which has a budget of its own, left out.
     """
     (spent,) = connection.execute(
-        f"SELECT {_SPENT} FROM runs {_TOLD} WHERE started_at >= :since AND id <> :but"  # noqa: S608 - constants
+        f"SELECT {_SPENT} FROM runs {_REPORTED} WHERE started_at >= :since AND id <> :but"  # noqa: S608 - constants
         " AND (:repository IS NULL OR repository = :repository)"
         " AND (:batch IS NULL OR json_extract(asked, '$.batch') IS NOT :batch)",
         {"since": since, "repository": repository, "but": but, "batch": batch},

@@ -131,7 +131,7 @@ def journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal]:
     """The journal of a state directory, opened for one run; an error that ends the run is noted.
 
     Where it cannot be used, a run that may spend money is refused with StateError, any other one
-    goes on without and is told so.
+    goes on without, with a warning.
     """
     connection = _connected(home, opening, emit)
     kept = Journal(connection, opening, emit)

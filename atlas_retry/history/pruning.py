@@ -1,6 +1,6 @@
 """Drop old runs: their snapshots, their folders, their documents. Never a workspace's newest.
 
-What gates are remembered to have found goes as well: to run them makes it again.
+Remembered results of gates go as well: to run the gates makes them again.
 """
 
 import shutil

@@ -1,6 +1,6 @@
 """Restore what was there before a run, or take what one of its attempts made; loses nothing.
 
-Whatever goes is held first. What somebody edited since the run is told and stays.
+Whatever goes is held first. What somebody edited since the run is reported and stays.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -20,7 +20,7 @@ AFTERMATH_S = 4.0
 """So long what a killed run had started may still have written, until the watchdog ended it."""
 
 
-class PutBack(Struct, frozen=True, kw_only=True):
+class Restoration(Struct, frozen=True, kw_only=True):
     """What was done to a workspace."""
 
     changed: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class PutBack(Struct, frozen=True, kw_only=True):
     git: tuple[str, ...] = ()
     """What of git's own state was restored, as in `workspace.git_facts`."""
     left_alone: tuple[str, ...] = ()
-    """What somebody edited since: told, not touched."""
+    """What somebody edited since: reported, not touched."""
     lost: tuple[str, ...] = ()
     """What no snapshot holds and is gone or not as it was: `.git` of nested repositories, files
     that are too big."""
@@ -59,7 +59,7 @@ def snapshots(ws: workspace.Workspace, run: RunRow) -> dict[str, str]:
 
 def undo(
     ws: workspace.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
-) -> PutBack:
+) -> Restoration:
     """Restore what was there before a run. The workspace's lock is held by the caller.
 
     `attempt` is the one that was under way when the run was cut off. Killed in the middle, it can
@@ -82,7 +82,7 @@ def undo(
     theirs = {name for name, files in moved.items() if _is_later(files, quiet_s)}
     git = workspace.put_back_git(ws, run.start, moved.keys() - theirs) if moved else ()
     workspace.drop(ws, held_under(run, BEGUN))
-    return PutBack(
+    return Restoration(
         changed=done.changed,
         git=git,
         left_alone=(*done.conflicts, *sorted(theirs)),
@@ -111,30 +111,28 @@ def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
     """
     held = {}
     for kept, snapshot_id in workspace.kept(ws).items():
-        match kept.split("/"):
-            case ["runs", run_id, what] if what == START:
-                held[run_id] = snapshot_id
-    found = sorted(run_id for run_id in held if run_id.startswith(name or ""))
-    if not found:
+        head, _, rest = kept.partition("/")
+        run_id, _, what = rest.partition("/")
+        if head == "runs" and what == START and run_id.startswith(name or ""):
+            held[run_id] = snapshot_id
+    if not held:
         raise UsageError(f"no snapshot of a run {name or ''} is held in {ws.root}")
+    newest, never = max(held), "1970-01-01T00:00:00Z"
     return RunRow(
-        id=found[-1],
+        id=newest,
         root=str(ws.root),
         name=ws.root.name,
         repository=str(ws.common_dir),
         state=RunState.FIXING,
         with_agent=True,
-        started_at=_NEVER,
-        last_at=_NEVER,
-        segment_at=_NEVER,
-        start=held[found[-1]],
+        started_at=never,
+        last_at=never,
+        segment_at=never,
+        start=held[newest],
     )
 
 
-_NEVER = "1970-01-01T00:00:00Z"
-
-
-def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> PutBack:
+def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restoration:
     """Bring the files to another snapshot of a run, `but` for some; the index stays as it is.
 
     Raises UsageError for a snapshot that there is not, WorkspaceError.
@@ -155,7 +153,7 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] =
     if wanted:
         done = workspace.restore(ws, held[name], wanted, since=since)
     stays = {workspace.INDEX, *but}
-    return PutBack(
+    return Restoration(
         changed=done.changed,
         left_alone=done.conflicts,
         lost=(*done.lost, *workspace.unheld(ws, held[name])),
@@ -165,7 +163,9 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] =
     )
 
 
-def pick_files(ws: workspace.Workspace, run: RunRow, name: str, paths: Collection[str]) -> PutBack:
+def pick_files(
+    ws: workspace.Workspace, run: RunRow, name: str, paths: Collection[str]
+) -> Restoration:
     """Bring some files to what a snapshot of a run holds, whoever edited them; all else stays.
 
     `paths` are relative to the root; what was there is held. Raises UsageError where there is no
@@ -184,7 +184,7 @@ def pick_files(ws: workspace.Workspace, run: RunRow, name: str, paths: Collectio
     if wanted:
         workspace.keep(ws, held_under(run, HELD), there.id)
     done = workspace.restore(ws, held[name], wanted) if wanted else workspace.Restored()
-    return PutBack(changed=done.changed, now=held[name])
+    return Restoration(changed=done.changed, now=held[name])
 
 
 def _no_snapshot(run: RunRow, name: str, held: Collection[str]) -> UsageError:
@@ -209,8 +209,8 @@ def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, s
 
 def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
     """When a run was last known to be alive, in seconds since the epoch."""
-    told_s = seconds_of(run.ended_at or run.last_at)
-    return told_s if run.ended_at else max(told_s, last_beat_s(folder) or told_s)
+    event_s = seconds_of(run.ended_at or run.last_at)
+    return event_s if run.ended_at else max(event_s, last_beat_s(folder) or event_s)
 
 
 def quiet_since_s(run: RunRow, folder: Path) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.history.rescue import HELD, PutBack
+from atlas_retry.history.rescue import HELD, Restoration
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
 from atlas_retry.text.commands import copyable
@@ -79,7 +79,7 @@ def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
     return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)
 
 
-def put_back(row: RunRow, done: PutBack, headline: str) -> str:
+def restoration_text(row: RunRow, done: Restoration, headline: str) -> str:
     """What an undo or a pick did; `headline` says how everything is now."""
     lines = ["not everything could be restored" if done.lost else headline]
     if done.unheld and not done.lost:
