@@ -15,12 +15,16 @@ def beating(folder: Path) -> Iterator[None]:
     stop = threading.Event()
 
     def beat() -> None:
-        while not stop.wait(BEAT_S):
-            with suppress(OSError):
-                (folder / NAME).touch()
+        is_last = False
+        while not is_last:
+            is_last = stop.wait(BEAT_S)
+            touch()
 
-    with suppress(OSError):
-        (folder / NAME).touch()
+    def touch() -> None:
+        with suppress(OSError):
+            (folder / NAME).touch()
+
+    touch()
     thread = threading.Thread(target=beat, name="pulse", daemon=True)
     thread.start()
     try:
@@ -28,8 +32,6 @@ def beating(folder: Path) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-        with suppress(OSError):
-            (folder / NAME).touch()
 
 
 def last_beat_s(folder: Path) -> float | None:

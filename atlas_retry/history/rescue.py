@@ -68,7 +68,10 @@ def undo(
     ended = process.end_marked(run.mark) if run.is_open else ()
     held = snapshots(ws, run)
     if START not in held:
-        raise _gone(run, START)
+        raise WorkspaceError(
+            f"run {run.id} no longer holds {START!r}: it has been pruned",
+            remedy="atlas log lists the runs that are still held",
+        )
     quiet_s = quiet_since_s(run, folder)
     known = _known(run, held, attempt)
     if BEGUN not in held:  # else one that was killed has held what was there
@@ -137,9 +140,7 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] =
 
     Raises UsageError for a snapshot that there is not, WorkspaceError.
     """
-    held = snapshots(ws, run)
-    if name not in held:
-        raise _no_snapshot(run, name, held)
+    held = _holding(ws, run, name)
     since = run.left_behind or held.get(ORIGIN)
     if run.is_open or since is None:
         raise WorkspaceError(
@@ -171,9 +172,7 @@ def pick_files(
     `paths` are relative to the root; what was there is held. Raises UsageError where there is no
     such snapshot, WorkspaceError.
     """
-    held = snapshots(ws, run)
-    if name not in held:
-        raise _no_snapshot(run, name, held)
+    held = _holding(ws, run, name)
     there = workspace.snapshot(ws)
     differing = workspace.changes(ws, there.id, held[name], ignored=True)
     wanted = {
@@ -187,9 +186,13 @@ def pick_files(
     return Restoration(changed=done.changed, now=held[name])
 
 
-def _no_snapshot(run: RunRow, name: str, held: Collection[str]) -> UsageError:
-    remedy = f"one of: {', '.join(sorted(held))}"
-    return UsageError(f"run {run.id} holds no {name!r}", remedy=remedy)
+def _holding(ws: workspace.Workspace, run: RunRow, name: str) -> dict[str, str]:
+    """The snapshots of a run. Raises UsageError where this one is not among them."""
+    held = snapshots(ws, run)
+    if name not in held:
+        remedy = f"one of: {', '.join(sorted(held))}"
+        raise UsageError(f"run {run.id} holds no {name!r}", remedy=remedy)
+    return held
 
 
 def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, str]:
@@ -261,10 +264,3 @@ def _restore_but_edited(ws: workspace.Workspace, run: RunRow, quiet_s: float) ->
         return workspace.restore(ws, run.start)
     done = workspace.restore(ws, run.start, paths - theirs)
     return workspace.Restored(changed=done.changed, conflicts=tuple(sorted(theirs)))
-
-
-def _gone(run: RunRow, name: str) -> WorkspaceError:
-    return WorkspaceError(
-        f"run {run.id} no longer holds {name!r}: it has been pruned",
-        remedy="atlas log lists the runs that are still held",
-    )

@@ -7,7 +7,7 @@ from typing import Final
 
 from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
-from atlas_retry.reports.phrases import VERDICTS, plain
+from atlas_retry.reports.phrases import VERDICTS, next_steps, plain
 from atlas_retry.reports.problems import listed, more, place
 from atlas_retry.text.units import bounded, counted, seconds, some, spent, usd
 
@@ -99,16 +99,11 @@ def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
 
 
 def _ways(outcome: Outcome, root: str) -> Iterator[str]:
-    if outcome.remedy:
-        yield f"- {_line(outcome.remedy)}"
-    if outcome.better is not None:
-        pick = f"atlas pick {outcome.run_id} {outcome.better}"
-        yield f"- Take the attempt that came closest: `{pick}`"
-    elif outcome.attempts and not any(attempt.kept for attempt in outcome.attempts):
+    for text, command in next_steps(outcome):
+        yield f"- {_line(text)}: `{plain(command)}`"
+    kept = any(attempt.kept for attempt in outcome.attempts)
+    if outcome.attempts and outcome.better is None and not kept:
         yield "- No attempt made it better: the workspace is as it was before the first one."
-    for lost in outcome.lost:
-        named = f"`{_line(lost.path)}` ({_line(', '.join(lost.names))})"
-        yield f"- Bring back what was not committed, {named}: `{lost.command}`"
     yield f"- See what an attempt changed: `atlas diff {outcome.run_id} N`"
     yield f"- Take an attempt's files: `atlas pick {outcome.run_id} N`"
     yield f"- Restore what was there before the run: `atlas undo {outcome.run_id}`"

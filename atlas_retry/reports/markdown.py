@@ -7,22 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.counting import counts_of, course_of
-from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome, Status
+from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
 from atlas_retry.reports.findings import TOOL, AnswerWord, Finding, of_run
 from atlas_retry.reports.phrases import fraction, headline, next_steps, plain, sparkline, strip_of
-from atlas_retry.reports.problems import listed, more, place, position, tally
+from atlas_retry.reports.problems import SIGNS, listed, more, place, position, tally
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.units import counted, seconds, spent, usd
 
-MARKS = {
-    Status.PASSED: "✅",
-    Status.FAILED: "❌",
-    Status.TIMED_OUT: "⏱️",
-    Status.BROKEN: "🛠️",
-    Status.VACUOUS: "🫥",
-    Status.FLAKY: "⚠️",
-    Status.SKIPPED: "⏭️",
-}
 MAX_PROBLEMS, MAX_MESSAGE_CHARS, MAX_TAIL_CHARS = 30, 400, 2_000
 _SPECIAL = re.compile(r"[^\w\s.,;/()'\"=+%?-]|_")
 
@@ -64,7 +55,7 @@ def _strip(run: Outcome) -> Iterator[str]:
     yield f"| gate | {' | '.join(columns)} |"
     yield f"| --- |{' :-: |' * len(columns)}"
     for name, results in strip_of(run):
-        marks = (MARKS[result.status] if result else "" for result in results)
+        marks = (SIGNS[result.status] if result else "" for result in results)
         yield f"| {one_line(name)} | {' | '.join(marks)} |"
     yield ""
 
@@ -112,7 +103,7 @@ def _gates(results: Iterable[GateResult]) -> Iterator[str]:
     for result in results:
         optional = "" if result.required else " (optional)"
         cells = (
-            f"{MARKS[result.status]} {result.status.replace('_', ' ')}",
+            f"{SIGNS[result.status]} {result.status.replace('_', ' ')}",
             f"{one_line(result.name)}{optional}",
             code(result.command),
             seconds(result.duration_ms),

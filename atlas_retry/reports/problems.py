@@ -7,6 +7,16 @@ from msgspec.structs import replace
 from atlas_retry.model import Diagnostic, GateResult, Level, Status
 from atlas_retry.text.units import counted
 
+SIGNS = {
+    Status.PASSED: "✓",
+    Status.FAILED: "✗",
+    Status.TIMED_OUT: "⏱",
+    Status.BROKEN: "!",
+    Status.VACUOUS: "∅",
+    Status.FLAKY: "~",
+    Status.SKIPPED: "–",  # noqa: RUF001 - a dash for nothing
+}
+
 
 def tests_first(result: GateResult) -> list[Diagnostic]:
     """The diagnostics of a gate, failing tests first."""

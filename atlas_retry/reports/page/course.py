@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from atlas_retry.diagnostics.counting import counts_of, course_of
 from atlas_retry.model import GateResult, Outcome, Validation
 from atlas_retry.reports.page.elements import Node, bar, table, tag
-from atlas_retry.reports.page.gates import SIGNS, weight
+from atlas_retry.reports.page.gates import weight
 from atlas_retry.reports.phrases import fraction, strip_of
+from atlas_retry.reports.problems import SIGNS
 from atlas_retry.text.units import seconds
 
 STEP, HEIGHT, MARGIN = 60, 120, 20

@@ -9,18 +9,9 @@ from itertools import groupby
 from atlas_retry.model import Diagnostic, GateResult, Status, Validation
 from atlas_retry.reports.page.elements import Node, bar, foldable, scrollable, tag
 from atlas_retry.reports.phrases import plain
-from atlas_retry.reports.problems import listed, more, place, position
+from atlas_retry.reports.problems import SIGNS, listed, more, place, position
 from atlas_retry.text.units import bounded, counted, seconds
 
-SIGNS = {
-    Status.PASSED: "✓",
-    Status.FAILED: "✗",
-    Status.TIMED_OUT: "⏱",
-    Status.BROKEN: "!",
-    Status.VACUOUS: "∅",
-    Status.FLAKY: "~",
-    Status.SKIPPED: "–",  # noqa: RUF001 - a dash for nothing
-}
 MAX_OUTPUT_CHARS = 20_000
 UNFOLDED, MAX_LISTED = 20, 200
 MAX_MESSAGE_CHARS = 240

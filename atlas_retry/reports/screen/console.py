@@ -20,7 +20,7 @@ from atlas_retry.events import (
     ValidationFinished,
 )
 from atlas_retry.reports.screen.event_lines import lines_of
-from atlas_retry.reports.screen.lines import STYLES, Line, harmless, printable
+from atlas_retry.reports.screen.lines import Line, coloured, harmless, printable
 from atlas_retry.text.units import counted, seconds, usd
 
 if TYPE_CHECKING:
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from atlas_retry.reports.screen.live_region import LiveRegion
 
 SPINNER, ASCII_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", r"-\|/"
-COLOURS = {
-    "good": "\x1b[32m", "bad": "\x1b[1;31m", "gate": "\x1b[1;31m", "warn": "\x1b[33m",
-    "dim": "\x1b[2m", "head": "\x1b[1m", "code": "\x1b[36m",
-}  # fmt: skip
-"""The styles of lines where no view is live. Source: ECMA-48 §8.3.117, SGR."""
 BELL_AFTER_S = 30.0
 """What took longer ends with the terminal's bell: its owner is looking elsewhere by then."""
 
@@ -77,9 +72,7 @@ class Printer(Struct, kw_only=True):
 
     def write(self, lines: Iterable[Line]) -> None:
         for text, style in lines:
-            colour = COLOURS.get(style, "") if self.coloured else ""
-            shown = f"{colour}{harmless(text)}\x1b[0m" if colour and text else harmless(text)
-            print(shown, file=self.stream, flush=True)
+            print(coloured(text, style if self.coloured else ""), file=self.stream, flush=True)
 
 
 class JobLog(Printer, kw_only=True):
@@ -167,7 +160,7 @@ class LiveScreen(Printer, kw_only=True):
     def write(self, lines: Iterable[Line]) -> None:
         from rich.text import Text
 
-        text = Text("\n").join(Text(harmless(text), style=STYLES[style]) for text, style in lines)
+        text = Text("\n").join(Text.from_ansi(coloured(*line)) for line in lines)
         if text and self._region:
             self._region.print(text)
         elif text:

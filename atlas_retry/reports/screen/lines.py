@@ -12,15 +12,15 @@ next empty line."""
 
 STYLES = {
     "": "",
-    "good": "green",
-    "bad": "bold red",
-    "gate": "bold red",
-    "warn": "yellow",
-    "dim": "dim",
-    "head": "bold",
-    "code": "cyan",
+    "good": "\x1b[32m",
+    "bad": "\x1b[1;31m",
+    "gate": "\x1b[1;31m",
+    "warn": "\x1b[33m",
+    "dim": "\x1b[2m",
+    "head": "\x1b[1m",
+    "code": "\x1b[36m",
 }
-"""As Rich names them."""
+"""Source: ECMA-48 §8.3.117, SGR."""
 
 MAX_MESSAGE_CHARS = 240
 MAX_NAMES = 4
@@ -31,6 +31,11 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 def harmless(text: str) -> str:
     """Any text as a terminal may get it: whatever would command it is escaped."""
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def coloured(text: str, style: str) -> str:
+    """A line that is harmless, in its colour."""
+    return f"{STYLES[style]}{harmless(text)}\x1b[0m" if style and text else harmless(text)
 
 
 def printable(text: str) -> str:

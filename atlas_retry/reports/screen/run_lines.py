@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.counting import counts_of, course_of
-from atlas_retry.model import Attempt, GateResult, Outcome, Verdict
+from atlas_retry.model import Attempt, Outcome, Verdict
 from atlas_retry.reports import findings
 from atlas_retry.reports.phrases import changed, sparkline, strip_of
+from atlas_retry.reports.problems import SIGNS
 from atlas_retry.reports.screen.lines import (
     MAX_MESSAGE_CHARS,
     Line,
@@ -62,19 +63,15 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     """How the number of problems went, and where the best tree is if it is not in the workspace."""
     if problems := course_of(outcome):
         yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
-        signs = [(name, "".join(map(_sign, results))) for name, results in strip_of(outcome)]
-        strips = (f"{name} {sign}" for name, sign in signs if sign.strip("✓"))
+        strips = []
+        for name, results in strip_of(outcome):
+            signs = "".join(SIGNS[one.status] if one else "-" for one in results)
+            strips += [f"{name} {signs}"] if signs.strip("✓") else []
         yield f"  gates: {some(strips, limit=MAX_STRIPS)}", ""
     if outcome.better is not None:
         yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
     elif outcome.attempts and not kept:
         yield "  no attempt was better: the workspace is as it was before the first one", ""
-
-
-def _sign(result: GateResult | None) -> str:
-    if result is None:
-        return "-"
-    return "✓" if result.success else "✗"
 
 
 def answer_lines(outcome: Outcome) -> Iterator[Line]:
