@@ -11,12 +11,8 @@ from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Tran
 from atlas_retry.model import AgentReply, Attempt, GateCourse, Kind, Status, Validation
 from atlas_retry.text.json_text import read
 
-_COLUMNS = (
-    "id, root, name, repository, head, state, verdict, reason, with_agent, started_at, last_at,"
-    " ended_at, duration_ms, spent_ms, segment_at, cost_usd, attempts, start, left_behind,"
-    " learning, mark, pruned, EXISTS(SELECT 1 FROM attempts WHERE run = id AND ended_at IS NULL"
-    " AND reply IS NULL) AS unpaid"
-)
+_UNPAID = "EXISTS(SELECT 1 FROM attempts WHERE run = id AND ended_at IS NULL AND reply IS NULL)"
+_COLUMNS = ", ".join(RunRow.__struct_fields__).replace("unpaid", f"{_UNPAID} AS unpaid")
 _NEWEST = "ORDER BY started_at DESC, rowid DESC"
 _REVIEWS = (
     "(SELECT total(json_extract(value, '$.cost_usd')) FROM outputs,"

@@ -11,18 +11,6 @@ from atlas_retry.events import Event, GateProgress
 from atlas_retry.text import json_text
 
 
-def line_of(event: Event) -> bytes:
-    """One JSON object: when, how bad, the event's scope, its name and message, then the rest.
-
-    Ends with a newline. Bytes that are not UTF-8 are escaped as in `json_text`.
-    """
-    fields = msgspec.to_builtins(event)
-    scope = fields.pop("scope")
-    head = {"time": fields.pop("time"), "level": fields.pop("level")} | scope
-    entry = head | {"event": event.kind, "message": event.message} | fields
-    return json_text.encode(entry) + b"\n"
-
-
 class EventLog:
     """An observer that appends to a file; each line is whole or not there.
 
@@ -46,8 +34,12 @@ class EventLog:
     def __call__(self, event: Event) -> None:
         if isinstance(event, GateProgress):
             return
+        fields = msgspec.to_builtins(event)
+        scope = fields.pop("scope")
+        head = {"time": fields.pop("time"), "level": fields.pop("level")} | scope
+        entry = head | {"event": event.kind, "message": event.message} | fields
         try:
-            os.write(self._descriptor, line_of(event))
+            os.write(self._descriptor, json_text.encode(entry) + b"\n")
         except OSError as error:
             raise StateError(
                 f"the event log {self.path} cannot be written: {error}",

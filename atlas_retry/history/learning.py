@@ -14,7 +14,7 @@ from msgspec import Struct
 from atlas_retry.errors import UsageError
 from atlas_retry.events import now
 from atlas_retry.history.database import writing
-from atlas_retry.model import Attempt, Change, Diagnostic, Outcome, Validation
+from atlas_retry.model import Attempt, Diagnostic, Outcome, Validation
 from atlas_retry.reports.phrases import changed
 from atlas_retry.text.json_text import read, text_of
 from atlas_retry.text.redaction import clean
@@ -115,18 +115,15 @@ def record_of(outcome: Outcome) -> Record | None:
 
 
 def _tried(attempt: Attempt) -> Tried:
+    by_size = sorted(attempt.changes, key=lambda c: -(c.added or 0) - (c.removed or 0))
     return Tried(
         number=attempt.number,
         summary=_short(attempt.summary),
         paths=tuple(change.path for change in attempt.changes),
-        changes=tuple(map(changed, sorted(attempt.changes, key=_size, reverse=True))),
+        changes=tuple(map(changed, by_size)),
         fixed=attempt.fixed,
         fell_short=_shortfall(attempt),
     )
-
-
-def _size(change: Change) -> int:
-    return (change.added or 0) + (change.removed or 0)
 
 
 def _places(failed: Validation) -> tuple[tuple[str, str], ...]:
@@ -218,7 +215,8 @@ def _line(kept: Kept, keys: Collection[str]) -> str | None:
     if kept.note:
         return _short(f"{about}: {kept.note}")
     last = record.attempts[-1]
-    if not _says_what(last.summary):
+    words = {*re.findall(r"\w+", last.summary.lower())}
+    if len(words - _SAYS_NOTHING) < MIN_WORDS:
         return None
     changes = ", ".join(last.changes[:MAX_CHANGES])
     if last.fell_short is None:
@@ -226,11 +224,6 @@ def _line(kept: Kept, keys: Collection[str]) -> str | None:
     return _short(
         f"{about}: an earlier run changed {changes} and failed ({last.fell_short}): {last.summary}"
     )
-
-
-def _says_what(summary: str) -> bool:
-    words = re.findall(r"\w+", summary.lower())
-    return len(set(words) - _SAYS_NOTHING) >= MIN_WORDS
 
 
 _COLUMNS = "SELECT id, made_at, note, document FROM learnings"

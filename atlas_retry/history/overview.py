@@ -72,7 +72,7 @@ def entries(
 
     `names` are roots by name, `waiting` absolute paths that a paused batch has not started.
     """
-    with_run = [
+    entries = [
         StatusEntry(
             name=run.name,
             root=run.root,
@@ -91,10 +91,13 @@ def entries(
     ]
     roots = {root: Path(root).name for root in waiting}
     roots |= {str(root): name for name, root in names.items()}
-    for entry in with_run:
+    for entry in entries:
         roots.pop(entry.root, None)
-    without = (_without_run(root, name, waiting) for root, name in sorted(roots.items()))
-    return (*with_run, *without)
+    for root, name in sorted(roots.items()):
+        is_waiting = root in waiting
+        state = "not started" if is_waiting else "no run yet"
+        entries.append(StatusEntry(name=name, root=root, state=state, is_waiting=is_waiting))
+    return tuple(entries)
 
 
 def _newest(
@@ -116,11 +119,6 @@ def _is_held(run: RunRow, home: Path, environ: Mapping[str, str]) -> bool:
     except WorkspaceError:
         return False
     return workspace.holder(ws) is not None
-
-
-def _without_run(root: str, name: str, waiting: Collection[str]) -> StatusEntry:
-    state = "not started" if root in waiting else "no run yet"
-    return StatusEntry(name=name, root=root, state=state, is_waiting=root in waiting)
 
 
 def table(entries: Sequence[StatusEntry], now: datetime) -> str:

@@ -116,13 +116,10 @@ def statistics(connection: sqlite3.Connection, since: str) -> Statistics:
     """Of the runs that began at `since` (ISO 8601, UTC) or later."""
     (totals,) = _rows(connection, _TOTALS, since)
     tables = {name: _rows(connection, query, since) for name, query in _TABLES.items()}
-    flaky = sorted((row for row in tables["slowest"] if row["flaky"]), key=_flakiness)
+    flaky = [row for row in tables["slowest"] if row["flaky"]]
+    flaky.sort(key=lambda row: -float(row["flaky"] or 0))
     tables |= {"flaky": flaky[:MAX_ROWS], "slowest": tables["slowest"][:MAX_ROWS]}
     return msgspec.convert({"since": since, **totals, **tables}, Statistics)
-
-
-def _flakiness(row: Row) -> float:
-    return -float(row["flaky"] or 0)
 
 
 def exported(connection: sqlite3.Connection, since: str) -> list[Row]:

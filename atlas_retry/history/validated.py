@@ -66,15 +66,11 @@ def _end(
     held.changed = after.work != held.start.work
     if held.changed:
         workspace.keep(ws, _name(held.id, END), after.id)
-        _forget_the_oldest(ws)
+        kept = {name: of for name, of in _owners(ws) if is_validation(of)}
+        gone = {*sorted({*kept.values()})[:-KEPT]}
+        workspace.drop(ws, *(name for name, of in kept.items() if of in gone))
     else:
         workspace.drop(ws, _name(held.id, START))
-
-
-def _forget_the_oldest(ws: workspace.Workspace) -> None:
-    kept = {name: of for name, of in _owners(ws) if of.endswith(SUFFIX)}
-    gone = {*sorted({*kept.values()})[:-KEPT]}
-    workspace.drop(ws, *(name for name, of in kept.items() if of in gone))
 
 
 def _owners(ws: workspace.Workspace) -> Iterator[tuple[str, str]]:

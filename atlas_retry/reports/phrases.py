@@ -7,11 +7,9 @@ from itertools import chain
 from atlas_retry.model import Change, GateResult, Outcome, Status, Validation, Verdict
 from atlas_retry.reports.subject import Subject
 from atlas_retry.text.json_text import encodable
+from atlas_retry.text.redaction import ESCAPES
 from atlas_retry.text.units import counted
 
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]", re.DOTALL
-)
 # XML 1.0 §2.2: what is left over cannot be written down, not even as a character reference.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -33,7 +31,7 @@ VERDICTS = {
 
 def plain(text: str) -> str:
     """`text` without escape sequences and characters that XML forbids; lone surrogates escaped."""
-    return _FORBIDDEN.sub("", _ESCAPES.sub("", encodable(text)))
+    return _FORBIDDEN.sub("", ESCAPES.sub("", encodable(text)))
 
 
 def headline(subject: Subject) -> str:

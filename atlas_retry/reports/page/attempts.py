@@ -28,14 +28,14 @@ def attempts(subject: Subject, run: Outcome) -> Iterable[Node]:
             tag("h2", f"Attempt {attempt.number}", chip),
             tag("span", *facts, class_="facts"),
         )
+        patch = subject.patches.get(attempt.number, "")
+        prompt = subject.prompts.get(attempt.number, "")
         folded = foldable(
             title,
             *_words(attempt),
             _answers(of_attempt(run, attempt)),
             tag("div", *(_problems(attempt, known, *kind) for kind in KINDS), class_="three"),
-            _changes(attempt, subject.patches.get(attempt.number, "")),
-            _gates_afterwards(attempt.validation),
-            _prompt(attempt, subject.prompts.get(attempt.number, "")),
+            *_afterwards(attempt, patch, prompt),
             class_="attempt",
             unfolded=attempt.number == open_number,
         )
@@ -100,24 +100,18 @@ def _problems(attempt: Attempt, known: Mapping[str, Diagnostic], word: str, weig
     return foldable(title, problems(each[:MAX_LISTED], f"{left_out} more" if left_out > 0 else ""))
 
 
-def _changes(attempt: Attempt, patch: str) -> Node:
+def _afterwards(attempt: Attempt, patch: str, prompt: str) -> Iterator[Node]:
+    """What it changed, how the gates are after it, and what was asked."""
     title = counted(len(attempt.changes), "changed file")
-    if patch:
-        return foldable(title, *diff(patch), unfolded=patch.count("\n") <= UNFOLDED_PATCH_LINES)
     items = [tag("li", tag("code", c.path), f" {c.status}") for c in attempt.changes]
-    return foldable(title, tag("ul", *items)) if items else tag("p", title, class_="none")
-
-
-def _gates_afterwards(validation: Validation | None) -> Node | None:
-    if validation is None:
-        return None
-    return foldable(f"Gates afterwards: {fraction(validation)}", gates(validation))
-
-
-def _prompt(attempt: Attempt, prompt: str) -> Node | None:
-    if not prompt:
-        return None
-    title = f"Prompt ({attempt.prompt_chars or len(prompt):,} characters)"
-    return foldable(
-        title, scrollable(title, tag("pre", prompt[:MAX_PROMPT_CHARS])), class_="output"
-    )
+    if patch:
+        yield foldable(title, *diff(patch), unfolded=patch.count("\n") <= UNFOLDED_PATCH_LINES)
+    else:
+        yield foldable(title, tag("ul", *items)) if items else tag("p", title, class_="none")
+    if attempt.validation:
+        title = f"Gates afterwards: {fraction(attempt.validation)}"
+        yield foldable(title, gates(attempt.validation))
+    if prompt:
+        title = f"Prompt ({attempt.prompt_chars or len(prompt):,} characters)"
+        text = tag("pre", prompt[:MAX_PROMPT_CHARS])
+        yield foldable(title, scrollable(title, text), class_="output")

@@ -92,18 +92,14 @@ def _message(diagnostic: Diagnostic) -> str:
 def _output(result: GateResult, verbosity: int) -> Iterator[Line]:
     for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
         lines = text.rstrip().splitlines()
+        left_out = len(lines) - HEAD_LINES - TAIL_LINES
+        if verbosity <= 0 and left_out > 1:
+            lines[HEAD_LINES:-TAIL_LINES] = [f"... {left_out} lines left out ..."]
         if lines:
             yield f"  {name}:", "dim"
-            yield from ((f"    {line}", "") for line in _middle_out(lines, verbosity))
+            yield from ((f"    {line}", "") for line in lines)
     if result.log_path:
         yield f"  the whole output: {result.log_path}", "dim"
-
-
-def _middle_out(lines: list[str], verbosity: int) -> list[str]:
-    if verbosity > 0 or len(lines) <= HEAD_LINES + TAIL_LINES + 1:
-        return lines
-    left_out = len(lines) - HEAD_LINES - TAIL_LINES
-    return [*lines[:HEAD_LINES], f"... {left_out} lines left out ...", *lines[-TAIL_LINES:]]
 
 
 def validation_summary(validation: Validation, next_command: str) -> Iterator[Line]:
