@@ -42,19 +42,24 @@ class Restoration(Struct, frozen=True, kw_only=True):
     """What is not as in that snapshot all the same."""
 
 
-def held_under(run: RunRow, name: str) -> str:
+def held_under(run_id: str, name: str) -> str:
     """The name by which a snapshot of a run is kept."""
-    return f"runs/{run.id}/{name}"
+    return f"runs/{run_id}/{name}"
+
+
+def held_runs(ws: workspace.Workspace) -> dict[str, dict[str, str]]:
+    """The snapshots of every run by their short names."""
+    held: dict[str, dict[str, str]] = {}
+    for name, snapshot_id in workspace.kept(ws).items():
+        match name.split("/", 2):
+            case ["runs", run_id, what]:
+                held.setdefault(run_id, {})[what] = snapshot_id
+    return held
 
 
 def snapshots(ws: workspace.Workspace, run: RunRow) -> dict[str, str]:
-    """The snapshots of a run by their short names."""
-    prefix = held_under(run, "")
-    return {
-        name.removeprefix(prefix): snapshot_id
-        for name, snapshot_id in workspace.kept(ws).items()
-        if name.startswith(prefix)
-    }
+    """The snapshots of one run."""
+    return held_runs(ws).get(run.id, {})
 
 
 def undo(
@@ -84,7 +89,7 @@ def undo(
     moved = workspace.moved_git(ws, run.start)
     theirs = {name for name, files in moved.items() if _is_later(files, quiet_s)}
     git = workspace.put_back_git(ws, run.start, moved.keys() - theirs) if moved else ()
-    workspace.drop(ws, held_under(run, BEGUN))
+    workspace.drop(ws, held_under(run.id, BEGUN))
     return Restoration(
         changed=done.changed,
         git=git,
@@ -101,10 +106,10 @@ def _hold(ws: workspace.Workspace, run: RunRow, known: str | None) -> None:
     """Hold what goes, and what the run had left."""
     there = workspace.snapshot(ws)
     if there.work != workspace.load(ws, run.start).work:
-        workspace.keep(ws, held_under(run, HELD), there.id)
+        workspace.keep(ws, held_under(run.id, HELD), there.id)
     if run.state is not RunState.UNDONE:
-        workspace.keep(ws, held_under(run, END), known or there.id)
-    workspace.keep(ws, held_under(run, BEGUN), there.id)
+        workspace.keep(ws, held_under(run.id, END), known or there.id)
+    workspace.keep(ws, held_under(run.id, BEGUN), there.id)
 
 
 def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
@@ -112,15 +117,11 @@ def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
 
     Raises UsageError where there is none.
     """
-    held = {}
-    for kept, snapshot_id in workspace.kept(ws).items():
-        head, _, rest = kept.partition("/")
-        run_id, _, what = rest.partition("/")
-        if head == "runs" and what == START and run_id.startswith(name or ""):
-            held[run_id] = snapshot_id
-    if not held:
+    held = {run_id: of[START] for run_id, of in held_runs(ws).items() if START in of}
+    ids = [run_id for run_id in held if run_id.startswith(name or "")]
+    if not ids:
         raise UsageError(f"no snapshot of a run {name or ''} is held in {ws.root}")
-    newest, never = max(held), "1970-01-01T00:00:00Z"
+    newest, never = max(ids), "1970-01-01T00:00:00Z"
     return RunRow(
         id=newest,
         root=str(ws.root),
@@ -147,7 +148,7 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] =
             f"run {run.id} was cut off, so nobody knows what in the workspace is its doing",
             remedy=f"atlas resume, or atlas undo {run.id}",
         )
-    workspace.keep(ws, held_under(run, HELD), workspace.snapshot(ws).id)
+    workspace.keep(ws, held_under(run.id, HELD), workspace.snapshot(ws).id)
     there = workspace.changes(ws, since, held[name], ignored=True)
     wanted = [change.path for change in there if change.path not in but]
     done = workspace.Restored()
@@ -181,7 +182,7 @@ def pick_files(
         if any(f"{change.path}/".startswith(f"{path.rstrip('/')}/") for path in paths)
     }
     if wanted:
-        workspace.keep(ws, held_under(run, HELD), there.id)
+        workspace.keep(ws, held_under(run.id, HELD), there.id)
     done = workspace.restore(ws, held[name], wanted) if wanted else workspace.Restored()
     return Restoration(changed=done.changed, now=held[name])
 

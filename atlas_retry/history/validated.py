@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from atlas_retry import process, workspace
 from atlas_retry.errors import AtlasError
-from atlas_retry.history.rescue import END, START
+from atlas_retry.history.rescue import END, START, held_runs, held_under
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 
@@ -46,7 +46,7 @@ def holding(
         if workspace.holder(ws) is None:
             new_id = datetime.now(UTC).strftime(_ID_TIME)
             start = snapshot()
-            workspace.keep(ws, _name(new_id, START), start.id)
+            workspace.keep(ws, held_under(new_id, START), start.id)
             held = HeldBefore(id=new_id, start=start)
     if held is None:
         yield None
@@ -65,19 +65,12 @@ def _end(
     after = snapshot() if held.changed else held.start
     held.changed = after.work != held.start.work
     if held.changed:
-        workspace.keep(ws, _name(held.id, END), after.id)
-        kept = {name: of for name, of in _owners(ws) if is_validation(of)}
-        gone = {*sorted({*kept.values()})[:-KEPT]}
-        workspace.drop(ws, *(name for name, of in kept.items() if of in gone))
+        workspace.keep(ws, held_under(held.id, END), after.id)
+        runs = held_runs(ws)
+        for old in sorted(filter(is_validation, runs))[:-KEPT]:
+            workspace.drop(ws, *(held_under(old, name) for name in runs[old]))
     else:
-        workspace.drop(ws, _name(held.id, START))
-
-
-def _owners(ws: workspace.Workspace) -> Iterator[tuple[str, str]]:
-    """The names of what is held, and whose it is."""
-    for name in workspace.kept(ws):
-        if name.startswith("runs/"):
-            yield name, name.split("/")[1]
+        workspace.drop(ws, held_under(held.id, START))
 
 
 def is_validation(run_id: str) -> bool:
@@ -87,12 +80,10 @@ def is_validation(run_id: str) -> bool:
 
 def run_of(ws: workspace.Workspace, name: str | None) -> RunRow | None:
     """The validation of this id, without one the newest that is not undone; else None."""
-    kept = workspace.kept(ws)
-    ids = {of for _, of in _owners(ws) if is_validation(of)}
-    if name is not None:
-        ids &= {name}
-    for one in sorted(ids, reverse=True):
-        start, end = kept.get(_name(one, START)), kept.get(_name(one, END))
+    runs = held_runs(ws)
+    ids = {*filter(is_validation, runs)}
+    for one in sorted(ids if name is None else ids & {name}, reverse=True):
+        start, end = runs[one].get(START), runs[one].get(END)
         if start and (name or start != end):
             return _run(ws, one, start, end)
     return None
@@ -100,11 +91,7 @@ def run_of(ws: workspace.Workspace, name: str | None) -> RunRow | None:
 
 def bring(ws: workspace.Workspace, run_id: str, snapshot_id: str) -> None:
     """Write down that the workspace was brought to a snapshot after the validation."""
-    workspace.keep(ws, _name(run_id, END), snapshot_id)
-
-
-def _name(run_id: str, what: str) -> str:
-    return f"runs/{run_id}/{what}"
+    workspace.keep(ws, held_under(run_id, END), snapshot_id)
 
 
 def _run(ws: workspace.Workspace, run_id: str, start: str, end: str | None) -> RunRow:

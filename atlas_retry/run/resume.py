@@ -218,11 +218,11 @@ def _turn(scene: _CutOffRun, there: str | None) -> str | None:
         return None
     unfinished, whole = rescue.unfinished(attempt), str(attempt.number)
     if there:
-        workspace.keep(scene.git, rescue.held_under(scene.run, unfinished), there)
+        workspace.keep(scene.git, rescue.held_under(scene.run.id, unfinished), there)
     if attempt.reply and whole in scene.held:
         return scene.held[whole]
     if there and attempt.reply:
-        workspace.keep(scene.git, rescue.held_under(scene.run, whole), there)
+        workspace.keep(scene.git, rescue.held_under(scene.run.id, whole), there)
     return there or scene.held.get(unfinished)
 
 
