@@ -295,7 +295,7 @@ def clear(
     moved -= {c.path for c in workspace.changes(git, attempt.snapshot, there)}
     moved.difference_update(rescue.edited_since(git, moved, quiet_s))
     if moved:
-        workspace.keep(git, rescue.held_under(run, rescue.unfinished(attempt)), there)
+        workspace.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
         workspace.restore(git, attempt.snapshot, moved)
     began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
     tracked = frozenset(workspace.tree(git, there).paths())
