@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from atlas_retry.diagnostics.counting import counts_of, course_of
-from atlas_retry.model import Attempt, Outcome, Verdict
+from atlas_retry.model import Attempt, GateResult, Outcome, Verdict
 from atlas_retry.reports import findings
 from atlas_retry.reports.phrases import changed, sparkline, strip_of
 from atlas_retry.reports.problems import SIGNS
@@ -26,11 +26,7 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
     yield headline(outcome), "good" if outcome.verdict.is_green else "bad"
     kept = [attempt for attempt in outcome.attempts if attempt.kept]
     for attempt in kept:
-        own = [c for c in attempt.since_start if c.path not in outcome.gates_changed]
-        changes = "; ".join(printable(changed(change)) for change in own[:MAX_CHANGES])
-        more = f"; and {len(own) - MAX_CHANGES} more" if len(own) > MAX_CHANGES else ""
-        in_it = changes + more or "no change"
-        yield f"  attempt {attempt.number} is in the workspace: {in_it}", ""
+        yield f"  attempt {attempt.number} is in the workspace: {_changes(outcome, attempt)}", ""
     if outcome.gates_changed:
         yield f"  changed by gates: {names_of(outcome.gates_changed)}", ""
     if not outcome.verdict.is_green:
@@ -43,6 +39,14 @@ def outcome_summary(outcome: Outcome, *, with_commands: bool = True) -> Iterator
     if with_commands:
         yield from _commands(outcome)
     yield from lost_lines(outcome)
+
+
+def _changes(outcome: Outcome, attempt: Attempt) -> str:
+    """What the agent's edits of the run come to."""
+    own = [change for change in attempt.since_start if change.path not in outcome.gates_changed]
+    changes = "; ".join(printable(changed(change)) for change in own[:MAX_CHANGES])
+    more = f"; and {len(own) - MAX_CHANGES} more" if len(own) > MAX_CHANGES else ""
+    return changes + more or "no change"
 
 
 def headline(outcome: Outcome) -> str:
@@ -63,15 +67,17 @@ def _course(outcome: Outcome, kept: Sequence[Attempt]) -> Iterator[Line]:
     """How the number of problems went, and where the best tree is if it is not in the workspace."""
     if problems := course_of(outcome):
         yield f"  problems: {problems}  {sparkline(counts_of(outcome)).strip()}", ""
-        strips = []
-        for name, results in strip_of(outcome):
-            signs = "".join(SIGNS[one.status] if one else "-" for one in results)
-            strips += [f"{name} {signs}"] if signs.strip("✓") else []
-        yield f"  gates: {some(strips, limit=MAX_STRIPS)}", ""
+        strips = ((name, "".join(map(_sign, results))) for name, results in strip_of(outcome))
+        red = (f"{name} {signs}" for name, signs in strips if signs.strip("✓"))
+        yield f"  gates: {some(red, limit=MAX_STRIPS)}", ""
     if outcome.better is not None:
         yield f"  attempt {outcome.better} came closest, and is not kept", "warn"
     elif outcome.attempts and not kept:
         yield "  no attempt was better: the workspace is as it was before the first one", ""
+
+
+def _sign(result: GateResult | None) -> str:
+    return SIGNS[result.status] if result else "-"
 
 
 def answer_lines(outcome: Outcome) -> Iterator[Line]:
