@@ -9,7 +9,7 @@ from itertools import chain, starmap
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.compiled_logs import go_text
-from atlas_retry.diagnostics.environment import blame, lack
+from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.places import settled
 from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
 from atlas_retry.diagnostics.report_formats import Report, read_report
@@ -194,7 +194,7 @@ def _findings(
         tests_run=ran,
         vacuous=empty and any(r.vacuous for r in readings),
         threshold=below,
-        environment=blame(output, log, errors) if failed else None,
+        environment=failed and is_to_blame(output, log, errors),
         lack=lack(output, log, errors, _PROGRAMS) if failed else None,
         summary=tuple(log.lines[number] for number in sorted({*_closing(readings)})),
     )

@@ -8,8 +8,7 @@ from atlas_retry.diagnostics.javascript_logs import JEST, MOCHA, NODE_TEST, VITE
 from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.table import parser_of
-from atlas_retry.diagnostics.traceback import PYTHON
-from atlas_retry.diagnostics.unittest_log import UNITTEST
+from atlas_retry.diagnostics.traceback import PYTHON, UNITTEST
 from atlas_retry.diagnostics.values import Parser
 
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS))

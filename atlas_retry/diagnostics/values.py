@@ -72,8 +72,8 @@ class Findings(Struct, frozen=True, kw_only=True):
     """A test gate in which no test ran."""
     threshold: bool = False
     """Everything passed, but a coverage or score threshold is not reached."""
-    environment: str | None = None
-    """Why it is the fault of the environment, in one sentence."""
+    environment: bool = False
+    """It is the fault of the environment, as far as the output shows."""
     lack: str | None = None
     """What is not installed, without which the command cannot pass, and how to get it."""
     summary: tuple[str, ...] = ()

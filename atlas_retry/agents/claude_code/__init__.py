@@ -1,8 +1,7 @@
 """The Claude Code CLI as an agent, headless. Prices nothing, decides nothing about attempts."""
 
-import functools
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,19 +29,8 @@ class _LoginRefusedError(Exception):
 
 
 def claude_code(settings: AgentSettings, emit: Emit, environ: Mapping[str, str]) -> Agent:
-    """An agent that asks the Claude Code CLI. It is looked for at each call, known by its mtime."""
-    env = invocation.environment(environ)
-
-    @functools.cache
-    def identify(path: str, _mtime_ns: int) -> binary.Cli | Lack:
-        return binary.identify(path, env)
-
-    def find() -> binary.Cli | Lack:
-        path = binary.locate(settings.path, environ)
-        return path if isinstance(path, Lack) else identify(path, Path(path).stat().st_mtime_ns)
-
-    is_patient = invocation.MAX_RETRIES in environ
-    return _CliCaller(settings=settings, emit=emit, env=env, find=find, is_patient=is_patient)
+    """An agent that asks the Claude Code CLI; it is looked for at each call."""
+    return _CliCaller(settings=settings, emit=emit, environ=environ)
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
@@ -51,21 +39,17 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     if refusal:
         return refusal
     env = invocation.environment(environ)
-    path = binary.locate(settings.path, environ)
-    cli = path if isinstance(path, Lack) else binary.identify(path, env)
+    cli = binary.find(settings.path, environ, env)
     return cli if isinstance(cli, Lack) else binary.login_lack(cli, env)
 
 
 class _CliCaller(Struct, frozen=True, kw_only=True):
     settings: AgentSettings
     emit: Emit
-    env: Mapping[str, str]
-    find: Callable[[], binary.Cli | Lack]
-    is_patient: bool
-    """The user has set how often the CLI shall try: so it does."""
+    environ: Mapping[str, str]
 
     def __call__(self, request: AgentRequest) -> AgentReply:
-        cli = self.find()
+        cli = binary.find(self.settings.path, self.environ, self._env)
         if isinstance(cli, Lack):
             return cli.reply
         if cli.warning and request.attempt == 1:
@@ -75,6 +59,10 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
             self.emit(Notice(text="the agent's conversation is gone: it starts a new one"))
             reply = self._ask(cli, _anew(request))
         return reply
+
+    @property
+    def _env(self) -> dict[str, str]:
+        return invocation.environment(self.environ)
 
     def _ask(self, cli: binary.Cli, request: AgentRequest) -> AgentReply:
         if request.session is Session.RESUME and request.session_id is None:
@@ -97,7 +85,8 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
     def _read(self, transcript: Transcript, chunk: bytes) -> None:
         for event in transcript.feed(chunk):
             self.emit(event)
-        if transcript.refused_logins >= REFUSED_LOGINS and not self.is_patient:
+        is_patient = invocation.MAX_RETRIES in self.environ  # the user says how often it tries
+        if transcript.refused_logins >= REFUSED_LOGINS and not is_patient:
             raise _LoginRefusedError
 
     def _command(self, cli: binary.Cli, request: AgentRequest) -> process.Command:
@@ -112,7 +101,7 @@ class _CliCaller(Struct, frozen=True, kw_only=True):
                 settings_path=str(settings_path),
             ),
             cwd=Path(request.workspace),
-            env=self.env,
+            env=self._env,
             stdin=_prompt(request).encode("utf-8", "replace"),
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,

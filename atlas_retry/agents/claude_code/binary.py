@@ -41,6 +41,12 @@ class Cli(Struct, frozen=True, kw_only=True):
         return f"Claude Code {version} is older than {oldest}, the oldest that atlas was tried with"
 
 
+def find(path: str | None, environ: Mapping[str, str], env: Mapping[str, str]) -> Cli | Lack:
+    """The CLI, asked for its version in the environment that it will have."""
+    place = locate(path, environ)
+    return place if isinstance(place, Lack) else identify(place, env)
+
+
 def locate(path: str | None, environ: Mapping[str, str]) -> str | Lack:
     """Absolute path of the CLI: the configured one, else PATH, else the `claude` extra."""
     if path:

@@ -1,9 +1,8 @@
-"""From what Claude Code said and how it ended to an AgentReply. Pure."""
+"""From what Claude Code printed and how it ended to an AgentReply. Pure."""
 
 import re
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.agents import lack
@@ -44,25 +43,14 @@ _REMEDY_BY_TEXT: Final = (
 _STATUS_IN_TEXT: Final = re.compile(r"API Error: (\d{3})\b")
 
 
-class TurnFault(Struct, frozen=True, kw_only=True):
-    """Why the turn is not DONE."""
-
-    status: ReplyStatus
-    error: str
-    remedy: str | None = None
-
-
 def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> AgentReply:
     """The reply to `request`; every figure is of this turn alone."""
-    fault = _fault(transcript, done)
+    reply = _fault(transcript, done) or AgentReply(status=ReplyStatus.DONE)
     text = (transcript.result and transcript.result.result) or transcript.text
-    is_api_error = fault is not None and fault.status is ReplyStatus.UNAVAILABLE
+    is_api_error = reply.status is ReplyStatus.UNAVAILABLE
     return replace(
-        _figures(request, transcript),
-        status=fault.status if fault else ReplyStatus.DONE,
+        _with_figures(reply, request, transcript),
         summary="" if is_api_error else text.strip()[:MAX_SUMMARY_CHARS],
-        error=fault.error if fault else None,
-        remedy=fault.remedy if fault else None,
         gave_up=gave_up(text),
         structured=_structured(transcript),
         turns=transcript.result.num_turns if transcript.result else None,
@@ -73,16 +61,14 @@ def reply_of(request: AgentRequest, transcript: Transcript, done: Completed) -> 
 
 def login_refused(request: AgentRequest, transcript: Transcript) -> AgentReply:
     """The reply when the CLI was ended because the API went on to refuse the login."""
+    error = f"the API refused the login {transcript.refused_logins} times (401 or 403)"
+    reply = AgentReply(status=ReplyStatus.UNAVAILABLE, error=error, remedy=_LOG_IN)
+    return _with_figures(reply, request, transcript)
+
+
+def _with_figures(reply: AgentReply, request: AgentRequest, transcript: Transcript) -> AgentReply:
     return replace(
-        _figures(request, transcript),
-        error=f"the API refused the login {transcript.refused_logins} times (401 or 403)",
-        remedy=_LOG_IN,
-    )
-
-
-def _figures(request: AgentRequest, transcript: Transcript) -> AgentReply:
-    return AgentReply(
-        status=ReplyStatus.UNAVAILABLE,
+        reply,
         session_id=transcript.session_id,
         model=transcript.model,
         cost_usd=_cost_usd(request, transcript),
@@ -117,59 +103,59 @@ def _cost_usd(request: AgentRequest, transcript: Transcript) -> float | None:
     return max(0.0, total_usd - before)
 
 
-def _fault(transcript: Transcript, done: Completed) -> TurnFault | None:
+def _fault(transcript: Transcript, done: Completed) -> AgentReply | None:
     match done.ended:
         case Ended.NOT_STARTED:
             error = done.error or "the CLI could not be started"
-            return TurnFault(status=ReplyStatus.UNAVAILABLE, error=error, remedy="see agent.path")
+            return AgentReply(status=ReplyStatus.UNAVAILABLE, error=error, remedy="see agent.path")
         case Ended.TIMED_OUT | Ended.IDLE:
             return _too_late(transcript, done)
         case Ended.OUTPUT_LIMIT:
-            return TurnFault(status=ReplyStatus.FAILED, error=done.error or "it printed too much")
+            return AgentReply(status=ReplyStatus.FAILED, error=done.error or "it printed too much")
         case _ if transcript.result is None:
             return _without_result(transcript, done)
         case _:
             return _with_result(transcript, transcript.result, done)
 
 
-def _too_late(transcript: Transcript, done: Completed) -> TurnFault:
+def _too_late(transcript: Transcript, done: Completed) -> AgentReply:
     error = done.error or "it took too long"
     if transcript.retries and not transcript.answered:
-        return TurnFault(
+        return AgentReply(
             status=ReplyStatus.UNAVAILABLE,
             error=f"the API did not answer in {transcript.retries + 1} tries: {error}",
             remedy=lack.OVERLOADED,
         )
-    return TurnFault(status=ReplyStatus.TIMED_OUT, error=error)
+    return AgentReply(status=ReplyStatus.TIMED_OUT, error=error)
 
 
-def _without_result(transcript: Transcript, done: Completed) -> TurnFault:
+def _without_result(transcript: Transcript, done: Completed) -> AgentReply:
     printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
     if not transcript.started and done.ended is Ended.EXITED:
-        return TurnFault(
+        return AgentReply(
             status=ReplyStatus.UNAVAILABLE,
             error=f"Claude Code did not start (exit {done.exit_code}): {printed or 'no output'}",
             remedy="see agent.extra_args and `claude --version`; the newest version may help",
         )
     how = done.error or f"exit {done.exit_code}"
-    return TurnFault(
+    return AgentReply(
         status=ReplyStatus.FAILED,
         error=f"bad output: Claude Code ended without a result ({how}) {printed}".rstrip(),
     )
 
 
-def _with_result(transcript: Transcript, result: Result, done: Completed) -> TurnFault | None:
+def _with_result(transcript: Transcript, result: Result, done: Completed) -> AgentReply | None:
     if result.is_error is False:
         if _is_hidden_api_error(result):
             return _api_fault(transcript, result)
         if done.exit_code == 0:
             return None
-        return TurnFault(status=ReplyStatus.FAILED, error=f"Claude Code exited {done.exit_code}")
+        return AgentReply(status=ReplyStatus.FAILED, error=f"Claude Code exited {done.exit_code}")
     if result.is_error and result.subtype == "success" and _is_unavailable(transcript, result):
         return _api_fault(transcript, result)
     why = one_line(result.text or last_lines(done.stderr.text), limit=600)
     reason = result.terminal_reason or result.subtype or "no reason given"
-    return TurnFault(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
+    return AgentReply(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
 
 
 def _is_hidden_api_error(result: Result) -> bool:
@@ -190,13 +176,13 @@ def _is_unavailable(transcript: Transcript, result: Result) -> bool:
     return status is None or status in _REMEDY_BY_STATUS or status >= _SERVER_ERROR
 
 
-def _api_fault(transcript: Transcript, result: Result) -> TurnFault:
+def _api_fault(transcript: Transcript, result: Result) -> AgentReply:
     in_text = _STATUS_IN_TEXT.search(result.text)
     status = result.api_error_status or (int(in_text[1]) if in_text else None)
     starts = (remedy for start, remedy in _REMEDY_BY_TEXT if start.match(result.text))
     by_text = next(starts, None)
     by_code = _REMEDY_BY_STATUS.get(status or 0) or _REMEDY_BY_FAULT.get(transcript.fault or "")
-    return TurnFault(
+    return AgentReply(
         status=ReplyStatus.UNAVAILABLE,
         error=one_line(result.text, limit=600) or "API error",
         remedy=by_text or by_code or (lack.OVERLOADED if status else lack.NO_CONNECTION),
