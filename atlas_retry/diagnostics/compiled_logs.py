@@ -73,7 +73,6 @@ def _go(log: Log) -> Reading:
     nothing = bool(empty) and not others
     return Reading(
         problems=tuple(failures),
-        summary=tuple(i for i in others if lines[i].startswith("FAIL")),
         tests_run=0 if nothing else _go_ended(lines),
         vacuous=nothing,
     )
@@ -192,7 +191,6 @@ def _cargo(log: Log) -> Reading:
     blocks = titled(lines, _CARGO_TITLE, _CARGO_END)
     return Reading(
         problems=tuple(_cargo_failure(lines, first, last) for first, last in blocks),
-        summary=tuple(i for i, m in results.items() if m[2] != "0"),
         tests_run=ran,
         vacuous=ran == 0,
     )
@@ -255,7 +253,6 @@ def _maven(log: Log) -> Reading:
     titles = matching(lines, _MAVEN_TITLE)
     return Reading(
         problems=tuple(_maven_failure(lines, first, title) for first, title in titles.items()),
-        summary=tuple(totals),
         tests_run=ran,
         vacuous=ran == 0,
     )

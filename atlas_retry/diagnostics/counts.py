@@ -47,9 +47,7 @@ def read(runner: Runner, log: Log) -> Reading:
     numbers = [_number(match) for _, match in counted]
     ran = max(0, max(numbers, default=0) if runner.largest else sum(numbers))
     is_counted = bool(empty) or (bool(counted) and log.exit_code == 0)
-    totals = {i for i, match in counted if any(map(_is_number, match.groups()))}
     return Reading(
-        summary=tuple(sorted(totals.union(empty))),
         tests_run=ran if counted or empty else None,
         vacuous=is_counted and ran == 0,
     )

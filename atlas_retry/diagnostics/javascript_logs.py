@@ -23,9 +23,7 @@ _STACK = re.compile(r"^ +at | \u276f ")
 _RAN = re.compile(r"(\d+) (?:failed|passed)")
 
 
-def _counted(
-    lines: Sequence[str], tests: re.Pattern[str], summary: re.Pattern[str], none: str
-) -> Reading:
+def _counted(lines: Sequence[str], tests: re.Pattern[str], none: str) -> Reading:
     """What jest and vitest say at the end of each run: `1 failed | 2 passed`.
 
     `tests` has the group counts; `none` begins a line that says that there are no tests.
@@ -33,9 +31,7 @@ def _counted(
     counted = [match["counts"] for match in matching(lines, tests).values()]
     empty = any(line.startswith(none) for line in lines)
     ran = sum(map(int, _RAN.findall("\n".join(counted)))) if counted or empty else None
-    return Reading(
-        summary=tuple(matching(lines, summary)), tests_run=ran, vacuous=empty or ran == 0
-    )
+    return Reading(tests_run=ran, vacuous=empty or ran == 0)
 
 
 # https://jestjs.io/docs/cli; @jest/reporters DefaultReporter and SummaryReporter
@@ -48,7 +44,6 @@ _JEST_SYNTAX = re.compile(
 _JEST_TESTS = re.compile(r"^Tests: +(?P<counts>.*\d total)$")
 _JEST_AGAIN = re.compile(r"^Summary of all failing tests")
 _JEST_END = re.compile(r"^(?:Test Suites: |Jest: |-{5,}\|)")
-_JEST_SUMMARY = re.compile(r"^(?:Test Suites|Tests|Snapshots): +\S")
 _JEST_NONE = "No tests found, exiting with code"
 _JEST_SUITE = "Test suite failed to run"
 
@@ -56,7 +51,7 @@ _JEST_SUITE = "Test suite failed to run"
 def _jest(log: Log) -> Reading:
     blocks = _jest_blocks(above(log.lines, _JEST_AGAIN))  # many failures are listed twice
     failures = tuple(_jest_failure(log.lines, *block) for block in blocks)
-    return replace(_counted(log.lines, _JEST_TESTS, _JEST_SUMMARY, _JEST_NONE), problems=failures)
+    return replace(_counted(log.lines, _JEST_TESTS, _JEST_NONE), problems=failures)
 
 
 def _jest_blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
@@ -95,7 +90,6 @@ _VITEST_RULE = re.compile(r"^⎯{3,}")
 _VITEST_CODE = re.compile(r"^ +\d*\|")
 _VITEST_FILE = re.compile(r"^ +File: (?P<path>[^\s:]+)(?::(?P<line>\d+):(?P<column>\d+))?$")
 _VITEST_TESTS = re.compile(r"^ +Tests {2}(?P<counts>.+)$")
-_VITEST_SUMMARY = re.compile(r"^ +(?:Test Files|Tests|Errors) {2}\S")
 _VITEST_NONE = "No test files found"
 
 
@@ -103,7 +97,7 @@ def _vitest(log: Log) -> Reading:
     lines = log.lines
     blocks = titled(lines, _VITEST_TITLE, _VITEST_RULE)
     failures = tuple(_vitest_failure(lines, first, last) for first, last in blocks)
-    return replace(_counted(lines, _VITEST_TESTS, _VITEST_SUMMARY, _VITEST_NONE), problems=failures)
+    return replace(_counted(lines, _VITEST_TESTS, _VITEST_NONE), problems=failures)
 
 
 def _vitest_failure(lines: Sequence[str], first: int, last: int) -> Located:
@@ -181,9 +175,7 @@ def _node_test(log: Log) -> Reading:
     numbers = matching(lines, _NODE_COUNT)
     ended = [int(m[2]) for m in numbers.values() if m[1] in ("pass", "fail", "cancelled")]
     ran = sum(ended) if numbers else None
-    return Reading(
-        problems=tuple(failures), summary=tuple(numbers), tests_run=ran, vacuous=ran == 0
-    )
+    return Reading(problems=tuple(failures), tests_run=ran, vacuous=ran == 0)
 
 
 def _node_spec(lines: Sequence[str]) -> Iterator[Located]:

@@ -71,7 +71,6 @@ COVERAGE = LineFormat(
     commands=("coverage", "--cov-fail-under", "--coverage"),
     pattern=_BELOW,
     rule=THRESHOLD_RULE,
-    summary=_BELOW,
     marks=(
         "fail-under=",
         "Required test coverage of",
@@ -87,7 +86,6 @@ ESLINT = LineFormat(
     # https://eslint.org/docs/latest/use/formatters/#stylish
     heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
     pattern=_PLACE + r"(?P<level>error|warning) +(?P<message>\S.*?)(?: {2,}(?P<rule>[@\w./-]+))?$",
-    summary=r"✖ \d+ problems? ",
     marks=(" problem (", " problems ("),
 )
 STYLELINT = LineFormat(
@@ -95,7 +93,6 @@ STYLELINT = LineFormat(
     # https://stylelint.io/user-guide/options#formatter
     heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
     pattern=_PLACE + r"(?P<level>[✖\u00d7⚠\u2139]) +(?P<message>\S.*?) {2,}(?P<rule>[@\w/-]+)$",
-    summary=r"✖ \d+ problems? ",
     marks=("  ✖  ", "  ⚠  ", "  \u00d7  "),
 )
 TSC = LineFormat(
@@ -107,7 +104,6 @@ TSC = LineFormat(
         r"(?P<level>error|warning) (?P<rule>TS\d+): (?P<message>.+)$"
     ),
     more=r" {2,}(?P<message>\S.*)$",
-    summary=r"Found \d+ errors? in ",
     marks=("error TS",),
 )
 PRETTIER = LineFormat(
@@ -120,7 +116,6 @@ PRETTIER = LineFormat(
     more=r"\[error\] (?:>| {2})",
     message="file would be reformatted",
     rule="unformatted",
-    summary=r"\[warn\] Code style issues|Error occurred when checking code style",
     marks=("Checking formatting...", "[warn] Code style issues"),
 )
 

@@ -11,7 +11,6 @@ RUFF = LineFormat(
     name="ruff",
     pattern=rf"{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>\S.*)$",
     more=rf" *--> {_PY}{_AT}$|\s*\d* (?:\||[-+](?: |$))|(?:help|info|note): ",
-    summary=r"Found \d+ errors?|\[\*\] \d+ fixable|No fixes available|\d+ fixable",
     marks=("--> ",),
 )
 RUFF_CONCISE = LineFormat(
@@ -27,7 +26,6 @@ RUFF_FORMAT = LineFormat(
     commands=("ruff format",),
     pattern=r"(?P<rule>unformatted|invalid-syntax): (?P<message>\S.*)$",
     more=RUFF.more,
-    summary=r"\d+ files? (?:would be reformatted|already formatted|left unchanged)",
     marks=("\nunformatted: ",),
 )
 RUFF_FORMAT_LIST = LineFormat(
@@ -50,7 +48,6 @@ BLACK = LineFormat(
     more=r"(?P<message>ParseError: .+)| {4}.*\S",
     message="file would be reformatted",
     zero_based=True,
-    summary=r"(?:\d+ files? would|Oh no!|All done!)",
     marks=("would reformat ", "error: cannot parse: ", "error: cannot format "),
 )
 ISORT = LineFormat(
@@ -72,7 +69,6 @@ PYLINT = LineFormat(
     name="pylint",
     # https://pylint.readthedocs.io/en/stable/user_guide/usage/output.html
     pattern=rf"{_PY}{_AT}: (?P<level>[CRWEFI])\d{{4}}: (?P<message>.+) \((?P<rule>[a-z0-9-]+)\)$",
-    summary=r"Your code has been rated at ",
     zero_based=True,
     marks=("************* Module ",),
 )
@@ -88,7 +84,6 @@ MYPY = LineFormat(
         r"[^\s:][^:]*\.pyi?:\d+(?::\d+){0,3}: note: (?P<message>.+)$"
         r"|(?P<rest>(?!Found )[^:]*) *\[(?P<rule>[a-z0-9-]+)\]$| {4,}\S"
     ),
-    summary=r"Found \d+ errors? in |Success: no issues",
     marks=(": error: ",),
 )
 PYRIGHT = LineFormat(
@@ -97,7 +92,6 @@ PYRIGHT = LineFormat(
     commands=("pyright", "basedpyright"),
     pattern=rf" *{_PY}{_AT} - (?P<level>\w+): (?P<message>.+?)(?: \((?P<rule>report\w+)\))?$",
     more=r"\s{4,}(?P<message>\S.*?)(?: \((?P<rule>report\w+)\))?$",
-    summary=r"\d+ errors?, \d+ warnings?",
     marks=(" - error: ",),
 )
 BANDIT = LineFormat(

@@ -13,7 +13,6 @@ GOLANGCI_LINT = LineFormat(
     # https://golangci-lint.run/docs/configuration/file/#output-configuration
     pattern=_GO + r"(?P<message>.+) \((?P<rule>[a-z]\w*)\)$",
     more=r"\t|\s*\^$",
-    summary=r"\d+ issues:",
     marks=(" issues:\n* ",),
 )
 GO = LineFormat(
@@ -43,7 +42,6 @@ RUSTC = LineFormat(
         r"`(?:-[DWFA] |#\[\w+\()(?P<rule>[\w:-]+)"
         r"| *\d* *(?:[|=+~-]|::: )|\.\.\.$|(?:help|note): "
     ),
-    summary=r"error: could not compile|error: aborting due to",
     marks=("--> ",),
 )
 RUSTFMT = LineFormat(
@@ -76,7 +74,6 @@ CLANG = LineFormat(
         r"(?P<message>.+?)(?: \[(?:-W)?(?:error,-W)?(?P<rule>[^\]]+)\])?$"
     ),
     more=r"[^\s:][^:]*:\d+(?::\d+)?: note: | *\d* \||\s*[\^~][\s^~]*$",
-    summary=r"\d+ (?:errors?|warnings?)(?: and \d+ errors?)? generated",
     marks=(" generated.\n",),
 )
 LD = LineFormat(
@@ -99,7 +96,6 @@ JAVAC = LineFormat(
         r"(?:\[(?P<rule>[\w-]+)\] )?(?P<message>.+)$"
     ),
     more=r" *\^$| {2}(?P<message>(?:symbol|location|required|found|reason): .+)$",
-    summary=r"\d+ errors?$",
     marks=(".java:",),
 )
 MAVEN_COMPILER = LineFormat(

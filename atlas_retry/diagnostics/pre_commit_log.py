@@ -21,7 +21,6 @@ def _read(log: Log) -> Reading:
     titles = [i for i, line in enumerate(lines) if _is_title(line)]
     return Reading(
         sections=tuple(islice(_sections(lines, [*titles, len(lines)]), _MAX_SECTIONS)),
-        summary=tuple(i for i in titles if lines[i].endswith("Failed")),
     )
 
 

@@ -43,9 +43,6 @@ _COUNTS = re.compile(
     rf"^(?:=+ )?(?P<counts>{_COUNT}(?:, {_COUNT}){{0,20}}|no tests ran) in [\d.]+s\b"
 )
 _RAN = re.compile(r"(\d+) (?:failed|passed|xfailed|xpassed)\b")
-_STOPPED = re.compile(r"^!{4,} .+ !{4,}$")
-_SHOWN = 25
-"""More lines of the summary than that are told apart by their diagnostics."""
 
 
 class SummaryLine(Struct, frozen=True):
@@ -115,12 +112,6 @@ def tests_run(lines: Sequence[str]) -> int | None:
     """Over every session in the output; None when none has ended."""
     counts = [match["counts"] for match in matching(lines, _COUNTS).values()]
     return sum(map(int, _RAN.findall("\n".join(counts)))) if counts else None
-
-
-def closing_lines(lines: Sequence[str], entries: Sequence[SummaryLine]) -> tuple[int, ...]:
-    """Numbers of the lines never to be cut."""
-    ends = {*matching(lines, _STOPPED), *matching(lines, _COUNTS)}
-    return (*(e.number for e in entries[:_SHOWN]), *sorted(ends))
 
 
 def uncaptured(lines: Sequence[str]) -> Iterator[str]:
@@ -222,7 +213,6 @@ def _read(log: Log) -> Reading:
     nothing = ran == 0 and not failures and log.exit_code in (0, _VACUOUS_EXIT)
     return Reading(
         problems=tuple(failures),
-        summary=closing_lines(lines, entries),
         tests_run=ran,
         vacuous=nothing or (log.exit_code == _VACUOUS_EXIT and ran is not None),
     )

@@ -67,20 +67,11 @@ def diagnose(output: ToolOutput) -> Findings:
 
 
 def _read(output: ToolOutput, log: Log) -> tuple[Reading, ...]:
-    """What the tools' parsers say; where none has a problem to name, what the fallbacks do.
-
-    They do not see the lines in which a runner counts its tests: no error is one.
-    """
+    """What the tools' parsers say; where none has a problem to name, what the fallbacks do."""
     readings = tuple(_readings(log, _chosen(output, log)))
     if output.parser is not None or output.exit_code == 0 or any(r.problems for r in readings):
         return readings
-    closing = tuple(Section("", number, number) for number in _closing(readings))
-    return (*readings, *_readings(log.without(closing), FALLBACKS))
-
-
-def _closing(readings: Iterable[Reading]) -> list[int]:
-    """Numbers of the lines with which the tools close."""
-    return [*chain.from_iterable(reading.summary for reading in readings)]
+    return (*readings, *_readings(log, FALLBACKS))
 
 
 def _report(output: ToolOutput) -> Report | None:
@@ -133,7 +124,6 @@ def _section(log: Log, section: Section) -> Reading:
         problems=tuple(
             Located(p.diagnostic, p.first + section.first, p.last + section.first) for p in problems
         ),
-        summary=tuple(number + section.first for number in _closing(readings)),
         tests_run=_total(readings),
         vacuous=any(reading.vacuous for reading in readings),
     )
@@ -196,5 +186,4 @@ def _findings(
         threshold=below,
         environment=failed and is_to_blame(output, log, errors),
         lack=lack(output, log, errors, _PROGRAMS) if failed else None,
-        summary=tuple(log.lines[number] for number in sorted({*_closing(readings)})),
     )

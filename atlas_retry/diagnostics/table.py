@@ -38,8 +38,6 @@ class LineFormat(Struct, frozen=True, kw_only=True):
     """A line that gives what the problems below it leave out."""
     more: str | None = None
     """Lines that go on with a problem; their groups fill what is missing, messages are joined."""
-    summary: str | None = None
-    """The tool's closing lines."""
     marks: tuple[str, ...] = ()
     """Texts, not patterns. Where the output holds one of them the row reads it, although the
     command does not name the tool: `make lint`, `npm test`."""
@@ -70,9 +68,7 @@ def parser_of(row: LineFormat) -> Parser:
 
 
 def _read(row: LineFormat, log: Log) -> Reading:
-    closes = re.compile(row.summary or _NEVER).match
-    closing = tuple(number for number, line in enumerate(log.lines) if closes(line))
-    return Reading(problems=tuple(_problems(row, log.lines)), summary=closing)
+    return Reading(problems=tuple(_problems(row, log.lines)))
 
 
 def _problems(row: LineFormat, lines: tuple[str, ...]) -> Iterator[Located]:

@@ -135,7 +135,6 @@ def _read_unittest(log: Log) -> Reading:
     count = max(0, sum(int(m[1]) for m in ran.values()) - skipped) if ran else None
     return Reading(
         problems=failures,
-        summary=tuple(sorted((*ran, *ends))),
         tests_run=count,
         vacuous=count == 0 and not failures,
     )

@@ -30,7 +30,11 @@ _NOISE = re.compile(
         | error[ ]Command[ ]failed
         | exit[ ]status
       )[ ]?
-    | \d+[ ]
+    | (?:[\u2716\u00d7][ ])?\d+[ ]
+    | \[(?:\*|warn)\][ ]
+    | (?:No[ ]fixes[ ]available|Your[ ]code[ ]has[ ]been[ ]rated|Oh[ ]no!)
+    | error:[ ](?:could[ ]not[ ]compile|aborting[ ]due[ ]to)
+    | .+\.{3}\w+$
     | \S+[ ](?:In|At)[ ]
     """,
     re.VERBOSE,
@@ -55,7 +59,7 @@ def unread(
     if log.exit_code in (0, None) or is_runner or not runs_several(log.command):
         return None
     taken: set[int] = set()
-    taken.update(*(range(f.first, f.last + 1) for f in problems), *(r.summary for r in readings))
+    taken.update(*(range(problem.first, problem.last + 1) for problem in problems))
     rest = (line for n, line in enumerate(log.lines) if n not in taken)
     echoed = tuple(f"{program} " for program in programs)
     lines = [line for line in telling(rest) if not line.startswith(echoed)][:MAX_LINES]

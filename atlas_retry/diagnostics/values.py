@@ -76,8 +76,6 @@ class Findings(Struct, frozen=True, kw_only=True):
     """It is the fault of the environment, as far as the output shows."""
     lack: str | None = None
     """What is not installed, without which the command cannot pass, and how to get it."""
-    summary: tuple[str, ...] = ()
-    """The tool's own closing lines, never to be cut."""
 
 
 class Log(Struct, frozen=True):
@@ -137,8 +135,6 @@ class Reading(Struct, frozen=True, kw_only=True):
 
     problems: tuple[Located, ...] = ()
     sections: tuple[Section, ...] = ()
-    summary: tuple[int, ...] = ()
-    """0-based numbers of the lines never to be cut."""
     tests_run: int | None = None
     vacuous: bool = False
 

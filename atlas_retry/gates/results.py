@@ -181,7 +181,6 @@ def _of_long(output: "ToolOutput", completed: Completed, secrets: frozenset[str]
     return replace(
         findings,
         diagnostics=tuple(_redacted(d, secrets) for d in findings.diagnostics),
-        summary=tuple(redact(line, secrets) for line in findings.summary),
         cut=not is_whole,
     )
 
