@@ -4,11 +4,10 @@ tests/test_docs.py fails where a file is not what `documents` says.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import msgspec
-import yaml
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
@@ -16,7 +15,7 @@ from atlas_retry import config
 from atlas_retry.agents.models import MODELS
 from atlas_retry.config.keys import Configuration, ValidationKeys, keys, section_in
 from atlas_retry.config.layers import SAME, dotted
-from atlas_retry.config.reference import default_of, descriptions
+from atlas_retry.config.reference import default_of, descriptions, inline
 from atlas_retry.guard import beside, sources
 from atlas_retry.guard.decides import TABLE
 from atlas_retry.reports import documents as report_documents
@@ -38,6 +37,20 @@ parts: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`. `ATLAS_HOME` is no key but the fo
 unwise, and [config.schema.json](config.schema.json) lets an editor complete keys
 (`# yaml-language-server: $schema=...`).
 """
+EXAMPLES: Mapping[str, list[object]] = {
+    "format": ["ruff format ."],
+    "lint": ["ruff check .", {"name": "types", "run": "mypy src", "required": False}],
+    "test": [{"run": "pytest -q", "timeout": "10m", "recheck": "pytest -q --lf"}],
+    "pre_commit": ["pre-commit run --all-files"],
+}
+"""Where an empty list would show nothing."""
+EXAMPLE_HEAD = """\
+# The configuration of atlas: .atlas/config.yaml or atlas.yaml at the root of the repository.
+# Every key there is, with its default; where an empty list would show nothing, an example.
+# Flags win over ATLAS_* variables (ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5), these over this file,
+# this file over ~/.config/atlas/config.yaml.
+"""
+WIDTH = 92
 GATES_HEAD = """
 How often a gate may be tried: its own `max_retries`, else `--max-attempts`, else what
 `retry.max_ai_retry_attempts` says, else by kind (test 3, review 2, build 1; a custom gate must
@@ -49,6 +62,7 @@ def documents() -> dict[Path, str]:
     """Every generated file, whole."""
     guard, costs = HERE / "guard.md", HERE / "costs.md"
     return {
+        HERE.parent / "config.example.yaml": example(),
         HERE / "configuration.md": "".join(_keys()),
         HERE / "config.schema.json": json.dumps(config.schema(), indent=2) + "\n",
         HERE / "report.schema.json": json.dumps(report_documents.schema(), indent=2) + "\n",
@@ -115,13 +129,65 @@ def _table(rows: Iterable[Row]) -> Iterator[str]:
 def _default(field: FieldInfo) -> str:
     if field.required:
         return "must be said"
-    value = msgspec.to_builtins(default_of(field))
-    shown = yaml.safe_dump(value, default_flow_style=True).removesuffix("\n").removesuffix("\n...")
-    return f"`{shown}`"
+    return f"`{inline(default_of(field))}`"
 
 
 def _line(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def example() -> str:
+    """A configuration that names and explains every key, and can be used as it is."""
+    return EXAMPLE_HEAD + "\n".join(_lines(Configuration, "", set())) + "\n"
+
+
+def _lines(section: type[Struct], indent: str, shown: set[str]) -> Iterator[str]:
+    words = descriptions(section)
+    for field in fields(section):
+        if not indent:
+            yield ""
+        yield from _comment(words[field.name], indent)
+        inner = section_in(field.type)
+        if inner is field.type:
+            yield f"{indent}{field.name}:"
+            yield from _lines(inner, indent + "  ", shown)
+            continue
+        if inner:
+            yield from _keys_of(inner, indent, shown)
+        yield from _value(field, indent)
+
+
+def _keys_of(section: type[Struct], indent: str, shown: set[str]) -> Iterator[str]:
+    """What an item of a list may be, what was told before left out."""
+    if (doc := section.__doc__ or "") not in shown:
+        shown.add(doc)
+        yield from _comment(doc, indent)
+    words = descriptions(section)
+    for field in sorted(fields(section), key=lambda field: not field.required):
+        line = f"{field.name}: {words[field.name]}"
+        if line not in shown:
+            shown.add(line)
+            yield from _comment(line, indent, lead="#   ")
+
+
+def _value(field: FieldInfo, indent: str) -> Iterator[str]:
+    if field.name not in EXAMPLES:
+        yield f"{indent}{field.name}: {inline(default_of(field))}"
+        return
+    yield f"{indent}{field.name}:"
+    for item in EXAMPLES[field.name]:
+        yield f"{indent}  - {inline(item)}"
+
+
+def _comment(text: str, indent: str, lead: str = "# ") -> list[str]:
+    return textwrap.wrap(
+        " ".join(text.split()),
+        WIDTH,
+        initial_indent=indent + lead,
+        subsequent_indent=indent + lead + ("  " if lead != "# " else ""),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _rules() -> Iterator[str]:

@@ -14,6 +14,7 @@ from atlas_retry.errors import ConfigError
 from atlas_retry.model import Gate, Kind
 from atlas_retry.process.family import MARK_PREFIX
 from atlas_retry.settings import UNLIMITED_ATTEMPTS, attempts_allowed
+from docs import make_reference
 from tests.configurations import GATES, load, project, refusal, user_file
 
 # --- discovery -------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ def test_what_was_checked_comes_back_without_yaml(tmp_path: Path) -> None:
 
 
 def test_what_is_remembered_is_what_was_read(tmp_path: Path) -> None:
-    root = project(tmp_path, config.example())
+    root = project(tmp_path, make_reference.example())
     assert load(root) == load(root)
 
 

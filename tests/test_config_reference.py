@@ -10,23 +10,18 @@ import yaml
 from atlas_retry import config
 from atlas_retry.config.keys import keys
 from atlas_retry.config.layers import SAME
+from docs import make_reference
 from tests.configurations import GATES, project, user_file
-
-ROOT = Path(__file__).parents[1]
-
-
-def test_the_example_at_the_root_is_what_the_model_says() -> None:
-    assert (ROOT / "config.example.yaml").read_text(encoding="utf-8") == config.example()
 
 
 def test_the_example_names_and_explains_every_key() -> None:
-    text = config.example()
+    text = make_reference.example()
     for path in keys():
         assert re.search(rf"^\s*(#\s*)?{path[-1]}:", text, re.MULTILINE), path
 
 
 def test_the_example_says_the_defaults_and_shows_gates() -> None:
-    example = config.load_text(config.example().encode(), "example")
+    example = config.load_text(make_reference.example().encode(), "example")
     plain = config.load_text(GATES.encode(), "plain")
     assert {gate.kind for gate in example.gates} >= {"format", "lint", "test", "pre-commit"}
     assert (example.agent, example.context, example.guard, example.batch) == (
@@ -39,7 +34,7 @@ def test_the_example_says_the_defaults_and_shows_gates() -> None:
 
 
 def test_no_line_of_the_example_is_wider_than_a_page() -> None:
-    assert max(map(len, config.example().splitlines())) <= 100
+    assert max(map(len, make_reference.example().splitlines())) <= 100
 
 
 def rows(tmp_path: Path, text: str, **variables: str) -> dict[str, tuple[str, str]]:

@@ -7,10 +7,11 @@ import pytest
 from atlas_retry import config
 from atlas_retry.agents import AGENTS
 from atlas_retry.config.keys import keys
-from atlas_retry.config.names import short_name
+from atlas_retry.config.translation import short_name
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Kind, Session
 from atlas_retry.settings import BACKENDS, Ask, Settings, Step
+from docs import make_reference
 from tests.configurations import GATES, load, project
 
 
@@ -360,4 +361,4 @@ def test_what_is_unwise_draws_a_warning_with_its_place(
 
 
 def test_what_is_wise_draws_none() -> None:
-    assert load_text(config.example()).warnings == ()
+    assert load_text(make_reference.example()).warnings == ()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from atlas_retry.config.understanding import Understood
 
 __all__ = [
-    "example",
     "explain",
     "is_configured",
     "load",
@@ -83,13 +82,6 @@ def schema() -> dict[str, object]:
     from atlas_retry.config.reference import json_schema
 
     return json_schema()
-
-
-def example() -> str:
-    """A configuration that names and explains every key: `config.example.yaml`."""
-    from atlas_retry.config.reference import example_text
-
-    return example_text()
 
 
 def _slot(found: ConfigSources, environ: Mapping[str, str]) -> Path | None:

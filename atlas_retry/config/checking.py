@@ -22,7 +22,7 @@ WORDS: Mapping[Any, str] = {bool: "true or false", str: "text", tuple: "a list"}
 
 def refusals(layer: Layer) -> tuple[ConfigError, ...]:
     """One error for each value that is not what its key wants."""
-    return tuple(_wrong(Configuration, layer.values, (), layer))
+    return tuple(_wrong(Configuration, layer.tree(), (), layer))
 
 
 def refused(path: Path, message: str, layer: Layer) -> ConfigError:

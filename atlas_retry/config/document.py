@@ -5,7 +5,7 @@ from typing import Protocol
 
 import yaml
 
-from atlas_retry.config.layers import Layer, Path, Tree
+from atlas_retry.config.layers import Layer, Path, Tree, leaves
 from atlas_retry.errors import ConfigError, Place
 
 MAX_NODES = 20_000
@@ -41,7 +41,7 @@ def read(content: bytes, source: str) -> Layer:
         place = reading.places[()]
         raise ConfigError("a configuration is a mapping of keys to values", place=place)
     return Layer(
-        values=values or {},
+        values=dict(leaves(values or {})),
         places=reading.places | {(): Place(source)},
         keys=reading.keys,
         problems=tuple(reading.problems),

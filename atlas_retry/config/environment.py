@@ -8,7 +8,7 @@ import msgspec
 
 from atlas_retry.config.files import PREFIX
 from atlas_retry.config.keys import keys, section_in
-from atlas_retry.config.layers import SAME, Layer, nested, overlay, said_by
+from atlas_retry.config.layers import SAME, Layer, overlay, said_by
 from atlas_retry.errors import ConfigError, Place
 
 NOTHING = "null"
@@ -34,7 +34,7 @@ def _read_one(name: str, text: str) -> Layer:
     except msgspec.DecodeError:
         problem = ConfigError("expected JSON for a list or a mapping", place=place)
         return Layer(problems=(problem,))
-    return said_by(place, nested(path, value))
+    return said_by(place, path, value)
 
 
 def _value(text: str, kind: object) -> object:

@@ -1,16 +1,19 @@
 """One source's values with their places, and laying one over another. Knows no file format."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.errors import ConfigError, Place
 
+T = TypeVar("T")
 Path = tuple[str | int, ...]
 """Where in a configuration: keys, and positions in lists."""
 
 Tree = dict[str, object]
-"""Mappings, lists and scalars, as the reader of the source made them."""
+"""Mappings, lists and scalars."""
 
 SAME = {
     ("validation", "format_commands"): ("validation", "format"),
@@ -31,12 +34,24 @@ SAME = {
 class Layer(Struct, frozen=True, kw_only=True):
     """What one source says, or several laid over each other."""
 
-    values: Tree = field(default_factory=dict)
-    places: Mapping[Path, Place] = field(default_factory=dict)
+    values: Mapping[Path, object] = {}
+    """All that is no mapping, or an empty one, by its path; lists are whole."""
+    places: Mapping[Path, Place] = {}
     """Of every value."""
-    keys: Mapping[Path, Place] = field(default_factory=dict)
+    keys: Mapping[Path, Place] = {}
     """Of every key, where the source has lines."""
     problems: tuple[ConfigError, ...] = ()
+
+    def tree(self) -> Tree:
+        """The values as mappings in mappings."""
+        tree: Tree = {}
+        for path, value in self.values.items():
+            *above, last = path
+            section: Any = tree
+            for key in above:
+                section = section.setdefault(key, {})
+            section[last] = section.get(last, {}) if value == {} else value
+        return tree
 
     def place(self, path: Path, *, of_key: bool = False) -> Place:
         """The place of this value or key, else of what it holds, else of what holds it."""
@@ -74,60 +89,51 @@ def leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
         yield path, value
 
 
-def said_by(place: Place, values: Tree) -> Layer:
-    """A source in which every value has the same place: a variable, a flag."""
-    return Layer(values=values, places={path: place for path, _ in leaves(values)})
-
-
-def nested(path: Path, value: object) -> Tree:
-    """The tree that holds only this value."""
-    for part in reversed(path):
-        value = {part: value}
-    if not isinstance(value, dict):
-        raise TypeError(path)
-    return value
+def said_by(place: Place, path: Path, value: object) -> Layer:
+    """A source that says one value in one place: a variable, a flag."""
+    values = dict(leaves(value, path))
+    return Layer(values=values, places=dict.fromkeys(values, place))
 
 
 def overlay(lower: Layer, higher: Layer) -> Layer:
     """What both say; where both speak, the higher. Mappings merge by key, lists replace."""
-    replaced = [path for path, value in leaves(higher.values) if value != {}]
+    gone = tuple(path for path, value in higher.values.items() if value != {})
+
+    def left(of: Mapping[Path, Place]) -> dict[Path, Place]:
+        return {path: place for path, place in of.items() if not _is_below(path, gone)}
+
+    values = {
+        path: value
+        for path, value in lower.values.items()
+        if not _is_below(path, gone) and not any(_is_below(each, (path,)) for each in gone)
+    }
     return Layer(
-        values=_merged(lower.values, higher.values),
-        places=_without(lower.places, replaced) | dict(higher.places),
-        keys=_without(lower.keys, replaced) | dict(higher.keys),
+        values=values | dict(higher.values),
+        places=left(lower.places) | dict(higher.places),
+        keys=left(lower.keys) | dict(higher.keys),
         problems=lower.problems + higher.problems,
     )
 
 
-def _merged(lower: Tree, higher: Tree) -> Tree:
-    merged = dict(lower)
-    for key, value in higher.items():
-        below = merged.get(key)
-        both = isinstance(below, dict) and isinstance(value, dict)
-        merged[key] = _merged(below, value) if both else value  # type: ignore[arg-type]
-    return merged
-
-
-def _without(places: Mapping[Path, Place], replaced: list[Path]) -> dict[Path, Place]:
-    return {
-        path: place
-        for path, place in places.items()
-        if not any(path[: len(gone)] == gone for gone in replaced)
-    }
+def _is_below(path: Path, tops: Iterable[Path]) -> bool:
+    """Whether a path is one of these, or in one."""
+    return any(path[: len(top)] == top for top in tops)
 
 
 def canonical(layer: Layer) -> Layer:
     """The same with every other spelling brought to its key; the same said twice is a problem."""
     problems = list(layer.problems)
     for old, new in SAME.items():
-        if not _holds(layer.values, old):
+        if not any(_is_below(path, [old]) for path in layer.values):
             continue
-        if _holds(layer.values, new):
+        if any(_is_below(path, [new]) for path in layer.values):
             problems.append(_twice(layer, old, new))
-        layer = _moved(layer, old, new)
-    return Layer(
-        values=layer.values, places=layer.places, keys=layer.keys, problems=tuple(problems)
-    )
+        layer = Layer(
+            values=_moved(layer.values, old, new),
+            places=_moved(layer.places, old, new),
+            keys=_moved(layer.keys, old, new),
+        )
+    return replace(layer, problems=tuple(problems))
 
 
 def _twice(layer: Layer, old: Path, new: Path) -> ConfigError:
@@ -139,36 +145,8 @@ def _twice(layer: Layer, old: Path, new: Path) -> ConfigError:
     )
 
 
-def _holds(values: object, path: Path) -> bool:
-    for part in path:
-        if not isinstance(values, dict) or part not in values:
-            return False
-        values = values[part]
-    return True
-
-
-def _moved(layer: Layer, old: Path, new: Path) -> Layer:
-    remaining, value = _taken(layer.values, old)
-
-    def shifted(places: Mapping[Path, Place]) -> dict[Path, Place]:
-        return {
-            (*new, *path[len(old) :]) if path[: len(old)] == old else path: place
-            for path, place in places.items()
-        }
-
-    return Layer(
-        values=_merged(remaining, nested(new, value)),
-        places=shifted(layer.places),
-        keys=shifted(layer.keys),
-    )
-
-
-def _taken(values: Tree, path: Path) -> tuple[Tree, object]:
-    """The tree without what is at the path, and that; a section left empty goes as well."""
-    head, *rest = path
-    remaining = {key: value for key, value in values.items() if key != head}
-    value = values[str(head)]
-    if not rest:
-        return remaining, value
-    inner, value = _taken(value, tuple(rest))  # type: ignore[arg-type]
-    return ({**remaining, str(head): inner} if inner else remaining), value
+def _moved(at: Mapping[Path, T], old: Path, new: Path) -> dict[Path, T]:
+    return {
+        (*new, *path[len(old) :]) if path[: len(old)] == old else path: value
+        for path, value in at.items()
+    }

@@ -1,11 +1,14 @@
 """From a checked configuration to `Settings`, and what only the whole of it can show. Pure."""
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.config.checking import nearest, refused
+from atlas_retry.config.init.commands import bare
 from atlas_retry.config.keys import (
     Check,
     CommandGate,
@@ -15,7 +18,6 @@ from atlas_retry.config.keys import (
     ReviewGate,
 )
 from atlas_retry.config.layers import Layer, Path, dotted
-from atlas_retry.config.names import distinct, short_name
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Gate, Kind, ReportFile
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
@@ -99,10 +101,27 @@ def _quality_gates(gates: Sequence[QualityGate]) -> Iterator[_WrittenGate]:
 
 def _gates(top: Configuration, folder: str) -> tuple[Gate, ...]:
     written = tuple(_written_gates(top))
-    names = distinct(
+    names = _distinct(
         (each.gate.name or short_name(each.run), each.gate.name is None) for each in written
     )
     return tuple(_gate(each, name, top, folder) for each, name in zip(written, names, strict=True))
+
+
+def short_name(command: str) -> str:
+    """What a person calls this command: `ruff check .` is `ruff check`."""
+    calls_script = re.match(r"(?:pnpm|yarn|bun) (?!exec |dlx )", command)
+    words = (command if calls_script else bare(command)).split() or [command]
+    tool = words[0].rpartition("/")[2] or words[0]
+    has_subcommand = len(words) > 1 and re.fullmatch(r"[a-z][a-z0-9:_-]*", words[1])
+    return f"{tool} {words[1]}" if has_subcommand else tool
+
+
+def _distinct(names: Iterable[tuple[str, bool]]) -> Iterator[str]:
+    """The names, each derived one (True) that was there before with a number behind it."""
+    seen: Counter[str] = Counter()
+    for name, derived in names:
+        seen[name] += 1
+        yield f"{name} {seen[name]}" if derived and seen[name] > 1 else name
 
 
 def _gate(written: _WrittenGate, name: str, whole: Configuration, folder: str) -> Gate:

@@ -11,7 +11,7 @@ from atlas_retry.config import document, environment, translation
 from atlas_retry.config.checking import refusals, together
 from atlas_retry.config.files import ConfigFile
 from atlas_retry.config.keys import Configuration
-from atlas_retry.config.layers import Layer, canonical, nested, overlay, said_by
+from atlas_retry.config.layers import Layer, canonical, overlay, said_by
 from atlas_retry.config.translation import Surroundings
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.settings import Settings
@@ -60,14 +60,14 @@ def _nothing(layer: Layer) -> ConfigError:
 
 def _flags(overrides: Mapping[str, object]) -> Layer:
     place = Place("the command line")
-    layers = (said_by(place, nested(tuple(key.split(".")), v)) for key, v in overrides.items())
+    layers = (said_by(place, tuple(key.split(".")), value) for key, value in overrides.items())
     return reduce(overlay, layers, Layer())
 
 
 def _checked(layer: Layer, around: Surroundings) -> Configuration:
     if wrong := layer.problems + refusals(layer):
         raise together(wrong)
-    model = convert(layer.values, Configuration)
+    model = convert(layer.tree(), Configuration)
     if wrong := tuple(translation.contradictions(model, layer, around)):
         raise together(wrong)
     return model
