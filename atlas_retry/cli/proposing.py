@@ -61,12 +61,11 @@ def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     but a file of settings asks for and cannot start. Raises UsageError where nothing is found.
     """
     from atlas_retry.config.init.commands import only_checks
-    from atlas_retry.config.init.values import Choice
 
     proposal = init.propose(root, environ)
-    idle = [choice.proposed for choice in proposal.idle]
+    idle = proposal.idle
     asked = [*proposal.gates, *(p for p in idle if p.in_ci)]
-    only = [replace(p, run=only_checks(p.run)) for p in asked]
+    only = [replace(p, run=only_checks(p.run), obstacle=None) for p in asked]
     writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
     kept = [p for p in only if p not in writers]
     if not kept:
@@ -74,7 +73,7 @@ def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
     line = f"no configuration: running the {counted(len(kept), 'gate')} that atlas init proposes"
     without = [*(p.run for p in writers), *(p.run for p in idle if not p.in_ci)]
     left = f"; left out: {', '.join(without)}" if without else ""
-    choices = tuple(Choice(proposed=p) for p in kept)
+    choices = tuple(kept)
     return init.text_of(replace(proposal, choices=choices)), line + left
 
 
@@ -123,7 +122,7 @@ def _summary(tried: "Sequence[TriedGate]", proposal: "Proposal") -> Iterator[str
 
 def _row(one: "TriedGate") -> tuple[str, str, str, str]:
     took = "" if one.duration_s is None else f"{one.duration_s:.1f} s"
-    proposed = one.choice.proposed
+    proposed = one.choice
     return f"{proposed.slot.kind}: {proposed.run}", proposed.reason, one.outcome, took
 
 

@@ -18,6 +18,7 @@ Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 TAG = "tag:yaml.org,2002:"
 TEXT_TAGS = frozenset(TAG + name for name in ("str", "timestamp", "value"))
 """Unquoted dates and `=` are plain text here."""
+PLAIN_TAGS = frozenset(TAG + name for name in ("int", "float", "bool", "null"))
 
 # YAML 1.1 §5.4: these end a line for the marks as well.
 LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
@@ -171,17 +172,11 @@ class _Reading:
     def _scalar(self, node: yaml.ScalarNode) -> object:
         if node.tag in TEXT_TAGS or _is_text_since_1_2(node):
             return node.value
-        constructors = {
-            TAG + "int": yaml.constructor.SafeConstructor.construct_yaml_int,
-            TAG + "float": yaml.constructor.SafeConstructor.construct_yaml_float,
-            TAG + "bool": yaml.constructor.SafeConstructor.construct_yaml_bool,
-            TAG + "null": yaml.constructor.SafeConstructor.construct_yaml_null,
-        }
-        try:
-            construct = constructors[node.tag]
-            return construct(yaml.constructor.SafeConstructor(), node)
-        except KeyError:
+        if node.tag not in PLAIN_TAGS:
             self._problem(f"the tag {node.tag} is not allowed: write a plain value", node)
+            return None
+        try:
+            return yaml.constructor.SafeConstructor().construct_object(node)
         except ValueError:
             self._problem("this cannot be read as the number that it looks like", node)
         return None

@@ -102,10 +102,12 @@ def overlay(lower: Layer, higher: Layer) -> Layer:
     def left(of: Mapping[Path, Place]) -> dict[Path, Place]:
         return {path: place for path, place in of.items() if not _is_below(path, gone)}
 
+    # a key that both know keeps its place in the order
+    new = tuple(path for path in gone if path not in lower.values)
     values = {
-        path: value
+        path: higher.values.get(path, value)
         for path, value in lower.values.items()
-        if not _is_below(path, gone) and not any(_is_below(each, (path,)) for each in gone)
+        if not _overlaps(path, new)
     }
     return Layer(
         values=values | dict(higher.values),
@@ -120,13 +122,22 @@ def _is_below(path: Path, tops: Iterable[Path]) -> bool:
     return any(path[: len(top)] == top for top in tops)
 
 
+def _overlaps(path: Path, others: Iterable[Path]) -> bool:
+    return _is_below(path, others) or _is_above(path, others)
+
+
+def _is_above(path: Path, others: Iterable[Path]) -> bool:
+    """Whether one of these lies in the path."""
+    return any(other[: len(path)] == path for other in others)
+
+
 def canonical(layer: Layer) -> Layer:
     """The same with every other spelling brought to its key; the same said twice is a problem."""
     problems = list(layer.problems)
     for old, new in SAME.items():
-        if not any(_is_below(path, [old]) for path in layer.values):
+        if not _is_above(old, layer.values):
             continue
-        if any(_is_below(path, [new]) for path in layer.values):
+        if _is_above(new, layer.values):
             problems.append(_twice(layer, old, new))
         layer = Layer(
             values=_moved(layer.values, old, new),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from atlas_retry import config, state_dir, workspace
 from atlas_retry.config.init.commands import only_checks
 from atlas_retry.config.init.text import configuration
-from atlas_retry.config.init.values import Choice, Proposed, Slot
+from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan
@@ -26,7 +26,7 @@ MOVED = {ChangeStatus.MODIFIED, ChangeStatus.DELETED}
 class TriedGate(Struct, frozen=True, kw_only=True):
     """A proposal, what came of it, and how long that took."""
 
-    choice: Choice
+    choice: Proposed
     outcome: str
     """green, red, left out ...; a word or two for the table."""
     duration_s: float | None = None
@@ -39,7 +39,7 @@ class _Trial(Struct, frozen=True, kw_only=True):
 
 
 def try_all(
-    root: Path, choices: Sequence[Choice], environ: Mapping[str, str], emit: Emit
+    root: Path, choices: Sequence[Proposed], environ: Mapping[str, str], emit: Emit
 ) -> tuple[TriedGate, ...]:
     """Run what can start, one after the other, and write down what was seen.
 
@@ -51,22 +51,22 @@ def try_all(
         emit(Notice(text=f"not tried: {error}"))
         return untried(choices)
     below = "" if ws.root == root else root.relative_to(ws.root).as_posix()
-    in_ci = any(choice.proposed.in_ci for choice in choices)
+    in_ci = any(choice.in_ci for choice in choices)
     tried = tuple(_try(ws, choice, environ, emit, below) for choice in choices)
     return tuple(_optional(one) if in_ci else one for one in tried)
 
 
 def _optional(tried: TriedGate) -> TriedGate:
     """A red gate that CI does not run only warns."""
-    proposed = tried.choice.proposed
+    proposed = tried.choice
     if proposed.in_ci or not proposed.note.startswith("red"):
         return tried
     note = f"{proposed.note}; CI does not run it"
-    choice = Choice(proposed=replace(proposed, required=False, note=note))
+    choice = replace(proposed, required=False, note=note)
     return replace(tried, choice=choice)
 
 
-def untried(choices: Sequence[Choice]) -> tuple[TriedGate, ...]:
+def untried(choices: Sequence[Proposed]) -> tuple[TriedGate, ...]:
     """The same table where nobody wants to wait, or nothing could be restored."""
     return tuple(
         TriedGate(choice=choice, outcome="cannot start" if choice.obstacle else "not tried")
@@ -75,25 +75,29 @@ def untried(choices: Sequence[Choice]) -> tuple[TriedGate, ...]:
 
 
 def _try(
-    ws: workspace.Workspace, choice: Choice, environ: Mapping[str, str], emit: Emit, below: str = ""
+    ws: workspace.Workspace,
+    choice: Proposed,
+    environ: Mapping[str, str],
+    emit: Emit,
+    below: str = "",
 ) -> TriedGate:
     if choice.obstacle:
         return TriedGate(choice=choice, outcome="cannot start")
-    emit(Notice(text=f"trying {choice.proposed.run}"))
-    gate = _gate_of(choice.proposed, below)
+    emit(Notice(text=f"trying {choice.run}"))
+    gate = _gate_of(choice, below)
     with suppress(WorkspaceError):
         trial = _run(ws, gate, environ)
-        seen = _judged(choice.proposed, trial)
+        seen = _judged(choice, trial)
         if seen is None:
-            checked = replace(choice.proposed, run=only_checks(gate.run), fix=gate.run)
+            checked = replace(choice, run=only_checks(gate.run), fix=gate.run)
             again = _run(ws, _gate_of(checked, below), environ)
-            seen = TriedGate(choice=Choice(proposed=_red(checked, again)), outcome="red today")
+            seen = TriedGate(choice=_red(checked, again), outcome="red today")
         return replace(seen, duration_s=trial.result.duration_ms / 1000)
     return TriedGate(choice=choice, outcome="not tried")
 
 
 def _gate_of(proposed: Proposed, below: str) -> Gate:
-    text = configuration([Choice(proposed=proposed)]).encode()
+    text = configuration([proposed]).encode()
     (gate,) = config.load_text(text, "proposal").gates
     cwd = f"{below}/{gate.cwd}".rstrip("./") if below else gate.cwd
     return replace(gate, cwd=cwd or ".", timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)
@@ -119,18 +123,18 @@ def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:
     checks = proposed.slot not in (Slot.TEST, Slot.BUILD)
     if result.status is Status.BROKEN:
         why = result.error or "cannot start"
-        return TriedGate(choice=Choice(proposed=proposed, obstacle=why), outcome="cannot start")
+        return TriedGate(choice=replace(proposed, obstacle=why), outcome="cannot start")
     if checks and trial.moved and proposed.slot is not Slot.HOOKS:
         if only_checks(proposed.run) != proposed.run:
             return None
         why = f"it changes {_files(trial.moved)}, and has no form that only checks"
-        return TriedGate(choice=Choice(proposed=proposed, obstacle=why), outcome="left out")
+        return TriedGate(choice=replace(proposed, obstacle=why), outcome="left out")
     if result.status is Status.TIMED_OUT:
         note = f"did not end within {LIMIT_S:.0f} s when it was tried"
-        return TriedGate(choice=Choice(proposed=replace(proposed, note=note)), outcome="too slow")
+        return TriedGate(choice=replace(proposed, note=note), outcome="too slow")
     if result.success:
-        return TriedGate(choice=Choice(proposed=proposed), outcome="green")
-    return TriedGate(choice=Choice(proposed=_red(proposed, trial)), outcome="red today")
+        return TriedGate(choice=proposed, outcome="green")
+    return TriedGate(choice=_red(proposed, trial), outcome="red today")
 
 
 def _red(proposed: Proposed, trial: _Trial) -> Proposed:

@@ -205,8 +205,8 @@ def test_of_two_formatters_for_a_language_one_is_left() -> None:
         "pyproject.toml": "[dependency-groups]\ndev = ['black', 'ruff']\n"
         "[tool.black]\n[tool.ruff.format]\n"
     }
-    formats = [c for c in choose(detect(Layout(files)), startable) if c.proposed.slot == "format"]
-    assert [c.proposed.run for c in formats if not c.obstacle] == ["black ."]
+    formats = [c for c in choose(detect(Layout(files)), startable) if c.slot == "format"]
+    assert [c.run for c in formats if not c.obstacle] == ["black ."]
     assert [c.obstacle for c in formats if c.obstacle] == [
         "black formats the same files; two formatters never agree"
     ]

@@ -7,7 +7,7 @@ import pytest
 from msgspec import Struct
 
 from atlas_retry.config.init.detect import choose, detect
-from atlas_retry.config.init.values import Choice, Proposed, Slot
+from atlas_retry.config.init.values import Proposed, Slot
 
 UV = """
 [project]
@@ -121,7 +121,7 @@ def startable(_: Proposed) -> str | None:
 
 
 def chosen(files: Mapping[str, str]) -> list[Proposed]:
-    return [choice.proposed for choice in choose(detect(Layout(files)), startable)]
+    return list(choose(detect(Layout(files)), startable))
 
 
 PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
@@ -489,7 +489,7 @@ def test_every_gate_says_why_and_what_it_needs(files: dict[str, str]) -> None:
 # what cannot start
 
 
-def without(*programs: str) -> dict[str, list[Choice]]:
+def without(*programs: str) -> dict[str, list[Proposed]]:
     """Choices for a project with tools, hooks and a Makefile where these programs are missing."""
     files = {
         "pyproject.toml": UV,
@@ -502,14 +502,14 @@ def without(*programs: str) -> dict[str, list[Choice]]:
         missing = {need.program for need in proposed.needs} & set(programs)
         return f"{sorted(map(str, missing))} missing" if missing else None
 
-    told: dict[str, list[Choice]] = {"start": [], "idle": []}
+    told: dict[str, list[Proposed]] = {"start": [], "idle": []}
     for choice in choose(detect(Layout(files)), obstacle):
         told["idle" if choice.obstacle else "start"].append(choice)
     return told
 
 
-def runs(choices: list[Choice]) -> list[str]:
-    return [choice.proposed.run for choice in choices]
+def runs(choices: list[Proposed]) -> list[str]:
+    return [choice.run for choice in choices]
 
 
 def test_tools_stand_in_for_hooks_that_cannot_start() -> None:
@@ -552,6 +552,4 @@ def test_a_target_that_calls_the_missing_tool_stands_in_for_nothing() -> None:
         return "not there" if proposed.tool == "golangci-lint" else None
 
     choices = choose(detect(Layout(files)), obstacle)
-    assert [c.proposed.run for c in choices if c.proposed.slot is Slot.LINT] == [
-        "golangci-lint run"
-    ]
+    assert [c.run for c in choices if c.slot is Slot.LINT] == ["golangci-lint run"]

@@ -9,7 +9,7 @@ from atlas_retry.cli.proposing import Wish, initialise
 from atlas_retry.config.init import propose, text_of
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.text import configuration
-from atlas_retry.config.init.values import Choice, Proposed, Slot
+from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.errors import UsageError
 from tests.init.test_detect import PROJECTS, Layout, startable
 
@@ -40,9 +40,8 @@ def test_what_is_written_is_what_was_proposed(files: dict[str, str]) -> None:
     if not choices:
         return
     gates = config.load_text(configuration(choices).encode(), "config.yaml").gates
-    proposed = [choice.proposed for choice in choices]
     assert sorted((g.kind, g.run, g.fix, g.recheck, g.cwd, g.env) for g in gates) == sorted(
-        (p.slot.kind, p.run, p.fix, p.recheck, p.cwd, p.env) for p in proposed
+        (p.slot.kind, p.run, p.fix, p.recheck, p.cwd, p.env) for p in choices
     )
 
 
@@ -51,7 +50,7 @@ ODD = 'a: "b" \\ #{}[]&*!|>%@` é \U0001f600 $HOME'
 
 def test_a_command_survives_whatever_it_holds() -> None:
     odd = Proposed(slot=Slot.TEST, run=ODD, reason=f"{ODD}\nsecond line\x00", env=(("A", ODD),))
-    text = configuration([Choice(proposed=odd)], [f"{ODD}\nnote"])
+    text = configuration([odd], [f"{ODD}\nnote"])
     (gate,) = config.load_text(text.encode(), "config.yaml").gates
     assert (gate.run, gate.env) == (ODD, (("A", ODD),))
 
@@ -65,7 +64,7 @@ def test_what_cannot_start_is_a_comment_with_the_reason(tmp_path: Path) -> None:
     root = laid_out(tmp_path / "project", files)
     proposal = propose(root, machine(root, "go"))
     assert [gate.run for gate in proposal.gates] == ["go fmt ./...", "go test ./..."]
-    assert {c.proposed.run: c.obstacle for c in proposal.idle} == {
+    assert {c.run: c.obstacle for c in proposal.idle} == {
         "golangci-lint run": "golangci-lint is not on PATH (install golangci-lint)",
         "npm test": "npm is not on PATH (install npm)",
     }

@@ -35,7 +35,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def outcomes(root: Path, environ: dict[str, str]) -> dict[str, str]:
     commit(root)
     tried = try_all(root, propose(root, environ).choices, environ, unseen)
-    return {one.choice.proposed.run: one.outcome for one in tried}
+    return {one.choice.run: one.outcome for one in tried}
 
 
 def written(root: Path, environ: dict[str, str]) -> str:

@@ -8,7 +8,7 @@ from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Machine
 from atlas_retry.config.init.project import Folder, ProjectFiles
 from atlas_retry.config.init.text import configuration
-from atlas_retry.config.init.values import Choice, Proposal, Proposed, Slot
+from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import UsageError
 
 CONFIGURATION = Path(".atlas/config.yaml")
@@ -42,9 +42,9 @@ def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
     )
 
 
-def answered(command: str) -> Choice:
+def answered(command: str) -> Proposed:
     """The gate of a person's own command."""
-    return Choice(proposed=Proposed(slot=Slot.TEST, run=command, reason="Your own answer"))
+    return Proposed(slot=Slot.TEST, run=command, reason="Your own answer")
 
 
 def _paste(files: Folder) -> str:
@@ -65,7 +65,7 @@ def refuse_to_overwrite(root: Path) -> None:
 
 def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     """Why there is no gate, and the two lines to write instead."""
-    reasons = "; ".join(f"{choice.proposed.run}: {choice.obstacle}" for choice in proposal.idle)
+    reasons = "; ".join(f"{choice.run}: {choice.obstacle}" for choice in proposal.idle)
     why = f"no gate of {root} can start here: {reasons}"
     message = why if reasons else f"nothing in {root} says how it is checked"
     notes = "".join(f"\n{note}" for note in proposal.notes)

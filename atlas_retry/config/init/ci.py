@@ -9,6 +9,7 @@ from posixpath import normpath
 from typing import TypeGuard
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry.config.init.project import ProjectFiles, Table, dig, strings, table
 
@@ -167,14 +168,12 @@ def _inside(node: Table, around: _Around) -> _Around:
     env = dict(around.env)
     for key in VARIABLES:
         env |= {str(k): str(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
-    matrix = {**around.matrix, **_matrix(table(node, "strategy", "matrix"))}
-    return _Around(
-        where=around.where,
-        systems=around.systems,
+    return replace(
+        around,
         cwd=_below(around.cwd, str(own)) if own else around.cwd,
         checkout=checkout,
         env=env,
-        matrix=matrix,
+        matrix={**around.matrix, **_matrix(table(node, "strategy", "matrix"))},
     )
 
 

@@ -5,71 +5,58 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from atlas_retry.config.init.project import Folder, ProjectFiles, dig, strings, table
+from atlas_retry.config.init.project import Folder, ProjectFiles, strings, table
 from atlas_retry.diagnostics import Declared
 
-MAIN, EXTRA, GROUP, ELSEWHERE = "main", "extra", "group", "elsewhere"
+PLACES = MAIN, GROUP, EXTRA = "main", "group", "extra"
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 REQUIREMENTS = ("requirements*.txt", "requirements*.in", "requirements/*", "*requirements.txt")
 
 Where = tuple[str, str]
-"""One of the four words above, and the name of the extra or group."""
+"""One of the three words above, and the name of the file, extra or group."""
 
 
 def python_packages(project: ProjectFiles) -> dict[str, Where]:
     """Every package by its normalised name, and where it is asked for first."""
+    in_pyproject = sorted(_listed(project.pyproject, ()), key=lambda row: PLACES.index(row[1][0]))
     found: dict[str, Where] = {}
-    for name, where in _all(project):
-        found.setdefault(name, where)
+    for requirement, where in (*in_pyproject, *_older(project)):
+        if name := _NAME.match(requirement):
+            found.setdefault(re.sub(r"[-_.]+", "-", name[1]).lower(), where)
     return found
 
 
-def _all(project: ProjectFiles) -> Iterator[tuple[str, Where]]:
-    pyproject = project.pyproject
-    yield from _named(dig(pyproject, "project", "dependencies"), (MAIN, ""))
-    for group, listed in table(pyproject, "dependency-groups").items():
-        yield from _named(listed, (GROUP, group))
-    yield from _named(dig(pyproject, "tool", "uv", "dev-dependencies"), (GROUP, "dev"))
-    for extra, listed in table(pyproject, "project", "optional-dependencies").items():
-        yield from _named(listed, (EXTRA, extra))
-    yield from _poetry(project)
-    for group, listed in table(pyproject, "tool", "pdm", "dev-dependencies").items():
-        yield from _named(listed, (GROUP, group))
-    for environment in table(pyproject, "tool", "hatch", "envs").values():
-        for key in ("dependencies", "extra-dependencies"):
-            yield from _named(dig(environment, key), (ELSEWHERE, "hatch"))
-    yield from _older(project)
+def _listed(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, Where]]:
+    """What stands in lists of dependencies; Poetry's are mappings of names to versions."""
+    keys = table(value)
+    is_poetry = path[1:2] == ("poetry",) and path[-1].endswith("dependencies")
+    names = list(keys) if is_poetry else []
+    if any(part.endswith(("dependencies", "dependency-groups")) for part in path):
+        names += strings(value)
+    yield from ((name, _where(path)) for name in names)
+    for key, inner in {} if is_poetry else keys.items():
+        yield from _listed(inner, (*path, key))
 
 
-def _poetry(project: ProjectFiles) -> Iterator[tuple[str, Where]]:
-    poetry = table(project.pyproject, "tool", "poetry")
-    yield from _named(list(table(poetry, "dependencies")), (MAIN, ""))
-    yield from _named(list(table(poetry, "dev-dependencies")), (GROUP, "dev"))
-    for group, inner in table(poetry, "group").items():
-        yield from _named(list(table(inner, "dependencies")), (GROUP, group))
+def _where(path: tuple[str, ...]) -> Where:
+    if "optional-dependencies" in path:
+        return EXTRA, path[-1]
+    return (GROUP, path[-1]) if path[0] == "dependency-groups" else (MAIN, "")
 
 
 def _older(project: ProjectFiles) -> Iterator[tuple[str, Where]]:
     setup = project.ini("setup.cfg")
-    for section in ("options", "options.extras_require"):
-        for listed in setup.get(section, {}).values():
-            yield from _named(listed.splitlines(), (ELSEWHERE, "setup.cfg"))
-    for path in project.below(*REQUIREMENTS):
-        yield from _named(project.text(path).splitlines(), (ELSEWHERE, path))
+    lists = {"setup.cfg": [*setup.get("options", {}).values()]}
+    lists["setup.cfg"] += setup.get("options.extras_require", {}).values()
+    lists |= {path: [project.text(path)] for path in project.below(*REQUIREMENTS)}
     pipfile = project.toml("Pipfile")
-    for section in ("packages", "dev-packages"):
-        yield from _named(list(table(pipfile, section)), (ELSEWHERE, "Pipfile"))
-    quoted = re.findall(
+    lists["Pipfile"] = [*table(pipfile, "packages"), *table(pipfile, "dev-packages")]
+    lists["setup.py"] = re.findall(
         r"[\"']([A-Za-z0-9._-]+)(?:[\[<>=~!][^\"']*)?[\"']", project.text("setup.py")
     )
-    yield from _named(quoted, (ELSEWHERE, "setup.py"))
-
-
-def _named(listed: object, where: Where) -> Iterator[tuple[str, Where]]:
-    for requirement in strings(listed):
-        found = _NAME.match(requirement)
-        if found:
-            yield re.sub(r"[-_.]+", "-", found[1]).lower(), where
+    for path, texts in lists.items():
+        for line in "\n".join(texts).splitlines():
+            yield line, (MAIN, path)
 
 
 INSTALL_PYTHON = {

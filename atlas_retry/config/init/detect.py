@@ -10,7 +10,7 @@ from atlas_retry.config.init import ci_gates, hooks, rows, tasks
 from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.runners import needs_of, recheck_of
-from atlas_retry.config.init.values import Choice, Proposed, Slot
+from atlas_retry.config.init.values import Proposed, Slot
 
 Obstacle = Callable[[Proposed], str | None]
 """Why a proposal cannot start here; None if it can."""
@@ -43,10 +43,10 @@ def detect(files: Files) -> tuple[Proposed, ...]:
     """Everything the project seems to use: of a part below the root what the root leaves open."""
     project = ProjectFiles(files)
     found = [*_at(project)]
-    root = _Covered(found, has_go_work=project.has("go.work"))
+    by_root, has_go_work = tuple(found), project.has("go.work")
     for base in parts_of(files)[:MAX_PARTS]:
         below = (replace(p, cwd=normpath(f"{base}{p.cwd}")) for p in _at(ProjectFiles(files, base)))
-        found += [p for p in below if root.leaves_open(p)]
+        found += [p for p in below if not _is_covered(p, by_root, has_go_work=has_go_work)]
     in_ci = {p.slot for p in found if p.in_ci}
     return tuple(p for p in found if not _is_replaced(p, in_ci))
 
@@ -56,28 +56,19 @@ def _is_replaced(proposed: Proposed, in_ci: set[Slot]) -> bool:
     return proposed.weak and bool(in_ci) and proposed.slot not in in_ci
 
 
-class _Covered:
-    """What the proposals for the root check already."""
-
-    def __init__(self, found: list[Proposed], *, has_go_work: bool) -> None:
-        # with a go.work, the root's gates see only the root's own module
-        apart = {"go"} if has_go_work else set()
-        self._languages = {(p.slot, p.language) for p in found if p.language not in apart}
-        self._slots = {Slot.HOOKS, *(p.slot for p in found if _is_target_of_ci(p))}
-        self._places = {(p.cwd, p.slot) for p in found}
-        self._is_tested = any(p.slot is Slot.TEST for p in found)
-
-    def leaves_open(self, proposed: Proposed) -> bool:
-        if proposed.slot in self._slots or (proposed.slot, proposed.language) in self._languages:
-            return False
-        if (proposed.cwd, proposed.slot) in self._places:
-            return False
-        return not (proposed.task and self._is_tested)
-
-
-def _is_target_of_ci(proposed: Proposed) -> bool:
-    """Whether CI runs it at the root, and it may check code of every language."""
-    return proposed.in_ci and proposed.cwd == "." and not proposed.language
+def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_work: bool) -> bool:
+    """Whether the root's proposals check it already."""
+    same = [p for p in by_root if p.slot is proposed.slot]
+    of_ci = {p.language for p in same if (p.in_ci, p.cwd) == (True, ".")}
+    # what CI runs at the root may check code of every language
+    if proposed.slot is Slot.HOOKS or "" in of_ci:
+        return True
+    # with a go.work, the root's gates see only the root's own module
+    is_apart = has_go_work and proposed.language == "go"
+    if not is_apart and proposed.language in {p.language for p in same}:
+        return True
+    is_tested = any(p.slot is Slot.TEST for p in by_root)
+    return proposed.cwd in {p.cwd for p in same} or (proposed.task and is_tested)
 
 
 def parts_of(files: Files) -> list[str]:
@@ -138,32 +129,31 @@ def _known_of_its_line(here: ProjectFiles, proposed: Proposed) -> Proposed:
     )
 
 
-def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Choice, ...]:
+def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
     """What to write, by slot: what CI runs, else the project's own tools, a target, a default.
 
     A tool that the hooks run, or a target that CI runs, is left to them if they can start. Where
     nothing of one source can start, the next stands in. Never two formatters for a language.
     """
-    choices = [Choice(proposed=p, obstacle=obstacle(p)) for p in dict.fromkeys(found)]
+    choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(found)]
     left = _left_to_hooks(choices)
     covered = set(map(_place, left))
     lines = [proposed for proposed in _started(choices) if proposed.in_ci]
     own = [choice for choice in choices if choice not in left]
-    kept = [choice for choice in own if not _is_within(choice.proposed, lines)]
-    chosen: list[Choice] = []
+    kept = [choice for choice in own if not _is_within(choice, lines)]
+    chosen: list[Proposed] = []
     for place in _in_order(map(_place, kept)):
         here = [choice for choice in kept if _place(choice) == place]
         chosen += _in_slot(here, covered=place in covered)
     return tuple(chosen)
 
 
-def _left_to_hooks(choices: Iterable[Choice]) -> list[Choice]:
+def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:
     """Tools that hooks run which can start, but for lines of CI's."""
-    every = list(choices)
-    if not any(proposed.slot is Slot.HOOKS for proposed in _started(every)):
+    if not any(choice.slot is Slot.HOOKS for choice in _started(choices)):
         return []
-    in_hooks = [choice for choice in every if choice.proposed.in_hooks]
-    return [choice for choice in in_hooks if not choice.proposed.in_ci]
+    in_hooks = [choice for choice in choices if choice.in_hooks]
+    return [choice for choice in in_hooks if not choice.in_ci]
 
 
 def _in_order(places: Iterable[Place]) -> list[Place]:
@@ -173,12 +163,12 @@ def _in_order(places: Iterable[Place]) -> list[Place]:
     return sorted(every, key=lambda place: ([*Slot].index(place[1]), folders.index(place[0])))
 
 
-def _place(choice: Choice) -> Place:
-    return choice.proposed.cwd, choice.proposed.slot
+def _place(choice: Proposed) -> Place:
+    return choice.cwd, choice.slot
 
 
-def _started(choices: Iterable[Choice]) -> list[Proposed]:
-    return [choice.proposed for choice in choices if choice.obstacle is None]
+def _started(choices: Iterable[Proposed]) -> list[Proposed]:
+    return [choice for choice in choices if choice.obstacle is None]
 
 
 def _is_within(proposed: Proposed, lines: Iterable[Proposed]) -> bool:
@@ -193,11 +183,11 @@ def _is_within(proposed: Proposed, lines: Iterable[Proposed]) -> bool:
     return any(word in bodies for word in words)
 
 
-def _in_slot(here: list[Choice], *, covered: bool) -> list[Choice]:
-    lines = _once([c for c in here if c.proposed.in_ci])
+def _in_slot(here: list[Proposed], *, covered: bool) -> list[Proposed]:
+    lines = _once([c for c in here if c.in_ci])
     others = [c for c in here if _stands_in(c, lines)]
-    targets, direct = _apart(others, lambda proposed: proposed.task)
-    _, own = _apart(direct, lambda proposed: proposed.weak)
+    targets, direct = _apart(others)
+    own = [c for c in direct if not c.weak]
     if covered or _started([*own, *lines]):
         return _one_layout([*lines, *own])
     if target := _first_that_starts(targets, [*own, *lines]):
@@ -206,35 +196,25 @@ def _in_slot(here: list[Choice], *, covered: bool) -> list[Choice]:
     return [*lines, *(own or direct or last)]
 
 
-def _stands_in(choice: Choice, lines: list[Choice]) -> bool:
+def _apart(choices: list[Proposed]) -> tuple[list[Proposed], list[Proposed]]:
+    """The targets, and what starts tools directly."""
+    return [c for c in choices if c.task], [c for c in choices if not c.task]
+
+
+def _stands_in(choice: Proposed, lines: list[Proposed]) -> bool:
     """Whether a proposal of our own adds to CI's lines: no line does its work, and it can start."""
-    if choice.proposed.in_ci:
-        return False
-    return not lines or (choice.obstacle is None and not _is_said(choice, lines))
-
-
-def _apart(
-    choices: Iterable[Choice], is_first: Callable[[Proposed], bool]
-) -> tuple[list[Choice], list[Choice]]:
-    sides: tuple[list[Choice], list[Choice]] = ([], [])
-    for choice in choices:
-        sides[not is_first(choice.proposed)].append(choice)
-    return sides
-
-
-def _is_said(choice: Choice, lines: list[Choice]) -> bool:
-    """Whether a line of CI's that starts does the work of a proposal of our own."""
+    if choice.in_ci or not lines:
+        return not choice.in_ci
     languages = {line.language for line in _started(lines)}
-    if choice.proposed.task:
-        return bool(languages)
-    return bool(languages & {"", choice.proposed.language})
+    is_said = languages if choice.task else languages & {"", choice.language}
+    return choice.obstacle is None and not is_said
 
 
-def _once(lines: list[Choice]) -> list[Choice]:
+def _once(lines: list[Proposed]) -> list[Proposed]:
     """Of one tool's lines those that only check, if any does; a build that a test repeats stays."""
-    checks = {line.proposed.tool for line in lines if not line.proposed.writes}
-    writers = [line for line in lines if line.proposed.writes]
-    left_out = [line for line in writers if line.proposed.tool in checks]
+    checks = {line.tool for line in lines if not line.writes}
+    writers = [line for line in lines if line.writes]
+    left_out = [line for line in writers if line.tool in checks]
     return [line for line in lines if line not in left_out]
 
 
@@ -245,27 +225,24 @@ LAYOUTS = {
 """Formatters that lay out the same files: two of them never agree."""
 
 
-def _one_layout(choices: list[Choice]) -> list[Choice]:
-    seen: dict[str, Choice] = {}
-    kept: list[Choice] = []
+def _one_layout(choices: list[Proposed]) -> list[Proposed]:
+    seen: dict[str, Proposed] = {}
+    kept: list[Proposed] = []
     for choice in choices:
-        language = LAYOUTS.get(choice.proposed.tool)
+        language = LAYOUTS.get(choice.tool)
         first = seen.get(language, choice) if language else choice
         if language and choice.obstacle is None:
             seen.setdefault(language, choice)
-        if first is choice or first.proposed.tool == choice.proposed.tool:
+        if first is choice or first.tool == choice.tool:
             kept.append(choice)
             continue
-        why = f"{first.proposed.tool} formats the same files; two formatters never agree"
+        why = f"{first.tool} formats the same files; two formatters never agree"
         kept.append(replace(choice, obstacle=why))
     return kept
 
 
-def _first_that_starts(targets: Iterable[Choice], idle: Iterable[Choice]) -> Choice | None:
+def _first_that_starts(targets: Iterable[Proposed], idle: Iterable[Proposed]) -> Proposed | None:
     """The first target that can start and does not only call one of the tools that cannot."""
-    missing = {choice.proposed.tool for choice in idle} - {""}
-    for target in targets:
-        calls_missing = any(tool in target.proposed.body for tool in missing)
-        if target.obstacle is None and not calls_missing:
-            return target
-    return None
+    missing = {choice.tool for choice in idle} - {""}
+    started = _started(targets)
+    return next((t for t in started if not any(tool in t.body for tool in missing)), None)

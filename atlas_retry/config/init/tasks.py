@@ -4,9 +4,7 @@ A script of package.json is as good as its tool. Another target stands in only w
 found for its slot: the tool itself has a fixer and tells its problems apart, the target does not.
 """
 
-import ast
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
@@ -250,30 +248,11 @@ def _filled(text: str) -> str:
 
 
 def _nox(project: ProjectFiles) -> Iterator[Task]:
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            module = ast.parse(project.text("noxfile.py"))
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef):
-            names = map(_session, node.decorator_list)
-            session = next((name for name in names if name is not None), None)
-            if session is not None:
-                name = session or node.name
-                yield Task(name, f"nox -s {name}")
-
-
-def _session(decorator: ast.expr) -> str | None:
-    """The name that a `nox.session` decorator gives, empty if the function's own; None: no nox."""
-    call = decorator if isinstance(decorator, ast.Call) else None
-    target = call.func if call else decorator
-    if not ast.unparse(target).endswith("session"):
-        return None
-    for keyword in call.keywords if call else ():
-        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
-            return str(keyword.value.value)
-    return ""
+    pattern = r"^@(?:\w+\.)*session\b(.*?)^def (\w+)"
+    for found in re.finditer(pattern, project.text("noxfile.py"), re.MULTILINE | re.DOTALL):
+        named = re.search(r"\bname=[\"']([^\"']+)", found[1])
+        name = named[1] if named else found[2]
+        yield Task(name, f"nox -s {name}")
 
 
 def _composer(project: ProjectFiles) -> Iterator[Task]:

@@ -5,7 +5,7 @@ from textwrap import wrap
 
 import msgspec
 
-from atlas_retry.config.init.values import Choice, Proposed
+from atlas_retry.config.init.values import Proposed
 from atlas_retry.model import Kind
 
 HEAD = """\
@@ -25,7 +25,7 @@ KEYS = {
 }
 
 
-def configuration(choices: Iterable[Choice], notes: Iterable[str] = ()) -> str:
+def configuration(choices: Iterable[Proposed], notes: Iterable[str] = ()) -> str:
     """The whole file. What cannot start here is a comment that says why."""
     every = tuple(choices)
     lines = [HEAD.rstrip(), *_comment(notes, "")]
@@ -36,8 +36,8 @@ def configuration(choices: Iterable[Choice], notes: Iterable[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _kind(kind: Kind, choices: tuple[Choice, ...]) -> Iterator[str]:
-    here = [choice for choice in choices if choice.proposed.slot.kind is kind]
+def _kind(kind: Kind, choices: tuple[Proposed, ...]) -> Iterator[str]:
+    here = [choice for choice in choices if choice.slot.kind is kind]
     if not here:
         return
     key, words = KEYS[kind]
@@ -48,10 +48,10 @@ def _kind(kind: Kind, choices: tuple[Choice, ...]) -> Iterator[str]:
         yield from _gate(choice)
 
 
-def _gate(choice: Choice) -> Iterator[str]:
-    yield from _comment([f"{choice.proposed.reason}."], "    ")
-    yield from _comment([choice.proposed.note] if choice.proposed.note else [], "    ")
-    lines = _mapping(choice.proposed)
+def _gate(choice: Proposed) -> Iterator[str]:
+    yield from _comment([f"{choice.reason}."], "    ")
+    yield from _comment([choice.note] if choice.note else [], "    ")
+    lines = _mapping(choice)
     if choice.obstacle is None:
         yield from (f"    {line}" for line in lines)
         return
@@ -61,7 +61,6 @@ def _gate(choice: Choice) -> Iterator[str]:
 
 def _mapping(proposed: Proposed) -> Sequence[str]:
     keys = (
-        ("name", proposed.name),
         ("run", proposed.run),
         ("fix", proposed.fix),
         ("recheck", proposed.recheck),

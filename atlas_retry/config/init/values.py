@@ -52,7 +52,6 @@ class Proposed(Struct, frozen=True, kw_only=True):
     needs: tuple[Need, ...] = ()
     tool: str = ""
     """What does the work, as hooks and CI name it."""
-    name: str | None = None
     fix: str | None = None
     recheck: str | None = None
     timeout: str | None = None
@@ -76,19 +75,14 @@ class Proposed(Struct, frozen=True, kw_only=True):
     """What was seen when it was tried, for the configuration."""
     in_hooks: bool = False
     """Already run by the project's hooks."""
-
-
-class Choice(Struct, frozen=True, kw_only=True):
-    """A proposal, and why it cannot start here, if so."""
-
-    proposed: Proposed
     obstacle: str | None = None
+    """Why it cannot start here."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
     """What `atlas init` would write."""
 
-    choices: tuple[Choice, ...]
+    choices: tuple[Proposed, ...]
     notes: tuple[str, ...] = ()
     """What a person should know: files that cannot be read, what was not understood."""
     paste: str = ""
@@ -97,9 +91,9 @@ class Proposal(Struct, frozen=True, kw_only=True):
     @property
     def gates(self) -> tuple[Proposed, ...]:
         """Those that can start here."""
-        return tuple(choice.proposed for choice in self.choices if choice.obstacle is None)
+        return tuple(choice for choice in self.choices if choice.obstacle is None)
 
     @property
-    def idle(self) -> tuple[Choice, ...]:
+    def idle(self) -> tuple[Proposed, ...]:
         """Those that cannot; they are written as comments."""
         return tuple(choice for choice in self.choices if choice.obstacle)
