@@ -42,7 +42,7 @@ class Place(Struct, frozen=True):
     """The offending line itself."""
 
     def __str__(self) -> str:
-        return ":".join(str(part) for part in (self.source, self.line, self.column) if part)
+        return ":".join(str(value) for value in (self.source, self.line, self.column) if value)
 
 
 class ConfigError(AtlasError):
@@ -99,5 +99,5 @@ def near(word: str, known: Iterable[str]) -> str:
     """`; did you mean X?`, or nothing where no known word is like it."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {found[0]}?" if found else ""
+    matches = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

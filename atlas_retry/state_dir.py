@@ -74,7 +74,7 @@ def trim(parent: Path, *, keep: int | None = None) -> None:
 
 
 def _log_bytes(parent: Path) -> int:
-    """What the logs in a folder take; somebody else may be removing it meanwhile."""
+    """What the logs in a folder take; another process may be removing them meanwhile."""
     total = 0
     for above, _, names in os.walk(parent):
         for name in names:

@@ -22,7 +22,7 @@ IMPORTED = [
     "atlas_retry.cli.app",
     "atlas_retry.cli.checks",
     "atlas_retry.cli.runs",
-    "atlas_retry.cli.hooks",
+    "atlas_retry.cli.hook.ending",
     "atlas_retry.config.understanding",
     "atlas_retry.reports.screen.console",
     "atlas_retry.run.one",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from atlas_retry.cli.hook import answering, beginning, hosts, settings_file
+from atlas_retry.cli.hook import beginning, ending, installing, turns
 from tests.messages_server import MessagesServer
 from tests.projects import Project
 from tests.test_agents_claude_code import real
@@ -32,9 +32,9 @@ def end(project: Project, **more: object) -> Mapping[str, object]:
     variables = {key: str(more.pop(key)) for key in [*more] if key.isupper()}
     fields = {"prompt_id": "p1", "stop_hook_active": False} | more
     environ = project.environ | variables
-    turn = hosts.read_turn(told(project, "Stop", **fields))
-    answer = answering.stop(turn, environ, timeout_s=60)
-    found: Mapping[str, object] = msgspec.to_builtins(hosts.document(answer, turn))
+    turn = turns.read_turn(told(project, "Stop", **fields))
+    answer = ending.stop(turn, environ, timeout_s=60)
+    found: Mapping[str, object] = msgspec.to_builtins(turns.document(answer, turn))
     return found
 
 
@@ -43,7 +43,9 @@ def install(project: Project) -> None:
     call = f"{sys.executable} -m atlas_retry"
     folder = project.root / ".claude"
     folder.mkdir()
-    (folder / "settings.json").write_text(settings_file.merged("", call, source="settings.json"))
+    (folder / "settings.json").write_text(
+        installing.merged("", call, installing.HOSTS["claude"], source="")
+    )
 
 
 SAID = (

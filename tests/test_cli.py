@@ -12,8 +12,7 @@ from typer._click import Command
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from atlas_retry.cli.app import application
-from atlas_retry.cli.help import EXAMPLES, GROUPS
+from atlas_retry.cli.app import COMMANDS, HEADINGS, application
 from tests.projects import (
     CALC,
     FIXED,
@@ -374,10 +373,10 @@ def commands(group: TyperGroup, above: str = "") -> dict[str, Command]:
 def test_every_command_is_in_a_group_and_has_an_example_that_it_understands() -> None:
     top = get_command(application())
     assert isinstance(top, TyperGroup)
-    assert set(top.commands) == {name for names in GROUPS.values() for name in names}
+    assert set(top.commands) == {name for names in HEADINGS.values() for name in names}
     known = commands(top)
-    assert set(known) == set(EXAMPLES)
-    lines = [(name, line) for name, told in EXAMPLES.items() for line in told.splitlines()]
+    assert set(known) == set(COMMANDS)
+    lines = [(name, line) for name, row in COMMANDS.items() for line in row.examples.splitlines()]
     for name, example in lines:
         words = shlex.split(re.split(" [<>] ", example)[0])
         called = ["atlas", *name.split()]
@@ -388,12 +387,12 @@ def test_every_command_is_in_a_group_and_has_an_example_that_it_understands() ->
 def test_help_shows_groups_whole_sentences_and_examples(project: Project) -> None:
     whole = atlas(project, "--help").out
     assert [line for line in whole.splitlines() if line.endswith(":")][1:] == [
-        f"{heading}:" for heading in GROUPS
+        f"{heading}:" for heading in HEADINGS
     ]
     assert "..." not in whole.partition("Begin:")[2]
     shown = atlas(project, "guard", "--help").out
-    assert all(f"    {line}\n" in shown for line in EXAMPLES["guard"].splitlines())
-    assert EXAMPLES["config show"] in atlas(project, "config", "show", "--help").out
+    assert all(f"    {line}\n" in shown for line in COMMANDS["guard"].examples.splitlines())
+    assert COMMANDS["config show"].examples in atlas(project, "config", "show", "--help").out
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -122,7 +122,7 @@ def test_what_is_not_green_is_not_delivered(project: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((), "deliver as what?"),
+        ((), "say what to deliver the run as"),
         (("--patch", "x", "--push"), "--push needs a branch"),
         (("--patch", "missing/x"), "No such file"),
         (("--branch", "a..b"), "cannot be the name"),

@@ -252,7 +252,7 @@ def test_a_working_directory_that_is_gone_is_reported_as_that(
     )
     ended = shell(project, line)
     assert (ended.code, ended.out) == (3, "")
-    assert "the folder that atlas is called in cannot be used: No such file" in ended.err
+    assert "the working directory cannot be used: No such file" in ended.err
 
 
 def test_a_batch_goes_elsewhere_when_the_temporary_folder_is_missing(

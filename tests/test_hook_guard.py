@@ -13,8 +13,8 @@ import pytest
 from atlas_retry import workspace
 from atlas_retry.cli.hook import allowing, beginning
 from atlas_retry.cli.hook.beginning import KEPT_SNAPSHOTS
-from atlas_retry.cli.hook.turn import BlockLimits, TurnOpinion, answered
-from atlas_retry.cli.hook.values import BlockTally
+from atlas_retry.cli.hook.feedback import BlockLimits, TurnOpinion, answered
+from atlas_retry.cli.hook.turns import BlockTally
 from atlas_retry.errors import UsageError
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Validation
@@ -260,7 +260,7 @@ def test_without_a_beginning_the_gates_of_now_run_and_it_is_reported(project: Pr
     answer = end(project)
     assert answer == {
         "systemMessage": "⚠️ the guard has not judged this turn: "
-        "nothing was taken when it began (atlas hook install)"
+        "no state was recorded when it began (atlas hook install)"
     }
 
 
@@ -526,5 +526,5 @@ def test_the_state_is_in_the_state_directory_only(project: Project) -> None:
     begin(project)
     end(project)
     assert git(project.root, "status", "--porcelain", environ=project.environ) == ""
-    starts = [*Path(project.environ["ATLAS_HOME"]).glob("hooks/*/start-*.json")]
+    starts = [*Path(project.environ["ATLAS_HOME"]).glob("hooks/*/*-hook.json")]
     assert [json.loads(file.read_bytes())["prompt_id"] for file in starts] == ["p1"]

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from atlas_retry.cli.hook.settings_file import install, merged, planned, removed, uninstall
+from atlas_retry.cli.hook.installing import HOSTS, merged, removed
 from atlas_retry.errors import ConfigError
-from tests.projects import Project
+from tests.projects import Project, atlas
 
+CLAUDE = HOSTS["claude"]
 STOP = {"type": "command", "command": "atlas hook stop --timeout 600", "timeout": 600}
 START = {"type": "command", "command": "atlas hook start || true", "timeout": 60}
 EVENTS = {"SessionStart": START, "UserPromptSubmit": START, "Stop": STOP}
@@ -22,7 +23,7 @@ OTHER = {
 
 
 def with_hooks(text: str) -> str:
-    return merged(text, "atlas", source="settings.json")
+    return merged(text, "atlas", CLAUDE, source="settings.json")
 
 
 def settings(*stops: dict[str, object]) -> str:
@@ -34,7 +35,7 @@ def stops(text: str) -> list[object]:
 
 
 def test_the_hooks_are_put_beside_what_is_there_and_only_once() -> None:
-    before = json.dumps(OTHER, indent=4, ensure_ascii=False)
+    before = json.dumps(OTHER, indent=2, ensure_ascii=False)
     after = with_hooks(before)
     found = json.loads(after)
     for event, entry in EVENTS.items():
@@ -42,15 +43,15 @@ def test_the_hooks_are_put_beside_what_is_there_and_only_once() -> None:
     for event in ("SessionStart", "UserPromptSubmit"):
         assert found["hooks"].pop(event) == []
     assert found == OTHER
-    assert '\n    "naïve": "é"' in after
+    assert '\n  "naïve": "é"' in after
     assert with_hooks(after) == after
 
 
 def test_uninstalling_leaves_what_was_there_before() -> None:
     before = json.dumps(OTHER, indent=2, ensure_ascii=False) + "\n"
-    assert removed(with_hooks(before), source="settings.json") == before
-    assert removed(before, source="settings.json") == before
-    assert removed("", source="settings.json") == ""
+    assert removed(with_hooks(before), CLAUDE, source="settings.json") == before
+    assert removed(before, CLAUDE, source="settings.json") == before
+    assert removed("", CLAUDE, source="settings.json") == ""
 
 
 def test_an_installation_of_the_stop_hook_alone_is_completed_and_keeps_its_timeout() -> None:
@@ -60,25 +61,14 @@ def test_an_installation_of_the_stop_hook_alone_is_completed_and_keeps_its_timeo
     assert set(json.loads(after)["hooks"]) == set(EVENTS)
 
 
-def test_of_two_entries_one_stays() -> None:
-    assert stops(with_hooks(settings(STOP, STOP))) == [STOP]
-
-
-def test_an_entry_whose_program_is_gone_is_written_anew_with_its_timeout() -> None:
-    gone = {"command": "/gone/python -m atlas_retry hook stop --timeout 90", "timeout": 90}
-    anew = {"command": "atlas hook stop --timeout 90", "timeout": 90}
-    assert stops(with_hooks(settings(STOP | gone))) == [STOP | anew]
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ('{"hooks": {,}}', "settings.json:1:12"),
         ("// mine\n{}", "settings.json:1:1"),
-        ("[]", "not an object"),
-        ('{"hooks": []}', "'hooks' is not an object"),
-        ('{"hooks": {"Stop": {}}}', "'Stop' is not a list"),
-        ('{"hooks": {}, "hooks": {}}', "'hooks' is there twice"),
+        ("[]", "Expected `object`, got `array`"),
+        ('{"hooks": []}', "Expected `object`, got `array`"),
+        ('{"hooks": {"Stop": {}}}', "Expected `array`, got `object`"),
     ],
 )
 def test_settings_that_cannot_be_understood_are_refused(text: str, why: str) -> None:
@@ -88,11 +78,22 @@ def test_settings_that_cannot_be_understood_are_refused(text: str, why: str) -> 
 
 def test_the_settings_are_written_for_the_project(project: Project) -> None:
     file = project.root / ".claude" / "settings.json"
-    text = planned(project.root, project.environ)
+    shown = atlas(project, "hook", "install", "--print").out
     assert not file.exists()
-    assert install(project.root, project.environ) == (file, True)
-    assert file.read_text() == text
-    assert "hook stop --timeout 600" in text
-    assert install(project.root, project.environ) == (file, False)
-    assert uninstall(project.root) == (file, True)
-    assert json.loads(file.read_text()) == {}
+    assert "hook stop --timeout 600" in shown
+    for command, answer in (
+        ("install", "the hooks are in"),
+        ("install", "the hooks were there already, in"),
+        ("uninstall", "the hooks are out of"),
+        ("uninstall", "no hooks of atlas were in"),
+    ):
+        assert atlas(project, "hook", command).out == f"{answer} {file}\n"
+        assert json.loads(file.read_text()) == (json.loads(shown) if command == "install" else {})
+
+
+def test_the_mode_of_the_settings_stays(project: Project) -> None:
+    file = project.root / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.touch(0o600)
+    atlas(project, "hook", "install")
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.cli.report_files import destination, destinations, write_reports
+from atlas_retry.cli.output import targets, write_reports
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.reports.formats import REPORTS
 from tests.reports.samples import SUBJECTS
@@ -23,7 +23,7 @@ def names_in(folder: Path) -> list[str]:
 
 def test_several_are_written_at_once_into_new_folders(tmp_path: Path) -> None:
     wanted = [(name, tmp_path / "out" / f"report.{name}") for name in REPORTS]
-    assert write_reports(RED, wanted) == tuple(path for _, path in wanted)
+    write_reports(RED, wanted)
     for name, path in wanted:
         assert path.read_bytes().decode() == REPORTS[name](RED)
     assert names_in(tmp_path / "out") == sorted(path.name for _, path in wanted)
@@ -51,20 +51,21 @@ def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_a_file_too() -> None:
-    assert write_reports(RED, [("json", Path(os.devnull))])
+    write_reports(RED, [("json", Path(os.devnull))])
+    assert not Path(os.devnull).is_file()
 
 
 @pytest.mark.parametrize("blocked", ["file/report.json", "file/no/report.json", "."])
 def test_where_no_file_can_be_is_refused_before_anything_runs(tmp_path: Path, blocked: str) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(UsageError, match=r"is a folder|is no folder"):
-        destination(f"json={tmp_path / blocked}")
+        targets([f"json={tmp_path / blocked}"])
 
 
 def test_a_file_is_named_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="two reports go to"):
-        destinations([f"json={tmp_path}/r", f"junit={tmp_path}/./r"])
-    assert len(destinations([f"json={tmp_path}/r", f"junit={tmp_path}/s"])) == 2
+        targets([f"json={tmp_path}/r", f"junit={tmp_path}/./r"])
+    assert len(targets([f"json={tmp_path}/r", f"junit={tmp_path}/s"])) == 2
 
 
 def test_what_cannot_be_written_is_named_and_costs_no_other_report(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_what_cannot_be_written_is_named_and_costs_no_other_report(tmp_path: Pat
 ENDLESS = """
 import sys
 from pathlib import Path
-from atlas_retry.cli.report_files import write_reports
+from atlas_retry.cli.output import write_reports
 from tests.reports.samples import SUBJECTS
 print("ready", flush=True)
 while True:
@@ -112,8 +113,8 @@ def test_a_writer_that_is_killed_leaves_whole_reports(tmp_path: Path) -> None:
 )
 def test_a_wrong_option_is_refused_with_what_is_right(option: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        destination(option)
+        targets([option])
 
 
 def test_a_path_may_hold_an_equals_sign() -> None:
-    assert destination("json=a=b.json") == ("json", Path("a=b.json"))
+    assert targets(["json=a=b.json"]) == (("json", Path("a=b.json")),)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.cli.batch_screen import batch_lines
+from atlas_retry.cli.run_output import batch_lines
 from atlas_retry.events import AttemptFinished, Event
 from atlas_retry.model import (
     Attempt,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from atlas_retry.cli.batch_screen import batch_lines
+from atlas_retry.cli.run_output import batch_lines
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary

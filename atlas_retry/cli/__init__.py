@@ -87,8 +87,8 @@ def _stand_somewhere() -> None:
         os.getcwd()  # noqa: PTH109 - start-up
     except OSError as error:
         raise AtlasError(
-            f"the folder that atlas is called in cannot be used: {error.strerror}",
-            remedy="cd to a folder that exists; it may have been deleted and made anew: cd .",
+            f"the working directory cannot be used: {error.strerror}",
+            remedy="cd to a folder that exists; where it was deleted and made again: cd .",
         ) from error
 
 

@@ -1,38 +1,150 @@
-"""The command line's shape: which commands there are and how one is called."""
+"""The command line's shape: which commands there are, how one is called, what `--help` shows."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
+from typer.core import TyperGroup
 
 from atlas_retry import __version__
-from atlas_retry.cli.help import GroupedCommands, add_examples
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context, HelpFormatter
+
+
+class CommandRow(Struct, frozen=True):
+    """A command."""
+
+    function: str
+    """Its module in this package, and its name there; imported when the command is called."""
+    examples: str
+    summary: str | None = None
+    """In place of the first line of the function's docstring."""
+
+
+COMMANDS = {
+    "demo": CommandRow("demo.demo", "atlas demo"),
+    "init": CommandRow("proposing.init", "atlas init\natlas init --print --no-try"),
+    "config show": CommandRow("configuration.show", "atlas config show"),
+    "config check": CommandRow("configuration.check", "atlas config check"),
+    "config schema": CommandRow(
+        "configuration.schema", "atlas config schema --report > report.schema.json"
+    ),
+    "validate": CommandRow(
+        "checks.validate",
+        "atlas validate\natlas validate --only lint --fix\n"
+        "atlas validate --only test --report junit=junit.xml",
+    ),
+    "format": CommandRow("checks.validate", "atlas format", "Run only the format gates."),
+    "lint": CommandRow(
+        "checks.validate", "atlas lint\natlas lint --fix", "Run only the lint gates."
+    ),
+    "test": CommandRow("checks.validate", "atlas test --json", "Run only the test gates."),
+    "guard": CommandRow(
+        "judging.guard", "atlas guard . --base origin/main\natlas guard --base HEAD~1 --json"
+    ),
+    "verify": CommandRow("receipts.verify", "atlas verify receipt.json --signers allowed_signers"),
+    "prompt": CommandRow("judging.prompt", "atlas prompt\natlas prompt --from report.json"),
+    "retry": CommandRow(
+        "runs.retry",
+        "atlas retry .\natlas retry . --ai-fix --max-cost-usd 1\n"
+        "atlas retry . --ai-fix --since origin/main",
+    ),
+    "resume": CommandRow("resuming.resume", "atlas resume\natlas resume --ai-fix"),
+    "hook install": CommandRow("hook.installing.install", "atlas hook install --for codex"),
+    "hook uninstall": CommandRow("hook.installing.uninstall", "atlas hook uninstall"),
+    "hook allow": CommandRow("hook.allowing.hook_allow", "atlas hook allow tests/test_api.py"),
+    "hook start": CommandRow("hook.beginning.hook_start", "atlas hook start < turn.json"),
+    "hook stop": CommandRow("hook.ending.hook_stop", "atlas hook stop < turn.json"),
+    "log": CommandRow("history.log", "atlas log\natlas log 20260131 --json"),
+    "diff": CommandRow("history.diff", "atlas diff\natlas diff 20260131 2"),
+    "pick": CommandRow("history.pick", "atlas pick 20260131 2\natlas pick 20260131 2 --held"),
+    "undo": CommandRow("history.undo", "atlas undo\natlas undo 20260131"),
+    "deliver": CommandRow("delivering.deliver", "atlas deliver --patch fix.patch"),
+    "stats": CommandRow("learnings.stats", "atlas stats --since 7d"),
+    "learnings list": CommandRow("learnings.list_all", "atlas learnings list"),
+    "learnings show": CommandRow("learnings.show", "atlas learnings show lr-2026-01-31-001"),
+    "learnings note": CommandRow(
+        "learnings.note", "atlas learnings note lr-2026-01-31-001 'The clock is faked.'"
+    ),
+    "learnings forget": CommandRow("learnings.forget", "atlas learnings forget lr-2026-01-31-001"),
+    "prune": CommandRow("history.prune", "atlas prune --days 7 --dry-run\natlas prune --keep 10"),
+    "workspace add": CommandRow("workspaces.add", "atlas workspace add api --from main"),
+    "workspace list": CommandRow("workspaces.list_all", "atlas workspace list"),
+    "workspace remove": CommandRow("workspaces.remove", "atlas workspace remove api"),
+    "status": CommandRow("workspaces.status", "atlas status --json"),
+    "fleet worker": CommandRow(
+        "fleet.worker", "atlas fleet worker --queue lint --slots 4 --store s3://fleet/atlas"
+    ),
+    "fleet start": CommandRow(
+        "fleet.start", "atlas fleet start manifest.yaml --id ruff-0.18 --store s3://fleet/atlas"
+    ),
+    "fleet status": CommandRow("fleet.status", "atlas fleet status ruff-0.18"),
+    "fleet pause": CommandRow(
+        "fleet.pause", "atlas fleet pause ruff-0.18 --why 'the registry is down'"
+    ),
+    "fleet resume": CommandRow("fleet.resume", "atlas fleet resume ruff-0.18"),
+    "fleet stop": CommandRow("fleet.stop", "atlas fleet stop ruff-0.18"),
+    "fleet report": CommandRow(
+        "fleet.report",
+        "atlas fleet report ruff-0.18 --store s3://fleet/atlas --html fleet.html",
+    ),
+}
+GROUPS = {
+    "config": "Show or check the configuration.",
+    "hook": "Run the gates at the end of every turn of Claude Code, Codex CLI or Cursor.",
+    "learnings": "What earlier runs have taught.",
+    "workspace": "Named workspaces: git worktrees beside the repository.",
+    "fleet": "Many repositories over many machines, on Temporal.",
+}
+"""Commands that have commands."""
+HEADINGS = {
+    "Begin": ("demo", "init", "config"),
+    "Check": ("validate", "format", "lint", "test", "guard", "verify", "prompt"),
+    "Fix": ("retry", "resume", "hook"),
+    "Look back": ("log", "diff", "pick", "undo", "deliver", "stats", "learnings", "prune"),
+    "Several workspaces": ("workspace", "status", "fleet"),
+}
+
+
+class GroupedCommands(TyperGroup):
+    """Lists every command under the heading that it belongs to, in whole sentences."""
+
+    def get_command(self, ctx: "Context", cmd_name: str) -> "Command | None":
+        """The command, its numbers shown as N."""
+        command = super().get_command(ctx, cmd_name)
+        if command:
+            _name_numbers(command)
+        return command
+
+    def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Write the lists."""
+        known = self.list_commands(ctx)
+        width = max(map(len, known))
+        for heading, names in HEADINGS.items():
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(limit=200))
+                for name in names
+                if name in known
+            ]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+
+def _name_numbers(command: "Command") -> None:
+    for option in command.params:
+        if option.metavar is None and option.type.name.startswith(("int", "float")):
+            option.metavar = "N"
+    for inner in getattr(command, "commands", {}).values():
+        _name_numbers(inner)
 
 
 def _leave(code: object, **_: object) -> None:
     raise typer.Exit(code if isinstance(code, int) else 0)
-
-
-MODULES = (
-    "checks",
-    "judging",
-    "runs",
-    "history",
-    "delivering",
-    "receipts",
-    "resuming",
-    "learnings",
-    "workspaces",
-    "fleet",
-    "hooks",
-    "setup",
-    "configuration",
-)
-"""Of this package, in the order of `--help`; each adds its commands."""
-CHECKS = frozenset({"validate", "format", "lint", "test"})
-"""What is called most is built alone: start-up."""
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - the shape of a typer callback
@@ -51,8 +163,8 @@ def _top(
     """Make a project's checks pass."""
 
 
-def application(modules: Sequence[str] = MODULES) -> typer.Typer:
-    """The command line with the commands of these modules."""
+def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands."""
     app = typer.Typer(
         name="atlas",
         cls=GroupedCommands,
@@ -64,18 +176,52 @@ def application(modules: Sequence[str] = MODULES) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_top)
-    for name in modules:
-        import_module(f"atlas_retry.cli.{name}").add_to(app)
-    add_examples(app)
+    groups = {"": app}
+    for name in names:
+        above, _, own = name.rpartition(" ")
+        above, own = (name, "") if name in GROUPS else (above, own)
+        if above not in groups:
+            groups[above] = _group(above)
+            app.add_typer(groups[above], name=above)
+        if own:
+            row = COMMANDS[name]
+            command = groups[above].command(own, help=row.summary, epilog=_epilog(row.examples))
+            command(_function(row.function))
     return app
 
 
-def run_command(arguments: Sequence[str] | None) -> int:
+def _group(name: str) -> typer.Typer:
+    is_listed = name == "learnings"
+    group = typer.Typer(
+        help=GROUPS[name], no_args_is_help=not is_listed, invoke_without_command=is_listed
+    )
+    group.callback()(_function("learnings.list_by_default") if is_listed else _nothing)
+    return group
+
+
+def _nothing() -> None:
+    """What a group does before its command."""
+
+
+def _function(name: str) -> Callable[..., int]:
+    module, _, function = name.rpartition(".")
+    command: Callable[..., int] = getattr(import_module(f"atlas_retry.cli.{module}"), function)
+    return command
+
+
+def _epilog(examples: str) -> str:
+    word = "Examples" if "\n" in examples else "Example"
+    return f"\b\n{word}:\n  " + examples.replace("\n", "\n  ")
+
+
+def run_command(arguments: "Iterable[str] | None") -> int:
     """Run one command line; its exit code. Typer itself reports usage errors, and exits with 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    app = application(("checks",) if words[:1] and words[0] in CHECKS else MODULES)
+    called = [name for name in COMMANDS if words[:1] == name.split()[:1]]
+    if not called and "_ATLAS_COMPLETE" not in os.environ:  # --help shows no command of a group
+        called = [*GROUPS, *(name for name in COMMANDS if " " not in name)]
     try:
-        app(args=words, prog_name="atlas")
+        application(called or COMMANDS)(args=words, prog_name="atlas")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     return 0

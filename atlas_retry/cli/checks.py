@@ -3,45 +3,37 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 
-from atlas_retry.cli import options
+from atlas_retry.cli import options, output
 from atlas_retry.errors import AtlasError, UsageError
-from atlas_retry.model import Gate, Kind, Validation
+from atlas_retry.events import Emit, Notice
+from atlas_retry.gates.plan import Plan, Reuse
+from atlas_retry.model import Gate, Kind, Level, Validation
+from atlas_retry.run.open import (
+    OpenWorkspace,
+    open_configured,
+    open_proposed,
+    plan,
+    remember,
+    select,
+    validation_logs,
+)
 from atlas_retry.text.commands import copyable
 
-if TYPE_CHECKING:
-    from atlas_retry.events import Emit
-    from atlas_retry.gates.plan import Plan
-    from atlas_retry.run.open import OpenWorkspace
-
 OK, FAILED, BROKEN = 0, 1, 3
-Receipt = Annotated[
-    Path | None, typer.Option("--receipt", metavar="FILE", help="Write what atlas verify checks.")
-]
-Sign = Annotated[
-    Path | None, typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with.")
-]
-Base = Annotated[
-    str, typer.Option("--base", metavar="REV", help="The revision that the receipt compares with.")
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    app.command("validate")(validate)
-    for kind in (Kind.FORMAT, Kind.LINT, Kind.TEST):
-        app.command(kind.value, help=f"Run only the {kind.value} gates.")(_short_form(kind))
+SHORT_FORMS = ("format", "lint", "test")
 
 
 def validate(
+    context: typer.Context,
     path: options.PathArgument = Path(),
     *,
     only: options.Only = None,
@@ -50,9 +42,18 @@ def validate(
     fail_fast: options.FailFast = False,
     flake_reruns: options.FlakeReruns = 0,
     jobs: options.Jobs = None,
-    receipt: Receipt = None,
-    sign: Sign = None,
-    base: Base = "HEAD",
+    receipt: Annotated[
+        Path | None,
+        typer.Option("--receipt", metavar="FILE", help="Write a receipt for atlas verify."),
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with."),
+    ] = None,
+    base: Annotated[
+        str,
+        typer.Option("--base", metavar="REV", help="The revision that the receipt compares with."),
+    ] = "HEAD",
     reuse: options.Reused = False,
     json: options.Json = False,
     report: options.Reports = None,
@@ -63,19 +64,17 @@ def validate(
         bool, typer.Option("--list", help="Name the gates and their commands; run none.")
     ] = False,
 ) -> int:
-    """Run the gates of the project; without a configuration those that init would write."""
-    from atlas_retry.cli import output
-    from atlas_retry.events import Notice
-    from atlas_retry.gates.plan import Reuse
-    from atlas_retry.run.open import plan, remember, select, validation_logs
+    """Run the project's gates.
 
+    Without a configuration, run those that `atlas init` would write.
+    """
     if sign and not receipt:
         raise UsageError("--sign needs a receipt", remedy=f"--receipt FILE --sign {sign}")
-    targets = output.targets(report or [])
+    targets = output.targets(report)
     opened, proposed = _opened(path.resolve())
-    chosen = _deciding(select(opened.settings.gates, only or []), is_named=bool(only))
+    chosen = _chosen(opened.settings.gates, context.info_name or "", only or ())
     if list_only:
-        return _listed(chosen, as_json=json)
+        return _print_gates(chosen, as_json=json)
     if receipt:
         from atlas_retry.workspace.git import commit_id
 
@@ -95,26 +94,32 @@ def validate(
             validation = _run_aside(opened, chosen, how, shown)
         else:
             validation = _run(opened, chosen, how, shown, fix=fix)
-        validation = _compared(opened, chosen, validation, how, shown)
+        if opened.settings.triage_baseline:
+            from atlas_retry.run.triage import against_baseline
+
+            validation = against_baseline(opened, chosen, validation, how, shown)
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
-        from atlas_retry.cli import receipts
+        from atlas_retry.cli.receipts import write_receipt
 
-        asked = receipts.ReceiptAsked(file=receipt, sign=sign, base=base)
-        receipts.write_receipt(asked, opened, chosen, validation)
+        write_receipt(receipt, opened, chosen, validation, sign=sign, base=base)
     output.publish_validation(validation, opened, targets, as_json=json)
     return exit_code_of(validation)
 
 
-def _deciding(gates: tuple[Gate, ...], *, is_named: bool) -> tuple[Gate, ...]:
-    """The gates, required where optional ones are all that was asked for by name."""
-    if is_named and not any(gate.required for gate in gates):
-        return tuple(replace(gate, required=True) for gate in gates)
-    return gates
+def _chosen(gates: tuple[Gate, ...], command: str, only: Sequence[str]) -> tuple[Gate, ...]:
+    """The gates, required where optional ones are all that was asked for. Raises UsageError."""
+    if command in SHORT_FORMS:
+        gates = select(gates, (command,))
+    chosen = select(gates, only)
+    is_named = bool(only) or command in SHORT_FORMS
+    if is_named and not any(gate.required for gate in chosen):
+        return tuple(replace(gate, required=True) for gate in chosen)
+    return chosen
 
 
-def _listed(gates: Sequence[Gate], *, as_json: bool) -> int:
+def _print_gates(gates: Sequence[Gate], *, as_json: bool) -> int:
     if as_json:
         from atlas_retry.text.json_text import encode
 
@@ -126,10 +131,9 @@ def _listed(gates: Sequence[Gate], *, as_json: bool) -> int:
     return OK
 
 
-def _opened(path: Path) -> "tuple[OpenWorkspace, str]":
+def _opened(path: Path) -> tuple[OpenWorkspace, str]:
     """The workspace, and a line about its gates where no configuration names them."""
     from atlas_retry import config
-    from atlas_retry.run.open import open_configured, open_proposed
 
     if not path.is_dir() or config.is_configured(path):
         return open_configured(path, os.environ), ""
@@ -140,39 +144,50 @@ def _opened(path: Path) -> "tuple[OpenWorkspace, str]":
 
 
 def _run(
-    opened: "OpenWorkspace", chosen: Sequence[Gate], how: "Plan", shown: "Emit", *, fix: bool
+    opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
 ) -> Validation:
-    from atlas_retry.gates.validation import run_gates
+    """Run the gates, and hold before what is there where one may write."""
+    from atlas_retry.gates.course import is_writer
 
-    with _undoable(opened, chosen, shown, fix=fix) as wrote:
-        if fix:
-            from atlas_retry.gates.lines import run_fixers
+    may_write = opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen)
+    ws = None
+    with suppress(AtlasError):  # a repository that cannot be used keeps no gate from running
+        ws = opened.git if may_write else None
+    if ws is None:
+        validation, paths = _changing(chosen, how, shown, fix=fix)
+        if paths:
+            _name_unheld(opened, paths, shown)
+        return validation
+    from atlas_retry.history import validated
 
-            wrote(run_fixers(chosen, how, shown))
-        validation = run_gates(chosen, how, shown)
-        wrote(chain.from_iterable(result.changed for result in validation.results))
+    opened.lookout.follow(opened.tracker.files)
+    with validated.holding(ws, opened.tracker.snapshot) as held:
+        validation, paths = _changing(chosen, how, shown, fix=fix)
+        if held:
+            held.changed = bool(paths)
+    if held and held.changed:
+        shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
     return validation
 
 
-def _compared(
-    opened: "OpenWorkspace",
-    chosen: Sequence[Gate],
-    validation: Validation,
-    how: "Plan",
-    shown: "Emit",
-) -> Validation:
-    """The validation against the configured baseline, if there is one."""
-    if not opened.settings.triage_baseline:
-        return validation
-    from atlas_retry.run.triage import against_baseline
+def _changing(
+    chosen: Sequence[Gate], how: Plan, shown: Emit, *, fix: bool
+) -> tuple[Validation, frozenset[str]]:
+    """The validation, and the files that fixers and gates have changed."""
+    from atlas_retry.gates.validation import run_gates
 
-    return against_baseline(opened, chosen, validation, how, shown)
+    paths: set[str] = set()
+    if fix:
+        from atlas_retry.gates.lines import run_fixers
+
+        paths.update(run_fixers(chosen, how, shown))
+    validation = run_gates(chosen, how, shown)
+    paths.update(chain.from_iterable(result.changed for result in validation.results))
+    return validation, frozenset(paths)
 
 
-def _run_aside(
-    opened: "OpenWorkspace", chosen: Sequence[Gate], how: "Plan", shown: "Emit"
-) -> Validation:
-    """Nobody has agreed to changes yet: where hooks run, they run beside the workspace."""
+def _run_aside(opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit) -> Validation:
+    """Without a configuration nobody has agreed to changes: hooks run beside the workspace."""
     from atlas_retry import workspace
     from atlas_retry.gates.validation import run_gates
 
@@ -183,40 +198,9 @@ def _run_aside(
         return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)
 
 
-@contextmanager
-def _undoable(
-    opened: "OpenWorkspace", chosen: Sequence[Gate], shown: "Emit", *, fix: bool
-) -> "Iterator[Callable[[Iterable[str]], None]]":
-    """Hold what is there where a gate may write; the caller says what was written."""
-    from atlas_retry.gates.course import is_writer
-
-    paths: set[str] = set()
-    ws = None
-    if opened.has_git and any(is_writer(gate) or (fix and gate.fix) for gate in chosen):
-        with suppress(AtlasError):  # a repository that cannot be used keeps no gate from running
-            ws = opened.git
-    if ws is None:
-        yield paths.update
-        if paths:
-            _name_unheld(opened, paths, shown)
-        return
-    from atlas_retry.events import Notice
-    from atlas_retry.history import validated
-
-    opened.lookout.follow(opened.tracker.files)
-    with validated.holding(ws, opened.tracker.snapshot) as held:
-        yield paths.update
-        if held:
-            held.changed = bool(paths)
-    if held and held.changed:
-        shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
-
-
-def _name_unheld(opened: "OpenWorkspace", paths: Collection[str], shown: "Emit") -> None:
-    """Nothing was held of these, for no gate was said to write: say what git has of them."""
+def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> None:
+    """Name files that no snapshot holds, as no gate is said to write, and what git has of them."""
     from atlas_retry import workspace
-    from atlas_retry.events import Notice
-    from atlas_retry.model import Level
     from atlas_retry.reports.screen.lines import printable
 
     tracked = workspace.tracked(opened.root, paths, environ=opened.environ)
@@ -229,31 +213,6 @@ def _name_unheld(opened: "OpenWorkspace", paths: Collection[str], shown: "Emit")
     text += f"; not known to git: {others}" if others else ""
     text += ". With `writes: true` the next change can be undone"
     shown(Notice(level=Level.WARNING, text=text))
-
-
-def _short_form(kind: Kind) -> Callable[..., int]:
-    def command(
-        path: options.PathArgument = Path(),
-        *,
-        fix: options.Fix = False,
-        json: options.Json = False,
-        report: options.Reports = None,
-        quiet: options.Quiet = False,
-        verbose: options.Verbose = 0,
-        plain: options.Plain = False,
-    ) -> int:
-        return validate(
-            path,
-            only=[kind.value],
-            fix=fix,
-            json=json,
-            report=report,
-            quiet=quiet,
-            verbose=verbose,
-            plain=plain,
-        )
-
-    return command
 
 
 def exit_code_of(validation: Validation) -> int:

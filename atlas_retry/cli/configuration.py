@@ -8,22 +8,13 @@ from typing import Annotated
 
 import typer
 
+from atlas_retry import config
 from atlas_retry.cli import options
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    group = typer.Typer(help="Look at the configuration.", no_args_is_help=True)
-    group.command("show")(show)
-    group.command("check")(check)
-    group.command("schema")(schema)
-    app.add_typer(group, name="config", rich_help_panel=None)
+from atlas_retry.reports import documents
 
 
 def show(path: options.PathArgument = Path(), *, as_json: options.Json = False) -> int:
     """Print every effective value and where it comes from."""
-    from atlas_retry import config
-
     rows = config.explain(path.resolve(), environ=os.environ, overrides={})
     if as_json:
         document = [{"key": r.key, "value": r.value, "origin": r.origin} for r in rows]
@@ -36,9 +27,7 @@ def show(path: options.PathArgument = Path(), *, as_json: options.Json = False) 
 
 
 def check(path: options.PathArgument = Path(), *, as_json: options.Json = False) -> int:
-    """Say whether the configuration can be used, and what in it is unwise."""
-    from atlas_retry import config
-
+    """Check the configuration, and warn of what is unwise."""
     settings = config.load(path.resolve(), environ=os.environ, overrides={})
     if as_json:
         document = {"gates": len(settings.gates), "sources": settings.sources}
@@ -57,8 +46,5 @@ def schema(
     ] = False,
 ) -> int:
     """Print the JSON Schema of the configuration, for editors."""
-    from atlas_retry import config
-    from atlas_retry.reports import documents
-
     print(json.dumps(documents.schema() if report else config.schema(), indent=2))
     return 0

@@ -1,19 +1,21 @@
 """The whole loop on a scratch project with three planted faults; nothing of it stays behind."""
 
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Annotated
 
-from atlas_retry import agents
-from atlas_retry.history import Order
+import typer
+
+from atlas_retry.cli import options
 from atlas_retry.model import Outcome
-from atlas_retry.reports.screen.console import Printer
+from atlas_retry.reports.screen.console import Printer, screen
 from atlas_retry.reports.screen.lines import Line, command_lines
 from atlas_retry.reports.screen.run_lines import outcome_summary
-from atlas_retry.run.one import Asked, opened_with, run_one
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import git, user_environment
 
@@ -22,8 +24,25 @@ PYTHON_ALONE = 'version: 1\nvalidation: {test: ["python -m unittest"]}\n'
 """The gates where one of the tools is missing: `uvx atlas-retry demo` has none of them."""
 
 
+def demo(
+    *,
+    agent: Annotated[
+        str,
+        typer.Option(
+            "--agent", metavar="BACKEND", help="scripted costs nothing; claude-code spends money."
+        ),
+    ] = "scripted",
+    plain: options.Plain = False,
+) -> int:
+    """Show the whole loop on a scratch project in a few seconds, without key or network."""
+    return show(agent, os.environ, screen(os.environ, plain=plain))
+
+
 def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
     """Run the demo and say on a screen what it did; 0 when the project ended green."""
+    from atlas_retry.history import Order
+    from atlas_retry.run.one import Asked, opened_with, run_one
+
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:
         folder = Path(scratch)
         own = _environment(environ, folder)
@@ -39,8 +58,7 @@ def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
                 shown.write(_opening(root, missing))
                 outcome = run_one(opened, asked, shown)
                 shown.write(outcome_summary(outcome, with_commands=False))
-                shown.write(_story(outcome, missing))
-                shown.write(_what_next(environ))
+                shown.write(_last_lines(outcome, missing, environ))
     return 0 if outcome.verdict.is_green else 1
 
 
@@ -83,16 +101,17 @@ What happened: the first attempt did not fix the test; the second was given the
 error, and fixed it."""
 
 
-def _story(outcome: Outcome, missing: Sequence[str]) -> Iterator[Line]:
+def _last_lines(
+    outcome: Outcome, missing: Sequence[str], environ: Mapping[str, str]
+) -> Iterator[Line]:
     yield "", ""
     yield from ((line, "") for line in (ONLY_TESTS if missing else ALL_GATES).splitlines())
     yield f"Spent: ${outcome.cost_usd:.2f}.", ""
-
-
-def _what_next(environ: Mapping[str, str]) -> Iterator[Line]:
     yield "", ""
     own = ("atlas init", "atlas validate", "atlas retry . --ai-fix")
     yield from command_lines("on your own project", *own)
+    from atlas_retry import agents
+
     if agents.check(AgentSettings(), environ) is None:
         yield from command_lines(
             "with Claude Code and a real model", "atlas demo --agent claude-code"

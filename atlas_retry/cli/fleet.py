@@ -1,7 +1,6 @@
 """`atlas fleet`: many repositories over many machines. The package extra `fleet` brings it."""
 
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atlas_retry.cli import options
+from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import UsageError
-from atlas_retry.text.commands import copyable
 
 if TYPE_CHECKING:
     from atlas_retry.fleet.batch import BatchStatus
@@ -24,7 +23,8 @@ Server = Annotated[
     typer.Option("--server", metavar="HOST:PORT", help="By default TEMPORAL_ADDRESS."),
 ]
 Queue = Annotated[
-    str, typer.Option("--queue", help="The task queue that workers and batches share.")
+    str,
+    typer.Option("--queue", metavar="NAME", help="The task queue that workers and batches share."),
 ]
 StoreUrl = Annotated[
     str,
@@ -38,14 +38,6 @@ StoreUrl = Annotated[
 Batch = Annotated[str, typer.Argument(metavar="ID", help="Of the batch.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    group = typer.Typer(help="Many repositories over many machines, on Temporal.")
-    for command in (worker, start, status, pause, resume, stop, report):
-        group.command(command.__name__)(command)
-    app.add_typer(group, name="fleet", no_args_is_help=True)
-
-
 def worker(
     *,
     store: StoreUrl,
@@ -54,19 +46,16 @@ def worker(
     slots: Annotated[int, typer.Option("--slots", min=1, help="Runs at once.")] = 2,
     agents: Annotated[
         list[str] | None,
-        typer.Option("--agent", metavar="BACKEND", help="An agent that may be asked; repeatable."),
+        typer.Option("--agent", metavar="BACKEND", help="An agent that it may use; repeatable."),
     ] = None,
-    max_cost_usd: Annotated[
-        float | None, typer.Option("--max-cost-usd", min=0, help="Of one run.")
-    ] = None,
-    max_attempts: Annotated[
-        int | None, typer.Option("--max-attempts", min=0, help="Of one run.")
-    ] = None,
-    max_minutes: Annotated[
-        float | None, typer.Option("--max-minutes", min=0, help="Of one run.")
-    ] = None,
+    max_cost_usd: options.MaxCost = None,
+    max_attempts: options.MaxAttempts = None,
+    max_minutes: options.MaxMinutes = None,
 ) -> int:
-    """Carry out runs until it is stopped. Its limits hold whatever a manifest says."""
+    """Do the runs of batches until it is stopped.
+
+    Its limits apply whatever a manifest says.
+    """
     _require()
     from atlas_retry import state_dir
     from atlas_retry.fleet import client as connection
@@ -116,7 +105,7 @@ def start(
     place = _store(store)
     client.ask(server, lambda to: client.start(to, queue, place, name, whole))
     print(name)
-    print(*copyable("next", f"atlas fleet status {name}"), sep="\n", file=sys.stderr)
+    print_commands("next", f"atlas fleet status {name}")
     return GREEN
 
 
@@ -143,19 +132,21 @@ def pause(
     batch: Batch,
     *,
     server: Server = None,
-    why: Annotated[str, typer.Option("--why", help="The reason, for whoever looks.")] = "by hand",
+    why: Annotated[
+        str, typer.Option("--why", metavar="TEXT", help="The reason, for whoever looks.")
+    ] = "by hand",
 ) -> int:
-    """Start nothing more; what runs goes on to its end."""
+    """Start no more runs; those under way continue to their end."""
     return _signal(server, batch, "pause", why)
 
 
 def resume(batch: Batch, *, server: Server = None) -> int:
-    """Let a batch go on that was paused, or that paused itself for a common cause."""
+    """Continue a batch that was paused, or that paused itself for a common cause."""
     return _signal(server, batch, "resume")
 
 
 def stop(batch: Batch, *, server: Server = None) -> int:
-    """End a batch, what runs included."""
+    """End a batch, runs under way included."""
     return _signal(server, batch, "stop")
 
 
@@ -169,7 +160,7 @@ def report(
     ] = None,
     json: options.Json = False,
 ) -> int:
-    """Say what became of each repository, by what, and at which price."""
+    """Show how each repository ended, what fixed it, and its cost."""
     _require()
     from atlas_retry.fleet import client
     from atlas_retry.reports import fleet_page

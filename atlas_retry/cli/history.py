@@ -1,62 +1,49 @@
-"""What happened before: `log`, `diff`, `pick`, `undo`, `resume`, `learnings`, `stats`, `prune`."""
+"""What happened before: `log`, `diff`, `pick`, `undo`, `prune`."""
 
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from atlas_retry.cli import completing, options
+from atlas_retry import history, process, workspace
+from atlas_retry.cli import here, options
+from atlas_retry.cli.hook import memory
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from atlas_retry.history import RunRow
-    from atlas_retry.history.rescue import Restoration
-    from atlas_retry.workspace import Workspace
+from atlas_retry.events import seconds_of
+from atlas_retry.history import RunRow, RunState, archive, keeping, rescue, telling, validated
+from atlas_retry.history.rescue import Restoration
+from atlas_retry.reports.documents import encode
+from atlas_retry.reports.screen.lines import printable
+from atlas_retry.workspace import Workspace, identity
 
 Run = Annotated[
     str | None,
     typer.Argument(
         metavar="RUN",
         help="An id or its start; by default the newest here.",
-        autocompletion=completing.runs,
+        autocompletion=options.complete_runs,
     ),
 ]
 MAX_DAYS = 36_500
-GivenRun = Annotated[
-    str, typer.Argument(metavar="RUN", help="An id or its start.", autocompletion=completing.runs)
-]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    app.command("log")(log)
-    app.command("diff")(diff)
-    app.command("pick")(pick)
-    app.command("undo")(undo)
-    app.command("prune")(prune)
 
 
 def log(run: Run = None, *, json: options.Json = False) -> int:
     """List the runs of this workspace, or show one as a timeline."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.cli.moving import follow
-    from atlas_retry.history import archive, telling
-    from atlas_retry.reports.documents import encode
-
-    home = state_dir.locate(os.environ)
-    follow(Path(_root()))
-    with history.reading(home) as connection:
+    root = here.root()
+    follow(root)
+    with here.journal() as connection:
         if run is None:
-            rows = archive.runs(connection, _root())
+            rows = archive.runs(connection, str(root))
             _show(encode(rows) if json else telling.list_of(rows))
             return 0
-        row = archive.find(connection, run, _root())
-        steps = telling.timeline(home / "runs" / row.id, archive.transitions(connection, row.id))
+        row = archive.find(connection, run, str(root))
+        moves = archive.transitions(connection, row.id)
+    steps = telling.timeline(here.home() / "runs" / row.id, moves)
     _show(encode(steps) if json else telling.timeline_text(row, steps))
     return 0
 
@@ -65,11 +52,8 @@ def diff(
     run: Run = None,
     attempt: Annotated[str | None, typer.Argument(metavar="[N]", help="An attempt.")] = None,
 ) -> int:
-    """Print what attempt N changed, or the whole run; without RUN of the newest one here."""
-    from atlas_retry import workspace
-    from atlas_retry.history import rescue
-
-    row = found_run(run)
+    """Print what a run, or one of its attempts, changed."""
+    row = run_of(run)
     ws = workspace_of(row)
     before, after = rescue.span(ws, row, attempt)
     sys.stdout.flush()
@@ -78,161 +62,118 @@ def diff(
 
 
 def pick(
-    run: GivenRun,
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN", help="An id or its start.", autocompletion=options.complete_runs
+        ),
+    ],
     attempt: Annotated[str, typer.Argument(metavar="N", help="An attempt, or a held snapshot.")],
     *,
     held: Annotated[
-        bool, typer.Option("--held", help="Take its held changes as well; refused ones stay out.")
+        bool, typer.Option("--held", help="Include its held changes; refused ones stay out.")
     ] = False,
     path: Annotated[
-        list[str] | None, typer.Option("--path", help="Only this file or folder; repeatable.")
+        list[str] | None,
+        typer.Option("--path", metavar="PATH", help="Only this file or folder; repeatable."),
     ] = None,
 ) -> int:
-    """Take attempt N's tree into the workspace."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.history import keeping, rescue
-
+    """Bring the workspace to the files of one attempt."""
     if path and held:
         raise UsageError("--path and --held exclude each other")
-    home, row = state_dir.locate(os.environ), found_run(run)
-    if path:
-        return _pick_files(row, attempt, path)
+    row = run_of(run)
     refused = _refused(row, attempt) if held else frozenset()
     ws = workspace_of(row)
-    with _alone(ws), history.opened(home) as connection:
+    if path:
+        with workspace.lock(ws):
+            done = rescue.pick_files(ws, row, attempt, path)
+        return _report(row, done, f"{', '.join(path)}: as {attempt} of run {row.id} has it")
+    with _alone(ws):
         done = rescue.pick(ws, row, attempt, refused)
-        if not _brought(ws, row, done.now):
-            reason = f"atlas pick {attempt}"
-            keeping.record(connection, row, row.state, reason, left=done.now)
-    return _told(row, done, f"as in {attempt} of run {row.id}")
+        _record(ws, row, done.now, row.state, f"atlas pick {attempt}")
+    return _report(row, done, f"as in {attempt} of run {row.id}")
 
 
-def _pick_files(row: "RunRow", name: str, paths: list[str]) -> int:
-    from atlas_retry import workspace
-    from atlas_retry.history import rescue
-
-    ws = workspace_of(row)
-    with workspace.lock(ws):
-        done = rescue.pick_files(ws, row, name, paths)
-    return _told(row, done, f"{', '.join(paths)}: as {name} of run {row.id} has it")
-
-
-def _refused(row: "RunRow", number: str) -> frozenset[str]:
+def _refused(row: RunRow, number: str) -> frozenset[str]:
     """What the guard refused of an attempt. Raises UsageError where nothing was held of it."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.history import archive
     from atlas_retry.run.held import held_paths
 
-    with history.reading(state_dir.locate(os.environ)) as connection:
+    with here.journal() as connection:
         attempts = archive.attempts(connection, row.id)
-    holding = [str(attempt.number) for attempt in attempts if held_paths(attempt)]
+    holding = {str(attempt.number): attempt for attempt in attempts if held_paths(attempt)}
     if number not in holding:
-        known = ", ".join(holding) or "none"
         raise UsageError(
             f"nothing was held of attempt {number} of run {row.id}",
-            remedy=f"attempts of which something was: {known}",
+            remedy=f"attempts with held changes: {', '.join(holding) or 'none'}",
         )
-    found = next(attempt for attempt in attempts if str(attempt.number) == number)
-    return frozenset(violation.path for violation in found.violations)
+    return frozenset(violation.path for violation in holding[number].violations)
 
 
 def undo(run: Run = None) -> int:
     """Restore what was there before a run, a turn of Claude Code, or gates that changed files.
 
-    Whatever goes is held.
+    What is there now is kept: `atlas pick` brings it back.
     """
-    from atlas_retry import history, state_dir
-    from atlas_retry.history import archive, keeping, rescue
-
-    home = state_dir.locate(os.environ)
-    if other := _turn_or_validation(run):
-        return _undo_other(other)
+    attempt, is_readable = None, True
     try:
-        row = found_run(run)
-        with history.reading(home) as connection:
-            attempt = archive.open_attempt(connection, row.id)
+        row = _newest_or(run)
+        if _is_in_journal(row):
+            with here.journal() as connection:
+                attempt = archive.open_attempt(connection, row.id)
     except StateError as error:
-        return _undo_without_journal(run, error)
+        # the snapshots are enough, whatever became of the journal
+        print(f"atlas: {error.message}; the snapshots have what was there", file=sys.stderr)
+        row, is_readable = rescue.known_by_refs(here.workspace_at(), run), False
     ws = workspace_of(row)
     with _alone(ws):
-        done = rescue.undo(ws, row, home / "runs" / row.id, attempt)
-        with history.opened(home) as connection:
-            state = history.RunState.UNDONE
-            keeping.record(connection, row, state, "atlas undo", left=done.now)
-    return _told(row, done, f"as it was before run {row.id} of {row.started_at}")
+        done = rescue.undo(ws, row, here.home() / "runs" / row.id, attempt)
+        if is_readable:
+            _record(ws, row, done.now, RunState.UNDONE, "atlas undo")
+    return _report(row, done, f"as it was before {_named(row)}")
 
 
-def _turn_or_validation(run: str | None) -> "RunRow | None":
-    """The turn of Claude Code, or validation, that is named, or that is newer than any run here."""
-    other = _other(run)
+def _is_in_journal(row: RunRow) -> bool:
+    return not (validated.is_validation(row.id) or memory.is_turn(row.id))
+
+
+def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: str) -> None:
+    """Keep what the workspace was brought to."""
+    if validated.is_validation(row.id):
+        validated.bring(ws, row.id, snapshot_id)
+    elif memory.is_turn(row.id):
+        memory.bring(here.home(), row.id, snapshot_id)
+    else:
+        with history.opened(here.home()) as connection:
+            keeping.record(connection, row, state, by, left=snapshot_id)
+
+
+def _named(row: RunRow) -> str:
+    if validated.is_validation(row.id):
+        return f"the gates of {row.started_at}"
+    return f"{'the turn' if memory.is_turn(row.id) else 'run'} {row.id}"
+
+
+def _newest_or(run: str | None) -> RunRow:
+    """The run, turn or validation of this id, else the newest. Raises UsageError, StateError."""
+    other = _turn_or_validation(run)
     if other is None or run:
-        return other
+        return other or run_of(run)
     try:
-        return other if _began_s(other) > _began_s(found_run(None)) else None
+        return max(other, run_of(None), key=_began_s)
     except (StateError, UsageError):
         return other
 
 
-def _other(run: str | None) -> "RunRow | None":
+def _turn_or_validation(run: str | None) -> RunRow | None:
     """The turn of Claude Code, or validation, of this id; without one the newest."""
-    from atlas_retry import state_dir, workspace
-    from atlas_retry.cli.hook import undoing
-    from atlas_retry.history import validated
-
-    home, root = state_dir.locate(os.environ), Path(_root())
-    found = [undoing.turn_run(home, root, run)]
+    known = [memory.turn_run(here.home(), here.root(), run)]
     with suppress(WorkspaceError):
-        ws = workspace.open_workspace(root, home, environ=os.environ)
-        found.append(validated.run_of(ws, run))
-    return max(filter(None, found), key=_began_s, default=None)
+        known.append(validated.run_of(here.workspace_at(here.root()), run))
+    return max(filter(None, known), key=_began_s, default=None)
 
 
-def _began_s(row: "RunRow") -> float:
-    from atlas_retry.events import seconds_of
-
+def _began_s(row: RunRow) -> float:
     return seconds_of(row.started_at)
-
-
-def _undo_other(row: "RunRow") -> int:
-    from atlas_retry import state_dir
-    from atlas_retry.history import rescue, validated
-
-    ws = workspace_of(row)
-    with _alone(ws):
-        done = rescue.undo(ws, row, state_dir.locate(os.environ) / "runs" / row.id, None)
-        _brought(ws, row, done.now)
-    is_validation = validated.is_validation(row.id)
-    what = "the gates" if is_validation else "the turn of Claude Code"
-    return _told(row, done, f"as it was before {what} of {row.started_at}")
-
-
-def _brought(ws: "Workspace", row: "RunRow", snapshot_id: str) -> bool:
-    """Write down what the workspace was brought to; whether it is no run of the journal."""
-    from atlas_retry import state_dir
-    from atlas_retry.cli.hook import memory, undoing
-    from atlas_retry.history import validated
-
-    if validated.is_validation(row.id):
-        validated.bring(ws, row.id, snapshot_id)
-    elif undoing.is_turn(row.id):
-        memory.bring(state_dir.locate(os.environ), row.id, snapshot_id)
-    else:
-        return False
-    return True
-
-
-def _undo_without_journal(run: str | None, error: StateError) -> int:
-    """The snapshots are enough to restore what was there, whatever became of the journal."""
-    from atlas_retry import state_dir, workspace
-    from atlas_retry.history import rescue
-
-    home = state_dir.locate(os.environ)
-    print(f"atlas: {error.message}; the snapshots have what was there", file=sys.stderr)
-    ws = workspace.open_workspace(Path.cwd(), home, environ=os.environ)
-    row = rescue.known_by_refs(ws, run)
-    with _alone(ws):
-        done = rescue.undo(ws, row, home / "runs" / row.id, None)
-    return _told(row, done, f"as it was before run {row.id}")
 
 
 def prune(
@@ -248,16 +189,13 @@ def prune(
     ] = False,
     json: options.Json = False,
 ) -> int:
-    """Drop old runs with their snapshots, never the newest of a workspace."""
-    if not days <= MAX_DAYS:
-        raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
+    """Drop old runs and their snapshots, but never the newest run of a workspace."""
     from atlas_retry.history import pruning
 
+    if not days <= MAX_DAYS:
+        raise UsageError(f"--days {days}: a number from 0 to {MAX_DAYS} is expected")
     rows = pruning.prune(os.environ, keep=keep, days=days, dry_run=dry_run)
     if json or dry_run:
-        from atlas_retry.history import telling
-        from atlas_retry.reports.documents import encode
-
         _show(encode(rows) if json else telling.list_of(rows))
     what = "would be dropped" if dry_run else "dropped"
     last = f"{len(rows)} runs {what}; what they cost and how they ended stays in atlas stats"
@@ -265,57 +203,67 @@ def prune(
     return 0
 
 
-def _root() -> str:
-    from atlas_retry import config
-
-    return str(config.root_of(Path.cwd()).resolve())
-
-
-def found_run(run: str | None) -> "RunRow":
+def run_of(run: str | None) -> RunRow:
     """The run of this id or its start, else the newest here. Raises UsageError."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.cli.moving import follow
-    from atlas_retry.history import archive
-
-    follow(Path(_root()))
-    home = state_dir.locate(os.environ)
-    if run and (other := _other(run)):
+    follow(here.root())
+    if run and (other := _turn_or_validation(run)):
         return other
-    with history.reading(home) as connection:
-        return archive.find(connection, run, _root())
+    with here.journal() as connection:
+        return archive.find(connection, run, str(here.root()))
 
 
-def workspace_of(row: "RunRow") -> "Workspace":
+def workspace_of(row: RunRow) -> Workspace:
     """The workspace that a run was in. Raises UsageError where it is gone."""
-    from atlas_retry import state_dir, workspace
-
     if not Path(row.root).is_dir():
         raise UsageError(
             f"{row.root}, where run {row.id} was, is no longer there",
             remedy=f"clone the repository to {row.root} again, then: atlas undo {row.id}",
         )
-    return workspace.open_workspace(
-        Path(row.root), state_dir.locate(os.environ), environ=os.environ
-    )
+    return here.workspace_at(row.root)
 
 
 @contextmanager
-def _alone(ws: "Workspace") -> "Iterator[None]":
+def _alone(ws: Workspace) -> Iterator[None]:
     """Be the only one in the workspace, and come to the end of what is begun. WorkspaceError."""
-    from atlas_retry import process, workspace
-
     what = f"{ws.root} is being restored"
     with workspace.lock(ws), process.orderly(), process.uninterruptible(what):
         yield
 
 
-def _told(row: "RunRow", done: "Restoration", headline: str) -> int:
+def _report(row: RunRow, done: Restoration, headline: str) -> int:
     """What was done, for a person; 1 where something is not as the headline says."""
-    from atlas_retry.history import telling
-
     _show(telling.restoration_text(row, done, headline))
     return 1 if done.left_alone or done.lost or done.differs else 0
 
 
 def _show(text: str) -> None:
     sys.stdout.write(text)
+
+
+def follow(root: Path) -> None:
+    """Where nothing is recorded of a workspace, see whether it was somewhere else before.
+
+    Raises StateError, WorkspaceError.
+    """
+    with here.journal() as connection:
+        if not (root / ".git").exists() or archive.runs(connection, str(root), limit=1):
+            return
+    ws = here.workspace_at(root)
+    for other, is_certain in identity.moved_here(ws):
+        if is_certain or _is_agreed(other.root):
+            with workspace.lock(ws), history.opened(here.home()) as connection:
+                old = identity.take_over(ws, other)
+                keeping.moved(connection, other.root, str(ws.root), str(ws.common_dir))
+                shutil.rmtree(old)
+            where = printable(other.root)
+            print(f"this workspace was {where} before; its runs are here now", file=sys.stderr)
+            return
+
+
+def _is_agreed(root: str) -> bool:
+    """Two clones have the same first commit, so a person has to say which one this is."""
+    question = f"the runs of {printable(root)}, which is gone: are they of this workspace"
+    if sys.stdin.isatty() and sys.stderr.isatty() and not os.environ.get("CI"):
+        return typer.confirm(f"{question}?", err=True)
+    print(f"{question}? On a terminal atlas asks.", file=sys.stderr)
+    return False

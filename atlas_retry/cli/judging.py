@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atlas_retry.cli import options
+from atlas_retry.cli import options, output
 from atlas_retry.errors import UsageError
+from atlas_retry.reports.documents import GuardDocument, encode
+from atlas_retry.reports.findings import Finding, of_change
+from atlas_retry.reports.screen.lines import printable
 
 if TYPE_CHECKING:
-    from atlas_retry.guard import Judgement, Ruling
-    from atlas_retry.reports.findings import Finding
+    from atlas_retry.guard import Ruling
 
 CLEAN, VIOLATED = 0, 1
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    app.command("prompt")(prompt)
-    app.command("guard")(guard)
 
 
 def prompt(
@@ -33,7 +29,6 @@ def prompt(
     ] = None,
 ) -> int:
     """Print the prompt that would be sent; spends nothing."""
-    from atlas_retry.cli import output
     from atlas_retry.run.briefing import preview
     from atlas_retry.run.folders import find
 
@@ -68,11 +63,12 @@ def guard(
     ] = False,
     json: options.Json = False,
 ) -> int:
-    """Judge a change: 0 nothing is refused, 1 something is. Executes nothing without --replay."""
-    from atlas_retry.cli import output
+    """Judge a change; exit 1 if anything in it is refused.
+
+    Runs nothing of the project without --replay.
+    """
     from atlas_retry.guard import judge
     from atlas_retry.guard.judge.base import with_base_configuration
-    from atlas_retry.reports.documents import GuardDocument, encode
 
     recorded = output.recorded(start_from)
     asked = with_base_configuration(
@@ -93,13 +89,18 @@ def guard(
         from atlas_retry.guard.judge.replay import replayed
 
         judgement = replayed(asked, judgement, os.environ)
+    findings = of_change(judgement.refused, judgement.held, judgement.noted)
     if json:
         refused, held, noted = judgement.refused, judgement.held, judgement.noted
         print(encode(GuardDocument(violations=refused, held=held, noted=noted)))
     else:
-        _show(judgement)
+        _show(findings)
     if output.on_github():
-        _annotate(judgement, to_stderr=json)
+        from atlas_retry.reports.github import annotations
+        from atlas_retry.reports.markdown import guard_summary
+
+        text = annotations(one.diagnostic for one in findings)
+        output.write_on_github(text, guard_summary(findings), to_stderr=json)
     return VIOLATED if judgement.refused or (strict and judgement.held) else CLEAN
 
 
@@ -110,7 +111,7 @@ def _places(pair: str) -> tuple[Path, Path]:
     return Path(before), Path(after)
 
 
-def _explained(rulings: "Sequence[Ruling]", path: str) -> int:
+def _explained(rulings: Sequence["Ruling"], path: str) -> int:
     if not rulings:
         print(f"{path}: did not change")
     for ruling in rulings:
@@ -120,29 +121,10 @@ def _explained(rulings: "Sequence[Ruling]", path: str) -> int:
     return CLEAN
 
 
-def _show(judgement: "Judgement") -> None:
-    from atlas_retry.cli import output
-    from atlas_retry.reports.screen.lines import printable
-
+def _show(findings: Sequence[Finding]) -> None:
     rows = [
         (f"{printable(one.where)}: {one.answer}: {one.seen.rule}: {one.seen.detail}", "")
-        for one in _findings(judgement)
+        for one in findings
     ]
     with output.screen(os.environ, plain=True) as shown:
         shown.write(rows or [("nothing is refused, held or noted", "")])
-
-
-def _annotate(judgement: "Judgement", *, to_stderr: bool) -> None:
-    from atlas_retry.cli import output
-    from atlas_retry.reports.github import annotations
-    from atlas_retry.reports.markdown import guard_summary
-
-    found = _findings(judgement)
-    text = annotations(one.diagnostic for one in found)
-    output.write_on_github(text, guard_summary(found), to_stderr=to_stderr)
-
-
-def _findings(judgement: "Judgement") -> "tuple[Finding, ...]":
-    from atlas_retry.reports.findings import of_change
-
-    return of_change(judgement.refused, judgement.held, judgement.noted)

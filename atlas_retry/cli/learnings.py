@@ -1,76 +1,51 @@
 """`atlas learnings` and `atlas stats`: what runs have taught, and how they have gone."""
 
-import os
 import sys
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import typer
 
-from atlas_retry.cli import options
+from atlas_retry import history
+from atlas_retry.cli import here, options
+from atlas_retry.history import learning
+from atlas_retry.reports.documents import encode
+from atlas_retry.reports.screen.lines import harmless
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="As lr-2026-01-31-001.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    group = typer.Typer(help="What runs have taught.", invoke_without_command=True)
-    group.callback()(_listed)
-    group.command("list")(list_all)
-    group.command("show")(show)
-    group.command("note")(note)
-    group.command("forget")(forget)
-    app.add_typer(group, name="learnings", rich_help_panel=None)
-    app.command("stats")(stats)
-
-
-def _listed(context: typer.Context) -> int:
+def list_by_default(context: typer.Context) -> int:
     """List the records, or do something with one."""
     return list_all() if context.invoked_subcommand is None else 0
 
 
 def list_all(*, json: options.Json = False) -> int:
     """List what runs have taught, the newest first."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.history import learning
-    from atlas_retry.reports.documents import encode
-    from atlas_retry.reports.screen.lines import harmless
-
-    with history.reading(state_dir.locate(os.environ)) as connection:
-        found = learning.every(connection)
-    sys.stdout.write(encode(found) if json else harmless(learning.list_of(found)))
+    with here.journal() as connection:
+        records = learning.every(connection)
+    sys.stdout.write(encode(records) if json else harmless(learning.list_of(records)))
     return 0
 
 
 def show(name: Id, *, json: options.Json = False) -> int:
     """Show one record."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.history import learning
-    from atlas_retry.reports.documents import encode
-    from atlas_retry.reports.screen.lines import harmless
-
-    with history.reading(state_dir.locate(os.environ)) as connection:
-        found = learning.one(connection, name)
-    sys.stdout.write(encode(found) if json else harmless(learning.page_of(found)))
+    with here.journal() as connection:
+        record = learning.one(connection, name)
+    sys.stdout.write(encode(record) if json else harmless(learning.page_of(record)))
     return 0
 
 
 def note(name: Id, text: Annotated[str, typer.Argument(help="The note, in your words.")]) -> int:
-    """Annotate a record: later prompts say your words instead of its own."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.history import learning
-
-    with history.opened(state_dir.locate(os.environ)) as connection:
+    """Annotate a record: later prompts use your words instead of its own."""
+    with history.opened(here.home()) as connection:
         learning.note(connection, name, text)
     return 0
 
 
 def forget(name: Id) -> int:
     """Forget a record."""
-    from atlas_retry import history, state_dir
-    from atlas_retry.history import learning
-
-    with history.opened(state_dir.locate(os.environ)) as connection:
+    with history.opened(here.home()) as connection:
         learning.forget(connection, name)
     return 0
 
@@ -78,7 +53,8 @@ def forget(name: Id) -> int:
 def stats(
     *,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="7d, 12h, 2w or a date.")
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only since then: 7d, 12h, 2w or a date."),
     ] = None,
     json: options.Json = False,
     export: Annotated[
@@ -86,20 +62,18 @@ def stats(
         typer.Option("--export", help="Every run as one row, on stdout."),
     ] = None,
 ) -> int:
-    """Say what is fixed how often, at what cost, and which gates are slow or flaky."""
-    from atlas_retry import history, state_dir
+    """Show fix rates, costs, and slow or flaky gates."""
     from atlas_retry.history import statistics
-    from atlas_retry.reports.documents import encode
 
     begin = statistics.moment(since, datetime.now(UTC))
-    with history.reading(state_dir.locate(os.environ)) as connection:
+    with here.journal() as connection:
         if export:
             rows = statistics.exported(connection, begin)
             sys.stdout.write(statistics.as_csv(rows) if export == "csv" else encode(rows))
             return 0
-        found = statistics.statistics(connection, begin)
+        whole = statistics.statistics(connection, begin)
     if json:
-        sys.stdout.write(encode(found))
+        sys.stdout.write(encode(whole))
     else:
-        statistics.show(found, sys.stdout)
+        statistics.show(whole, sys.stdout)
     return 0

@@ -1,17 +1,76 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what the shell offers for their values."""
 
+import os
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from atlas_retry.cli import completing
+from atlas_retry.errors import AtlasError
+
+# --- completion: never fails, never prints ---------------------------------------------------
+
+
+def _beginning(incomplete: str, values: Iterable[str]) -> list[str]:
+    return [value for value in dict.fromkeys(values) if value.startswith(incomplete)]
+
+
+def _gates(incomplete: str) -> list[str]:
+    from atlas_retry import config
+
+    with suppress(AtlasError):
+        gates = config.load(Path.cwd(), environ=os.environ, overrides={}).gates
+        return _beginning(incomplete, [*(gate.kind for gate in gates), *(g.name for g in gates)])
+    return []
+
+
+def complete_agents(incomplete: str) -> list[str]:
+    """The built-in backends."""
+    from atlas_retry.agents import AGENTS
+
+    return _beginning(incomplete, AGENTS)
+
+
+def _formats(incomplete: str) -> list[str]:
+    from atlas_retry.reports.formats import REPORTS
+
+    return _beginning(incomplete, [f"{name}=" for name in REPORTS])
+
+
+def complete_runs(incomplete: str) -> list[str]:
+    """The runs of this workspace, newest first."""
+    from atlas_retry.cli import here
+    from atlas_retry.history import archive
+
+    with suppress(AtlasError), here.journal() as connection:
+        rows = archive.runs(connection, str(here.root()))
+        return _beginning(incomplete, [row.id for row in rows])
+    return []
+
+
+def complete_workspaces(incomplete: str) -> list[str]:
+    """Named workspaces, and folders that begin so."""
+    from atlas_retry import workspace
+    from atlas_retry.cli import here
+
+    names: list[str] = []
+    with suppress(AtlasError):
+        names += [one.name for one in workspace.list_worktrees(here.workspace_at())]
+    folder = Path(incomplete).parent if incomplete else Path()
+    with suppress(OSError):
+        names += [str(path) for path in sorted(folder.iterdir()) if path.is_dir()]
+    return _beginning(incomplete, names)
+
+
+# --- options ---------------------------------------------------------------------------------
 
 PathArgument = Annotated[Path, typer.Argument(metavar="PATH", help="A directory in the workspace.")]
 WorkspaceArgument = Annotated[
     str,
     typer.Argument(
-        metavar="WORKSPACE", help="A name or a directory.", autocompletion=completing.workspaces
+        metavar="WORKSPACE", help="A name or a directory.", autocompletion=complete_workspaces
     ),
 ]
 Only = Annotated[
@@ -20,7 +79,7 @@ Only = Annotated[
         "--only",
         metavar="KIND_OR_NAME",
         help="Run only these gates; repeatable.",
-        autocompletion=completing.gates,
+        autocompletion=_gates,
     ),
 ]
 Fix = Annotated[bool, typer.Option("--fix", help="Run the gates' own fixers first.")]
@@ -44,7 +103,7 @@ Reports = Annotated[
         "--report",
         metavar="FORMAT=PATH",
         help="Write a report; repeatable.",
-        autocompletion=completing.formats,
+        autocompletion=_formats,
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the verdict.")]
@@ -58,15 +117,32 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="FILE",
-        help="Start from a recorded failure: report, JUnit, SARIF or log; - is stdin.",
+        help="Start from a recorded failure: a report, JUnit, SARIF or log; - is stdin.",
     ),
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="GLOB", help="Files that may be changed; repeatable."),
+    typer.Option(
+        "--allow",
+        metavar="GLOB",
+        help="Files that may change although they look like tests or settings; repeatable.",
+    ),
 ]
 AiFix = Annotated[
     bool, typer.Option("--ai-fix", help="Let the agent fix what fails; this may cost money.")
+]
+
+MaxAttempts = Annotated[
+    int | None,
+    typer.Option("--max-attempts", min=0, help="Attempts per run; by default as configured."),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost-usd", min=0, help="US dollars per run; by default as configured."),
+]
+MaxMinutes = Annotated[
+    float | None,
+    typer.Option("--max-minutes", min=0, help="Minutes per run; by default as configured."),
 ]
 
 

@@ -4,30 +4,70 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from atlas_retry.errors import UsageError
-from atlas_retry.model import TO_CHECK, Validation
+from msgspec.structs import replace
+
+from atlas_retry import state_dir
+from atlas_retry.errors import AtlasError, UsageError, near
+from atlas_retry.model import OWN_JUNIT, TO_CHECK, Validation
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.text.commands import copyable
 
 if TYPE_CHECKING:
-    from atlas_retry.cli.report_files import Destination
     from atlas_retry.reports.subject import Recorded, Subject
 
 __all__ = ["last_lines", "publish", "recorded", "screen", "targets"]
 
+Target = tuple[str, Path]
+"""A key of `REPORTS` and the file it is written to."""
 
-def targets(arguments: Sequence[str]) -> "tuple[Destination, ...]":
+
+def print_commands(label: str, *commands: str, to: TextIO | None = None) -> None:
+    """Print commands to copy, each whole on a line of its own; on standard error by default."""
+    print(*copyable(label, *commands), sep="\n", file=to or sys.stderr)
+
+
+def targets(options: Sequence[str] | None) -> tuple[Target, ...]:
     """What `--report FORMAT=PATH` asks for. Raises UsageError before anything runs."""
-    if not arguments:
+    if not options:
         return ()
-    from atlas_retry.cli.report_files import destinations
+    known = tuple(_target(option) for option in options)
+    paths = [os.path.abspath(path) for _, path in known]  # noqa: PTH100 - follows no link
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise UsageError(f"two reports go to {twice}", remedy="give each --report its own file")
+    return known
 
-    return destinations(arguments)
+
+def _target(option: str) -> Target:
+    from atlas_retry.reports.formats import REPORTS
+
+    name, _, path = option.partition("=")
+    why = None
+    if name not in REPORTS:
+        why = f"unknown format{near(name, REPORTS)}; use one of {', '.join(REPORTS)}"
+    elif not path:
+        why = f"no path; write --report {name}=PATH"
+    if why := why or _why_no_file(Path(path).absolute()):
+        raise UsageError(f"--report {option}: {why}")
+    return name, Path(path)
+
+
+def _why_no_file(path: Path) -> str | None:
+    # Not `Path.exists`: behind a folder that may not be searched it raises.
+    if os.path.isdir(path):  # noqa: PTH112 - see above
+        return f"{path} is a folder"
+    if os.path.exists(path):  # noqa: PTH110 - see above
+        return None if os.access(path, os.W_OK) else f"{path} cannot be written"
+    above = next(folder for folder in path.parents if os.path.lexists(folder))
+    if not above.is_dir():
+        return f"{above} is no folder"
+    return None if os.access(above, os.W_OK | os.X_OK) else f"{above} cannot be written"
 
 
 def recorded(path: Path | None) -> "Recorded | None":
@@ -54,20 +94,20 @@ def last_lines(
     """
     if verbosity >= 0:
         yield from failure_lines(validation, verbosity=verbosity)
-    following = f"atlas init {shlex.quote(str(path))}" if proposed else None
-    yield from validation_summary(validation, following or _next_command(validation, path))
-
-
-def _next_command(validation: Validation, path: Path) -> str:
-    if validation.broken:
-        return f"atlas validate {shlex.quote(str(path))}"
-    return f"atlas retry {shlex.quote(str(path))} --ai-fix" if validation.failures else TO_CHECK
+    place, next_command = shlex.quote(str(path)), TO_CHECK
+    if proposed:
+        next_command = f"atlas init {place}"
+    elif validation.broken:
+        next_command = f"atlas validate {place}"
+    elif validation.failures:
+        next_command = f"atlas retry {place} --ai-fix"
+    yield from validation_summary(validation, next_command)
 
 
 def publish_validation(
-    validation: Validation, opened: OpenWorkspace, wanted: "Sequence[Destination]", *, as_json: bool
+    validation: Validation, opened: OpenWorkspace, wanted: Sequence[Target], *, as_json: bool
 ) -> None:
-    """Publish a validation, if anybody wants it: what nobody reads costs no start-up time."""
+    """Publish a validation where it is asked for: what is not read costs no start-up time."""
     if as_json or wanted or on_github():
         from atlas_retry.reports.subject import Subject
 
@@ -75,35 +115,65 @@ def publish_validation(
 
 
 def publish(
-    subject: "Subject",
-    wanted: "Sequence[Destination]",
-    *,
-    as_json: bool,
-    to_stderr: bool = False,
+    subject: "Subject", wanted: Sequence[Target], *, as_json: bool, to_stderr: bool = False
 ) -> None:
     """Write the document, the report files, and what GitHub Actions shows by itself.
 
     `to_stderr`: stdout holds another document already.
     """
-    from atlas_retry.cli.report_files import write_reports
     from atlas_retry.reports.formats import REPORTS
 
     if as_json:
         print(REPORTS["json"](subject), end="")
     write_reports(subject, wanted)
     if on_github():
-        _tell_github(subject, to_stderr=as_json or to_stderr)
+        annotations, markdown = REPORTS["github"](subject), REPORTS["markdown"](subject)
+        write_on_github(annotations, markdown, to_stderr=as_json or to_stderr)
+
+
+def write_reports(subject: "Subject", wanted: Sequence[Target]) -> None:
+    """Write every report. A reader sees the old file or the new, never half.
+
+    Missing folders are made. Raises AtlasError naming the files that could not be written, once all
+    others are.
+    """
+    from atlas_retry.reports.formats import REPORTS
+
+    if any(name == "junit" for name, _ in wanted):
+        subject = replace(subject, junit=dict(_own_junit(subject)))
+    faults = []
+    for name, path in wanted:
+        content = REPORTS[name](subject).encode()
+        try:
+            _write(path.resolve(), content)
+        except OSError as error:
+            faults.append(f"{path} ({error.strerror})")
+    if faults:
+        raise AtlasError(
+            f"a report cannot be written: {', '.join(faults)}",
+            remedy="make room there, or name another place; the same result is above",
+        )
+
+
+def _own_junit(subject: "Subject") -> Iterator[tuple[str, bytes]]:
+    """What the gates' runners wrote, as it was kept beside their logs when they ended."""
+    for result in subject.validation.results:
+        with suppress(OSError):
+            if result.log_path:
+                yield result.log_path, (Path(result.log_path) / OWN_JUNIT).read_bytes()
+
+
+def _write(path: Path, content: bytes) -> None:
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)  # A pipe or /dev/stdout has no half to hide.
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    state_dir.replace_file(path, content)
 
 
 def on_github() -> bool:
     """Whether this is a job of GitHub Actions."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def _tell_github(subject: "Subject", *, to_stderr: bool) -> None:
-    from atlas_retry.reports.formats import REPORTS
-
-    write_on_github(REPORTS["github"](subject), REPORTS["markdown"](subject), to_stderr=to_stderr)
 
 
 def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None:
@@ -116,5 +186,5 @@ def write_on_github(annotations: str, markdown: str, *, to_stderr: bool) -> None
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
                 file.write(markdown)
-        except OSError as error:  # nobody asked us for it: the verdict is the same without
+        except OSError as error:  # it was not asked for: the verdict is the same without
             print(f"warning: no step summary in {summary}: {error.strerror}", file=sys.stderr)

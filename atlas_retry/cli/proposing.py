@@ -1,120 +1,123 @@
 """`atlas init`: proposes, asks where nothing was found, tries, writes, and shows what it saw."""
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+import typer
 from msgspec.structs import replace
 
-from atlas_retry.config import init
+from atlas_retry.cli import options
+from atlas_retry.config import init as proposing
+from atlas_retry.config.init.commands import only_checks
+from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import UsageError
+from atlas_retry.reports.screen.console import screen
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import bounded, counted
 
 if TYPE_CHECKING:
-    from atlas_retry.config.init.values import Proposal, Proposed
     from atlas_retry.run.trying import TriedGate
 
 MARGINS = 4
 
 
-class Wish(Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+def init(
+    path: options.PathArgument = Path(),
+    *,
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Show the configuration, write nothing.")
+    ] = False,
+    no_try: Annotated[
+        bool, typer.Option("--no-try", help="Do not run each gate once to see how it ends.")
+    ] = False,
+    plain: options.Plain = False,
+) -> int:
+    """Look at the project, try its gates once, and write `.atlas/config.yaml`.
 
-    print_only: bool
-    tries: bool
-    plain: bool
+    Each gate runs on a copy of the project, at most two minutes; no file of the project changes.
+    """
+    tries = not no_try
+    return initialise(path.resolve(), os.environ, print_only=print_only, tries=tries, plain=plain)
 
 
-def initialise(root: Path, environ: Mapping[str, str], wish: Wish) -> int:
+def initialise(
+    root: Path, environ: Mapping[str, str], *, print_only: bool, tries: bool, plain: bool
+) -> int:
     """Write the configuration, or print it; the exit code.
 
     Raises UsageError if there is a configuration already, or no gate that can start.
     """
+    from atlas_retry.run.trying import try_all, untried
+
     if not root.is_dir():
         raise UsageError(f"{root} is no directory")
-    if not wish.print_only:
-        init.refuse_to_overwrite(root)
-    proposal = init.propose(root, environ)
-    if not proposal.gates and not wish.print_only:
+    if not print_only:
+        proposing.refuse_to_overwrite(root)
+    proposal = proposing.propose(root, environ)
+    if not proposal.gates and not print_only:
         proposal = _asked(root, proposal)
-    tried = _tried(root, proposal, environ, wish)
+    tried = untried(proposal.choices)
+    if tries:
+        with screen(environ, plain=plain, to_stderr=True) as shown:
+            tried = try_all(root, proposal.choices, environ, shown)
     proposal = replace(proposal, choices=tuple(one.choice for one in tried))
-    if wish.print_only:
-        sys.stdout.write(init.text_of(proposal))
+    if print_only:
+        sys.stdout.write(proposing.text_of(proposal))
         return 0
     if not proposal.gates:
-        raise init.nothing_found(root, proposal)
-    init.write(root, proposal)
+        raise proposing.nothing_found(root, proposal)
+    proposing.write(root, proposal)
     sys.stderr.write("".join(f"{line}\n" for line in _summary(tried, proposal)))
     return 0
 
 
-def checking(root: Path, environ: Mapping[str, str]) -> "tuple[str, str]":
+def checking(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
     """The configuration of what init would propose, changing no file, and a line that says so.
 
     What CI runs is among the gates even where it cannot start here: then it is broken, and the
     validation no success. A formatter that cannot only check is left out, and so is what nothing
     but a file of settings asks for and cannot start. Raises UsageError where nothing is found.
     """
-    from atlas_retry.config.init.commands import only_checks
-
-    proposal = init.propose(root, environ)
+    proposal = proposing.propose(root, environ)
     idle = proposal.idle
     asked = [*proposal.gates, *(p for p in idle if p.in_ci)]
     only = [replace(p, run=only_checks(p.run), obstacle=None) for p in asked]
     writers = [p for p, was in zip(only, asked, strict=True) if _writes(p, was)]
     kept = [p for p in only if p not in writers]
     if not kept:
-        raise init.nothing_found(root, proposal)
+        raise proposing.nothing_found(root, proposal)
     line = f"no configuration: running the {counted(len(kept), 'gate')} that atlas init proposes"
     without = [*(p.run for p in writers), *(p.run for p in idle if not p.in_ci)]
     left = f"; left out: {', '.join(without)}" if without else ""
-    choices = tuple(kept)
-    return init.text_of(replace(proposal, choices=choices)), line + left
+    return proposing.text_of(replace(proposal, choices=tuple(kept))), line + left
 
 
-def _writes(checking: "Proposed", proposed: "Proposed") -> bool:
+def _writes(checking: Proposed, proposed: Proposed) -> bool:
     """Whether it changes files even where it is to check only."""
-    from atlas_retry.config.init.values import Slot
-
     cannot_check = checking.run == proposed.run and not proposed.fix
     return checking.writes or (checking.slot is Slot.FORMAT and cannot_check)
 
 
-def _asked(root: Path, proposal: "Proposal") -> "Proposal":
+def _asked(root: Path, proposal: Proposal) -> Proposal:
     """The proposal with a person's own command. Raises UsageError where nobody can answer."""
-    refusal = init.nothing_found(root, proposal)
+    refusal = proposing.nothing_found(root, proposal)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise refusal
-    import typer
-
     sys.stderr.write(f"{refusal}\n")
     command = typer.prompt(
         "which command checks this project?", default="", show_default=False, err=True
     ).strip()
     if not command:
         raise refusal
-    return replace(proposal, choices=(*proposal.choices, init.answered(command)))
+    return replace(proposal, choices=(*proposal.choices, proposing.answered(command)))
 
 
-def _tried(
-    root: Path, proposal: "Proposal", environ: Mapping[str, str], wish: Wish
-) -> "tuple[TriedGate, ...]":
-    from atlas_retry.reports.screen.console import screen
-    from atlas_retry.run.trying import try_all, untried
-
-    if not wish.tries:
-        return untried(proposal.choices)
-    with screen(environ, plain=wish.plain, to_stderr=True) as shown:
-        return try_all(root, proposal.choices, environ, shown)
-
-
-def _summary(tried: "Sequence[TriedGate]", proposal: "Proposal") -> Iterator[str]:
-    yield f"wrote {init.CONFIGURATION}"
+def _summary(tried: Sequence["TriedGate"], proposal: Proposal) -> Iterator[str]:
+    yield f"wrote {proposing.CONFIGURATION}"
     yield from _table([_row(one) for one in tried])
     yield from proposal.notes
     yield from copyable("next", "atlas validate")

@@ -7,28 +7,32 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from msgspec import Struct
 
+from atlas_retry import workspace
 from atlas_retry.cli import options
 from atlas_retry.errors import AtlasError, UsageError
-
-if TYPE_CHECKING:
-    from atlas_retry.model import Gate, Validation
-    from atlas_retry.reports.receipt import GuardReceipt, Present
-    from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.model import Gate, Validation
+from atlas_retry.process import capture
+from atlas_retry.reports.documents import encode
+from atlas_retry.reports.receipt import (
+    GuardReceipt,
+    Present,
+    make_receipt,
+    problems,
+    read_receipt,
+)
+from atlas_retry.reports.screen.lines import harmless
+from atlas_retry.run.open import OpenWorkspace, open_configured
+from atlas_retry.text.units import counted
+from atlas_retry.workspace.git import commit_id
 
 NAMESPACE = "atlas"
 """Of signatures, so that one made for something else is worth nothing here (ssh-keygen(1))."""
 VERSION_TIMEOUT_S = 10.0
 VALID, INVALID = 0, 1
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    app.command("verify")(verify)
 
 
 def verify(
@@ -44,69 +48,52 @@ def verify(
         ),
     ] = None,
 ) -> int:
-    """Check that a receipt is of this tree and these gates, without running any."""
-    from atlas_retry.reports.receipt import problems, read_receipt
-    from atlas_retry.reports.screen.lines import harmless
-    from atlas_retry.run.open import open_configured
-    from atlas_retry.text.units import counted
-
+    """Check that a receipt belongs to this tree and these gates, without running any."""
     try:
         content = receipt.read_bytes()
     except OSError as error:
         raise UsageError(f"{receipt}: {error.strerror}") from error
-    found = read_receipt(content, str(receipt))
+    document = read_receipt(content, str(receipt))
     opened = open_configured(path.resolve(), os.environ)
-    wrong = list(problems(found, present(opened, opened.settings.gates, receipt)))
+    wrong = list(problems(document, present(opened, opened.settings.gates, receipt)))
     if signers:
         wrong += _unsigned(content, receipt, signers)
     for problem in wrong:
         print(harmless(f"not verified: {problem}"), file=sys.stderr)
     if wrong:
         return INVALID
-    held = f", {len(found.guard.held)} held" if found.guard and found.guard.held else ""
+    held = f", {len(document.guard.held)} held" if document.guard and document.guard.held else ""
     signed = "signed" if signers else "not checked for a signature"
-    gates = counted(len(found.gates), "gate")
-    print(f"verified: {gates} passed on {found.tree[:12]}{held}; {signed}")
+    gates = counted(len(document.gates), "gate")
+    print(f"verified: {gates} passed on {document.tree[:12]}{held}; {signed}")
     return VALID
 
 
-class ReceiptAsked(Struct, frozen=True, kw_only=True):
-    """What a command line asks of a receipt."""
-
-    file: Path
-    sign: Path | None
-    base: str
-
-
 def write_receipt(
-    asked: ReceiptAsked, opened: "OpenWorkspace", gates: "Sequence[Gate]", validation: "Validation"
+    file: Path,
+    opened: OpenWorkspace,
+    gates: Sequence[Gate],
+    validation: Validation,
+    *,
+    sign: Path | None,
+    base: str,
 ) -> None:
     """Write the receipt of a validation that has just ended, and its signature beside it."""
-    from atlas_retry.reports.documents import encode
-    from atlas_retry.reports.receipt import make_receipt
-
-    made = make_receipt(
-        validation,
-        present(opened, gates, asked.file),
-        _guard(opened, asked.base),
-        [_version(gate, opened.root, opened.environ) for gate in gates],
-    )
-    content = encode(made).encode()
-    signature = _signature_of(asked.file)
+    versions = [_version(gate, opened.root, opened.environ) for gate in gates]
+    there = present(opened, gates, file)
+    content = encode(make_receipt(validation, there, _guard(opened, base), versions)).encode()
+    signature = _signature_of(file)
     try:
-        asked.file.write_bytes(content)
+        file.write_bytes(content)
         signature.unlink(missing_ok=True)
-        if asked.sign:
-            signature.write_bytes(_signed(content, asked.sign, opened))
+        if sign:
+            signature.write_bytes(_signed(content, sign, opened))
     except OSError as error:
-        raise AtlasError(f"the receipt {asked.file} cannot be written: {error}") from error
+        raise AtlasError(f"the receipt {file} cannot be written: {error}") from error
 
 
-def present(opened: "OpenWorkspace", gates: "Sequence[Gate]", file: Path) -> "Present":
+def present(opened: OpenWorkspace, gates: Sequence[Gate], file: Path) -> Present:
     """What is there now, but for the receipt itself."""
-    from atlas_retry import workspace
-    from atlas_retry.reports.receipt import Present
-
     root = opened.root.resolve()
     own = [path.resolve() for path in (file, _signature_of(file))]
     inside = [str(path.relative_to(root)) for path in own if path.is_relative_to(root)]
@@ -117,7 +104,7 @@ def present(opened: "OpenWorkspace", gates: "Sequence[Gate]", file: Path) -> "Pr
     )
 
 
-def _configuration(opened: "OpenWorkspace") -> str:
+def _configuration(opened: OpenWorkspace) -> str:
     whole = hashlib.sha256()
     for source in opened.settings.sources:
         if Path(source).is_relative_to(opened.root):
@@ -125,22 +112,21 @@ def _configuration(opened: "OpenWorkspace") -> str:
     return whole.hexdigest()
 
 
-def _guard(opened: "OpenWorkspace", base: str) -> "GuardReceipt":
+def _guard(opened: OpenWorkspace, base: str) -> GuardReceipt:
     from atlas_retry.guard import judge
     from atlas_retry.guard.judge.base import with_base_configuration
-    from atlas_retry.reports.receipt import GuardReceipt
-    from atlas_retry.workspace.git import commit_id
 
     commit = commit_id(opened.root, opened.git.environ, base)
     asked = judge.ChangeAsked(workspace=opened.root, base=commit)
-    found = judge.judge_change(with_base_configuration(asked, opened.environ), opened.environ)
-    return GuardReceipt(base=commit, refused=found.refused, held=found.held, noted=found.noted)
+    answers = judge.judge_change(with_base_configuration(asked, opened.environ), opened.environ)
+    return GuardReceipt(
+        base=commit, refused=answers.refused, held=answers.held, noted=answers.noted
+    )
 
 
-def _version(gate: "Gate", root: Path, environ: Mapping[str, str]) -> str | None:
+def _version(gate: Gate, root: Path, environ: Mapping[str, str]) -> str | None:
     """What the gate's program says that it is."""
     from atlas_retry.diagnostics.tools import tool_of
-    from atlas_retry.process import capture
 
     path = environ.get("PATH", os.defpath)
     try:
@@ -148,7 +134,7 @@ def _version(gate: "Gate", root: Path, environ: Mapping[str, str]) -> str | None
     except ValueError:
         return None
     names = [tool_of(gate.run) or "", *words[:1]]
-    program = next((found for name in names if (found := shutil.which(name, path=path))), None)
+    program = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
     if program is None:
         return None
     done = capture((program, "--version"), root, environ, timeout_s=VERSION_TIMEOUT_S)
@@ -160,7 +146,7 @@ def _signature_of(file: Path) -> Path:
     return file.with_name(f"{file.name}.sig")
 
 
-def _signed(content: bytes, key: Path, opened: "OpenWorkspace") -> bytes:
+def _signed(content: bytes, key: Path, opened: OpenWorkspace) -> bytes:
     asked = ("-Y", "sign", "-n", NAMESPACE, "-f", str(key.resolve()))
     code, out, error = _ssh_keygen(*asked, root=opened.root, stdin=content)
     if code != 0:
@@ -171,13 +157,13 @@ def _signed(content: bytes, key: Path, opened: "OpenWorkspace") -> bytes:
 
 
 def _unsigned(content: bytes, receipt: Path, signers: Path) -> list[str]:
-    """Why nobody in the list of signers has signed this; nothing where somebody has."""
+    """Why this is not signed by one of the signers; nothing if it is."""
     signature = str(_signature_of(receipt).resolve())
     shared = ("-f", str(signers.resolve()), "-s", signature)
     root = Path.cwd()
     code, out, error = _ssh_keygen("-Y", "find-principals", *shared, root=root)
     if code != 0:
-        return [f"nobody in {signers} has signed it: {error}"]
+        return [f"no signer in {signers} has signed it: {error}"]
     who = out.decode(errors="replace").splitlines()[0]
     asked = ("-Y", "verify", "-n", NAMESPACE, "-I", who, *shared)
     code, _, error = _ssh_keygen(*asked, root=root, stdin=content)
@@ -185,8 +171,6 @@ def _unsigned(content: bytes, receipt: Path, signers: Path) -> list[str]:
 
 
 def _ssh_keygen(*arguments: str, root: Path, stdin: bytes = b"") -> tuple[int | None, bytes, str]:
-    from atlas_retry.process import capture
-
     done = capture(("ssh-keygen", *arguments), root, os.environ, stdin=stdin)
     lines = done.stderr.decode(errors="replace").strip().splitlines()
     return done.exit_code, done.stdout, lines[-1] if lines else f"exit code {done.exit_code}"

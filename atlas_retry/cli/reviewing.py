@@ -9,14 +9,14 @@ from pathlib import Path
 
 import typer
 
-from atlas_retry import state_dir, workspace
-from atlas_retry.cli import history, output
+from atlas_retry import workspace
+from atlas_retry.cli import here, history, output
+from atlas_retry.cli.output import print_commands
 from atlas_retry.model import Attempt, Outcome
 from atlas_retry.process import hand_over
 from atlas_retry.reports.findings import pick_command
 from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.run import held
-from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import counted
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
@@ -40,7 +40,7 @@ def accepted(outcome: Outcome) -> bool:
     while (answer := _answer()) == "o":
         _open(patch, outcome, attempt)
     if answer != "a":
-        _say(*copyable("dropped; to accept it later", outcome.remedy or ""))
+        print_commands("dropped; to accept it later", outcome.remedy or "")
         return False
     is_whole = history.pick(outcome.run_id, str(attempt.number), held=True) == 0
     is_green = all(one.needed for one in attempt.held) and not held.for_review(outcome.attempts)
@@ -48,15 +48,13 @@ def accepted(outcome: Outcome) -> bool:
         _say("accepted: the gates were green with it")
         return True
     root = shlex.quote(outcome.workspace.root)
-    _say(*copyable("the gates have not passed with it; to run them", f"atlas validate {root}"))
+    print_commands("the gates have not passed with it; to run them", f"atlas validate {root}")
     return False
 
 
 def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
     """What accepting would do to the files that were held."""
-    ws = workspace.open_workspace(
-        Path(outcome.workspace.root), state_dir.locate(os.environ), environ=os.environ
-    )
+    ws = here.workspace_at(outcome.workspace.root)
     before, after = attempt.result or "", attempt.snapshot or ""
     return workspace.patch(ws, before, after, sorted(held.held_paths(attempt)))
 
@@ -88,7 +86,7 @@ def _answer() -> str:
 
 def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
     """Show the difference in an editor; what is edited there changes nothing."""
-    file = state_dir.locate(os.environ) / "runs" / outcome.run_id / f"held-{attempt.number}.diff"
+    file = here.home() / "runs" / outcome.run_id / f"held-{attempt.number}.diff"
     file.write_bytes(patch)
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
     if not editor:
@@ -97,5 +95,5 @@ def _open(patch: bytes, outcome: Outcome, attempt: Attempt) -> None:
         _say(f"{printable(why)}; the difference is in {file}")
 
 
-def _say(*lines: str) -> None:
-    print(*lines, sep="\n", file=sys.stderr)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,65 +1,107 @@
-"""Where a run's result goes, of one workspace or of several."""
+"""Where the result of `atlas retry` goes, of one workspace or of several."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from atlas_retry.cli.batch_screen import batch_lines
-from atlas_retry.cli.output import on_github, publish
-from atlas_retry.cli.report_files import Destination
-from atlas_retry.model import Outcome, Verdict
+from atlas_retry.cli.output import Target, on_github, publish
+from atlas_retry.model import Verdict
 from atlas_retry.reports.documents import batch_document, encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
-from atlas_retry.reports.screen.lines import Line
-from atlas_retry.reports.screen.run_lines import outcome_summary
-from atlas_retry.run.briefing import preview
+from atlas_retry.reports.screen.lines import Line, command_lines, printable
+from atlas_retry.reports.screen.run_lines import (
+    answer_lines,
+    headline,
+    lost_lines,
+    outcome_summary,
+)
 from atlas_retry.run.folders import labels
-from atlas_retry.run.one import Asked, Done
+from atlas_retry.run.one import Done, Finished
+from atlas_retry.text.units import some, usd
 
-EXIT_CODES = {
-    Verdict.CLEAN: 0,
-    Verdict.FIXED: 0,
-    Verdict.FAILED: 1,
-    Verdict.NEEDS_REVIEW: 1,
-    Verdict.EXHAUSTED: 1,
-    Verdict.STALLED: 1,
-    Verdict.REJECTED: 1,
-    Verdict.GAVE_UP: 1,
-    Verdict.BROKEN: 3,
-}
+MAX_NAMES = 8
 
 
-def run_lines(outcome: Outcome, *, verbosity: int) -> Iterator[Line]:
-    """What still fails, and how the run ended."""
+def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
+    """The last lines of `atlas retry`, of one workspace or of several."""
+    if not _is_one(done):
+        yield from batch_lines(done, verbosity=verbosity)
+        return
+    outcome = done.finished[0].outcome
     if verbosity >= 0 and not outcome.verdict.is_green:
         yield from failure_lines(outcome.final, verbosity=verbosity)
     yield from outcome_summary(outcome)
 
 
-def write_prompts(roots: Sequence[Path], environ: Mapping[str, str], asked: Asked) -> int:
-    """What `--dry-run` shows: the first prompt of each workspace."""
-    for root in roots:
-        text = preview(
-            root, environ, asked.order.overrides, recorded=asked.recorded, max_chars=None
-        )
-        print(text, end="")
-    return 0
-
-
-def last_lines(done: Done, *, verbosity: int) -> Iterator[Line]:
-    """The last lines of `atlas retry`, of one workspace or of several."""
-    if is_one(done):
-        return run_lines(done.finished[0].outcome, verbosity=verbosity)
-    return batch_lines(done, verbosity=verbosity)
-
-
-def is_one(done: Done) -> bool:
-    """Whether there was but one workspace, so that no batch is spoken of."""
+def _is_one(done: Done) -> bool:
     return len(done.finished) == 1 and not done.not_started
 
 
-def publish_runs(done: Done, wanted: Sequence[Destination], *, as_json: bool) -> None:
+def batch_lines(done: Done, *, verbosity: int = 0) -> Iterator[Line]:
+    """How each workspace ended, why no more were started, and what to type next."""
+    names = labels([one.root for one in done.finished])
+    if verbosity > 0:
+        for one in done.finished:
+            if not one.outcome.verdict.is_green:
+                yield "", ""
+                yield printable(names[one.root]), "head"
+                yield from failure_lines(one.outcome.final, verbosity=verbosity)
+    yield "", ""
+    yield _counts(done)
+    width = max(map(len, names.values()), default=0)
+    for one in done.finished if verbosity >= 0 else ():
+        style = "good" if one.outcome.verdict.is_green else "bad"
+        yield f"  {printable(names[one.root]):<{width}}  {headline(one.outcome)}", style
+        yield from ((f"  {text}", style) for text, style in answer_lines(one.outcome))
+    yield from _cascade(done)
+    yield from _next(done, verbosity)
+    for one in done.finished:
+        yield from lost_lines(one.outcome)
+
+
+def _counts(done: Done) -> Line:
+    outcomes = [one.outcome for one in done.finished]
+    counts = Counter(outcome.verdict.value.replace("_", " ") for outcome in outcomes)
+    words = [f"{count} {word}" for word, count in counts.items()]
+    if done.not_started:
+        words.append(f"{len(done.not_started)} not started")
+    cost = sum(outcome.cost_usd for outcome in outcomes)
+    total = len(outcomes) + len(done.not_started)
+    is_green = not done.not_started and all(outcome.verdict.is_green for outcome in outcomes)
+    tail = f" ({usd(cost)})" if cost else ""
+    return f"{total} workspaces: {', '.join(words)}{tail}", "good" if is_green else "bad"
+
+
+def _cascade(done: Done) -> Iterator[Line]:
+    cascade = done.cascade
+    if cascade.cascade_detected:
+        counts = (
+            f"{cascade.failures_in_window} failures close together, {cascade.threshold} are enough"
+        )
+        yield f"cascade ({counts}): {cascade.diagnosis}", "warn"
+        yield f"{cascade.recommendation}.", "warn"
+
+
+def _next(done: Done, verbosity: int) -> Iterator[Line]:
+    commands = [done.next_command] if done.not_started else []
+    if verbosity >= 0:
+        commands += filter(None, map(_next_command, done.finished))
+    if done.not_started:
+        limit = len(done.not_started) if verbosity > 0 else MAX_NAMES
+        more = " (-v shows all)" if len(done.not_started) > limit else ""
+        yield f"not started: {some(map(printable, done.not_started), limit)}{more}", ""
+    if commands:
+        yield from command_lines("next", *dict.fromkeys(commands))
+
+
+def _next_command(one: Finished) -> str | None:
+    outcome = one.outcome
+    fell_short = outcome.attempts and not outcome.verdict.is_green
+    return outcome.remedy or (f"atlas log {outcome.run_id}" if fell_short else None)
+
+
+def publish_runs(done: Done, wanted: Sequence[Target], *, as_json: bool) -> None:
     """Write what a run or a batch became: one document, one report a run."""
-    if is_one(done):
+    if _is_one(done):
         publish(done.finished[0].subject, wanted, as_json=as_json)
         return
     outcomes = [one.outcome for one in done.finished]
@@ -68,27 +110,31 @@ def publish_runs(done: Done, wanted: Sequence[Destination], *, as_json: bool) ->
         print(encode(document), end="")
     names = labels([one.root for one in done.finished])
     for one in done.finished if wanted or on_github() else ():
-        targets = [_of(names[one.root], target) for target in wanted]
-        publish(one.subject, targets, as_json=False, to_stderr=as_json)
+        own = [_of(names[one.root], target) for target in wanted]
+        publish(one.subject, own, as_json=False, to_stderr=as_json)
 
 
-def exit_code(done: Done) -> int:
-    """The worst of the workspaces; one that was not started is not green."""
-    codes = [EXIT_CODES[one.outcome.verdict] for one in done.finished]
-    return max([*codes, 1 if done.not_started else 0])
-
-
-def ended(done: Done, *, asks: bool) -> int:
-    """The exit code, once a person could say what becomes of what was held."""
-    if asks and is_one(done) and done.finished[0].outcome.verdict is Verdict.NEEDS_REVIEW:
-        from atlas_retry.cli.reviewing import accepted
-
-        if accepted(done.finished[0].outcome):
-            return EXIT_CODES[Verdict.FIXED]
-    return exit_code(done)
-
-
-def _of(name: str, target: Destination) -> Destination:
+def _of(name: str, target: Target) -> Target:
     """The file of one workspace of several: `report.html` becomes `report-api.html`."""
     format_name, path = target
     return format_name, path.with_stem(f"{path.stem}-{name.replace('/', '-')}")
+
+
+def exit_code(done: Done, *, asks: bool) -> int:
+    """The worst of the workspaces, once a person could accept what was held.
+
+    A workspace that was not started is not green.
+    """
+    verdicts = [one.outcome.verdict for one in done.finished]
+    if asks and _is_one(done) and verdicts == [Verdict.NEEDS_REVIEW]:
+        from atlas_retry.cli.reviewing import accepted
+
+        if accepted(done.finished[0].outcome):
+            return 0
+    return max([*map(_code_of, verdicts), 1 if done.not_started else 0])
+
+
+def _code_of(verdict: Verdict) -> int:
+    if verdict is Verdict.BROKEN:
+        return 3
+    return 0 if verdict.is_green else 1

@@ -39,7 +39,7 @@ def settle() -> None:
             # what replaces it below goes by the number, which has to outlive it
             setattr(sys, name, os.fdopen(null, "w" if number else "r", closefd=False))
     for number, name in ((1, "stdout"), (2, "stderr")):
-        with suppress(OSError):  # no file behind it: a program that called us caught what we say
+        with suppress(OSError):  # no file behind it: the program that called us captures the output
             stream = getattr(sys, name)
             if stream.fileno() == number:
                 setattr(sys, name, _lossy(stream, number))
@@ -63,7 +63,7 @@ def escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 def lost() -> str | None:
-    """Why something said on stdout is lost although somebody may have waited for it."""
+    """Why output on stdout is lost although its reader may still wait for it."""
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     why = raw.lost if isinstance(raw, _Lossy) else None

@@ -1,69 +1,55 @@
-"""`atlas workspace`: named workspaces beside the repository. Runs nothing in them."""
+"""`atlas workspace` and `atlas status`: named workspaces, and where each one stands."""
 
 import json
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from atlas_retry.cli import options
-from atlas_retry.text.commands import copyable
+from atlas_retry import workspace
+from atlas_retry.cli import here, options
+from atlas_retry.cli.output import print_commands
+from atlas_retry.history import overview
+from atlas_retry.reports.documents import encode
+from atlas_retry.reports.screen.lines import printable
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add this module's commands."""
-    group = typer.Typer(help="Named workspaces: git worktrees beside the repository.")
-    group.command("add")(add)
-    group.command("list")(list_)
-    group.command("remove")(remove)
-    app.add_typer(group, name="workspace", no_args_is_help=True)
 
 
 def add(
     name: Name,
     *,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="REV", help="Where it starts; else HEAD.")
+        str | None,
+        typer.Option("--from", metavar="REV", help="Where its branch starts; by default HEAD."),
     ] = None,
 ) -> int:
-    """Make a workspace on a branch of its own, `atlas/NAME`."""
-    from atlas_retry import state_dir, workspace
-
-    here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
-    made = workspace.add_worktree(here, name, start)
-    print(made)
-    print(*copyable("next", f"atlas retry {name} --ai-fix"), sep="\n", file=sys.stderr)
+    """Create a workspace on its own branch, `atlas/NAME`."""
+    print(workspace.add_worktree(here.workspace_at(), name, start))
+    print_commands("next", f"atlas retry {name} --ai-fix")
     return 0
 
 
-def list_(*, as_json: options.Json = False) -> int:
+def list_all(*, as_json: options.Json = False) -> int:
     """List the named workspaces of this repository."""
-    from atlas_retry import state_dir, workspace
-    from atlas_retry.reports.screen.lines import printable
-
-    here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
-    found = workspace.list_worktrees(here)
+    worktrees = workspace.list_worktrees(here.workspace_at())
     if as_json:
-        rows = ((one.name, one.branch, str(one.root), one.is_there) for one in found)
-        names = ("name", "branch", "root", "is_there")
-        entries = [dict(zip(names, row, strict=True)) for row in rows]
-        print(json.dumps(entries, indent=2))
+        rows = [
+            {"name": w.name, "branch": w.branch, "root": str(w.root), "is_there": w.is_there}
+            for w in worktrees
+        ]
+        print(json.dumps(rows, indent=2))
         return 0
-    width = max((len(one.name) for one in found), default=0)
-    for one in found:
+    width = max((len(one.name) for one in worktrees), default=0)
+    for one in worktrees:
         gone = "" if one.is_there else "  (its folder is gone)"
         branch = one.branch or "no branch"
         print(f"{one.name:<{width}}  {branch}  {printable(str(one.root))}{gone}")
-    if not found:
-        print(
-            *copyable("no named workspaces; make one", "atlas workspace add NAME"),
-            sep="\n",
-            file=sys.stderr,
-        )
+    if not worktrees:
+        print_commands("no named workspaces; make one", "atlas workspace add NAME")
     return 0
 
 
@@ -72,12 +58,26 @@ def remove(
     *,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Even with changes or commits that nothing else holds."),
+        typer.Option(
+            "--force", help="Remove it even with changes or commits that are nowhere else."
+        ),
     ] = False,
 ) -> int:
-    """Remove a workspace; work that is nowhere else is kept unless --force says so."""
-    from atlas_retry import state_dir, workspace
+    """Remove a workspace, but not one with work that is nowhere else."""
+    workspace.remove_worktree(here.workspace_at(), name, force=force)
+    return 0
 
-    here = workspace.open_workspace(Path.cwd(), state_dir.locate(os.environ), environ=os.environ)
-    workspace.remove_worktree(here, name, force=force)
+
+def status(*, json: options.Json = False) -> int:
+    """Show the state, last verdict, age and cost of each workspace."""
+    from atlas_retry.run.waiting import left_to_do
+
+    waiting = [one.root for one in left_to_do(here.home())]
+    names = workspace.names_around(Path.cwd(), environ=os.environ)
+    with here.journal() as connection:
+        entries = overview.entries(connection, here.home(), os.environ, names, waiting)
+    if json:
+        sys.stdout.write(encode(overview.StatusDocument(workspaces=entries)))
+    else:
+        sys.stdout.write(overview.table(entries, datetime.now(UTC)))
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.cli.proposing import Wish, checking, initialise
+from atlas_retry.cli.proposing import checking, initialise
 from atlas_retry.config.init import propose
 from atlas_retry.events import unseen
 from atlas_retry.run.trying import try_all
@@ -40,7 +40,7 @@ def outcomes(root: Path, environ: dict[str, str]) -> dict[str, str]:
 
 def written(root: Path, environ: dict[str, str]) -> str:
     commit(root)
-    initialise(root, environ, Wish(print_only=False, tries=True, plain=True))
+    initialise(root, environ, print_only=False, tries=True, plain=True)
     return (root / ".atlas/config.yaml").read_text()
 
 

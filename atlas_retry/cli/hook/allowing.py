@@ -1,8 +1,12 @@
-"""What a person allows the sessions of Claude Code in a workspace. Judges nothing."""
+"""`atlas hook allow`: what a person allows the sessions of an agent here. Judges nothing."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from atlas_retry import config, state_dir
 from atlas_retry.cli.hook import memory
@@ -10,6 +14,17 @@ from atlas_retry.errors import UsageError
 
 _INSIDE = "CLAUDECODE"
 """Claude Code sets it for everything that it starts."""
+
+
+def hook_allow(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A file or folder, as the message names it.")
+    ],
+) -> int:
+    """Allow a change that the guard refused or held, in this session; only a person can."""
+    recorded = allow(path, Path.cwd(), os.environ, has_terminal=sys.stdin.isatty())
+    print(f"{recorded} may change in the agent sessions that were seen here")
+    return 0
 
 
 def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool) -> str:
@@ -20,14 +35,14 @@ def allow(path: str, at: Path, environ: Mapping[str, str], *, has_terminal: bool
     """
     if not has_terminal or environ.get(_INSIDE):
         raise UsageError(
-            "only a person can allow it, and here is no person's terminal",
+            "only a person can allow it, at a terminal",
             remedy=f"in a terminal of your own: atlas hook allow {path}",
         )
     root = config.root_of(at)
     recorded = _recorded(path, at, root)
     if not memory.allow(state_dir.locate(environ), root, recorded):
         raise UsageError(
-            f"no session of Claude Code has been seen in {root}",
+            f"no agent session has been seen in {root}",
             remedy="in the workspace of the session; for ever: guard.allow in the configuration",
         )
     return recorded

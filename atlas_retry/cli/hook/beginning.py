@@ -1,8 +1,10 @@
-"""Take what is there as a session of Claude Code starts, and at each prompt. Says nothing.
+"""`atlas hook start`: take what is there as a session starts, and at each prompt. Prints nothing.
 
-Whatever goes wrong is kept, for the end of the turn to tell; the session goes on.
+Whatever goes wrong is kept, to be reported at the end of the turn; the session goes on.
 """
 
+import os
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,19 +16,34 @@ from atlas_retry import config, state_dir, workspace
 from atlas_retry.agents.environment import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
-from atlas_retry.cli.hook.hosts import read_turn
-from atlas_retry.cli.hook.values import TURN_SUFFIX, BlockTally, HookTurn, Start, is_from_a_person
+from atlas_retry.cli.hook.turns import (
+    TURN_SUFFIX,
+    BlockTally,
+    HookTurn,
+    Start,
+    is_from_a_person,
+    read_turn,
+)
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import now
-from atlas_retry.run.open import OpenWorkspace, open_configured
+from atlas_retry.run.open import open_configured
 
 KEPT_SNAPSHOTS = 50
 """Of a workspace: turns that `atlas undo` can go back to."""
 _WITHIN_A_TURN = "compact"
 
 
+def hook_start() -> int:
+    """Record the state as a session starts or a prompt is given, as JSON on stdin.
+
+    Prints nothing and always exits with 0: at a prompt, exit code 2 would swallow the prompt.
+    """
+    start(sys.stdin.buffer.read(), os.environ)
+    return 0
+
+
 def start(document: bytes, environ: Mapping[str, str]) -> None:
-    """Keep what is there when a turn begins; `told` is what Claude Code says of it."""
+    """Keep what is there when a turn begins, as this document of the agent's describes it."""
     with suppress(AtlasError, OSError, ValueError, msgspec.MsgspecError):
         turn = read_turn(document)
         if not nested(environ) and turn.source != _WITHIN_A_TURN:
@@ -40,48 +57,44 @@ def project(turn: HookTurn, environ: Mapping[str, str]) -> Path:
 
 def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
     home = state_dir.locate(environ)
-    tally = memory.load(home, turn.session_id)
-    last = memory.start(home, turn.session_id, tally.prompt_id)
-    if turn.prompt_id is not None and memory.start(home, turn.session_id, turn.prompt_id):
-        return  # typed while the agent works: what has moved since is the agent's
-    if last and _goes_on(turn, tally, last, environ):
-        memory.keep_start(home, turn.session_id, replace(last, prompt_id=turn.prompt_id))
-        return
+    last = memory.start(home, turn.session_id)
+    if last and turn.prompt_id is not None:
+        if last.prompt_id == turn.prompt_id:
+            return  # typed while the agent works: what has moved since is the agent's
+        if _goes_on(turn, memory.load(home, turn.session_id), last, environ):
+            memory.keep_start(home, turn.session_id, replace(last, prompt_id=turn.prompt_id))
+            return
+    begun = Start(
+        id=state_dir.new_run_id() + TURN_SUFFIX,
+        root=str(config.root_of(project(turn, environ))),
+        taken_at=now(),
+        prompt_id=turn.prompt_id,
+    )
+    seal = None
     try:
-        begun, seal = _taken(open_configured(project(turn, environ), environ), turn.prompt_id)
+        opened = open_configured(project(turn, environ), environ)
+        begun = replace(begun, settings=opened.settings)
+        if opened.has_git:
+            taken = workspace.snapshot(opened.git)
+            _hold(opened.git, begun.id, taken.id)
+            begun, seal = replace(begun, snapshot=taken.id), sealed(opened)
     except (AtlasError, OSError, ValueError) as error:
-        begun, seal = _failed(turn, environ, " ".join(str(error).split())), None
+        begun = replace(begun, settings=None, problem=" ".join(str(error).split()))
     memory.keep_start(home, turn.session_id, begun, seal)
 
 
 def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[str, str]) -> bool:
-    """Whether nobody but the agent has worked since the last turn began.
+    """Whether only the agent has worked since the last turn began.
 
-    So it is where the prompt is nobody's, and where what was refused is still all that is there.
+    So it is where the prompt is of no person, and where what was refused is still all that is
+    there.
     """
-    if turn.prompt_id is None:
-        return False
     if not is_from_a_person(turn, tally):
         return True
     if tally.refused_tree is None:
         return False
     ws = workspace.open_workspace(Path(last.root), state_dir.locate(environ), environ=environ)
     return workspace.snapshot(ws).work == tally.refused_tree
-
-
-def _taken(opened: OpenWorkspace, prompt_id: str | None) -> tuple[Start, bytes | None]:
-    begun = Start(
-        id=state_dir.new_run_id() + TURN_SUFFIX,
-        root=str(opened.root),
-        taken_at=now(),
-        prompt_id=prompt_id,
-        settings=opened.settings,
-    )
-    if not opened.has_git:
-        return begun, None
-    taken = workspace.snapshot(opened.git)
-    _hold(opened.git, begun.id, taken.id)
-    return replace(begun, snapshot=taken.id), sealed(opened)
 
 
 def _hold(ws: workspace.Workspace, turn_id: str, snapshot_id: str) -> None:
@@ -92,13 +105,3 @@ def _hold(ws: workspace.Workspace, turn_id: str, snapshot_id: str) -> None:
     gone = set(known[:-KEPT_SNAPSHOTS])
     if gone:
         workspace.drop(ws, *(name for name, of in kept.items() if of in gone))
-
-
-def _failed(turn: HookTurn, environ: Mapping[str, str], problem: str) -> Start:
-    return Start(
-        id=state_dir.new_run_id() + TURN_SUFFIX,
-        root=str(config.root_of(project(turn, environ))),
-        taken_at=now(),
-        prompt_id=turn.prompt_id,
-        problem=problem,
-    )

@@ -1,45 +1,226 @@
-"""What a turn left, and whose it is: the agent's, or that of the gates which ran at its end."""
+"""`atlas hook stop`: run the gates at the end of a turn, in bounded time, and answer the agent."""
 
-from msgspec import Struct
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
 from msgspec.structs import replace
 
-from atlas_retry import workspace
-from atlas_retry.cli.hook.values import Start
-from atlas_retry.events import now
-from atlas_retry.run.open import OpenWorkspace
+from atlas_retry import config, process, state_dir
+from atlas_retry.agents.environment import nested
+from atlas_retry.cli.hook import memory
+from atlas_retry.cli.hook.beginning import project
+from atlas_retry.cli.hook.feedback import (
+    BlockLimits,
+    TurnOpinion,
+    answered,
+    begun,
+    is_below,
+    without,
+)
+from atlas_retry.cli.hook.guarding import Left, ended, judged, left_by
+from atlas_retry.cli.hook.turns import (
+    BLOCK_CAP,
+    HookAnswer,
+    HookTurn,
+    Start,
+    document,
+    read_turn,
+)
+from atlas_retry.errors import AtlasError, Interrupted
+from atlas_retry.events import Event, GateFinished
+from atlas_retry.gates.plan import Reuse
+from atlas_retry.gates.validation import run_gates
+from atlas_retry.model import GateResult, Validation
+from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
+from atlas_retry.reports.documents import encode
+from atlas_retry.reports.screen.gate_lines import failure_lines
+from atlas_retry.run.decide import limits
+from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
+from atlas_retry.settings import attempts_allowed
+
+MAX_REASON_CHARS = 9_000
+"""Claude Code cuts what a hook says at 10,000 characters."""
+MARGIN_S = 15.0
+HEADING = 2
+"""Lines that `failure_lines` puts before the output of a gate."""
+CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 
 
-class Left(Struct, frozen=True, kw_only=True):
-    """What an agent left, before any gate ran."""
+def hook_stop(
+    *,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Time limit of the hook itself, in seconds.")
+    ] = 600.0,
+) -> int:
+    """Run the gates at the end of a turn, given as JSON on stdin, and answer the agent.
 
-    snapshot: str
-    tree: str
-    """Equal exactly when the files that git does not ignore are."""
-    of_gates: frozenset[str]
-    """Files that differ from the turn's beginning by what earlier gates wrote, and by that alone.
+    Always exits with 0: exit code 2 would block the turn, and any other hides the answer.
     """
+    try:
+        turn = read_turn(sys.stdin.buffer.read())
+        answer = stop(turn, os.environ, timeout_s=timeout)
+        print(encode(document(answer, turn)), end="")
+    except msgspec.MsgspecError as error:
+        answer = not_judged(f"the hook's input cannot be read: {error}")
+        print(encode(answer), end="")
+    if answer.system_message:
+        print(answer.system_message, file=sys.stderr)
+    return 0
 
 
-def left_by(opened: OpenWorkspace, start: Start) -> Left:
-    """What is there now. Raises WorkspaceError."""
-    there = workspace.snapshot(opened.git)
-    moved = _differing(opened, start.left or start.snapshot or "", there.id)
-    of_gates = frozenset(start.written) - moved
-    return Left(snapshot=there.id, tree=there.work, of_gates=of_gates)
+def stop(turn: HookTurn, environ: Mapping[str, str], *, timeout_s: float) -> HookAnswer:
+    """Answer the end of a turn; `timeout_s` is the agent's patience.
 
-
-def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> Start:
-    """The turn with what its agent and then the gates left, held for `atlas undo`.
-
-    `alone` says that nobody but the gates can have written meanwhile.
+    Whatever keeps us from judging is reported to the user and blocks nothing. Raises Interrupted.
     """
-    after = workspace.snapshot(opened.git).id
-    workspace.keep(opened.git, f"runs/{start.id}/end", after)
-    agents = _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
-    wrote = _differing(opened, left.snapshot, after) - agents
-    written = left.of_gates | wrote if alone else left.of_gates
-    return replace(start, left=after, ended_at=now(), written=tuple(sorted(written)))
+    if nested(environ) or turn.is_cut_off:
+        return HookAnswer()  # a run of ours watches this agent already, or no answer is read
+    try:
+        return _answer(turn, environ, max(timeout_s - MARGIN_S, timeout_s / 2))
+    except AtlasError as error:
+        return not_judged(" ".join(str(error).split()), error.remedy)
+    except OSError as error:
+        return not_judged(str(error))
 
 
-def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:
-    return frozenset(c.path for c in workspace.changes(opened.git, before, after, ignored=True))
+def not_judged(why: str, remedy: str | None = None) -> HookAnswer:
+    """Why a turn ends unjudged, for the user."""
+    tail = f". next: {remedy}" if remedy else ""
+    return HookAnswer(system_message=f"⚠️ atlas has not judged this turn: {why}{tail}")
+
+
+def _answer(turn: HookTurn, environ: Mapping[str, str], limit_s: float) -> HookAnswer:
+    until_s = time.monotonic() + limit_s
+    home = state_dir.locate(environ)
+    tally = begun(memory.load(home, turn.session_id), turn)
+    start = memory.start(home, turn.session_id)
+    if start and start.settings is None:
+        return not_judged(f"when it began: {start.problem}")
+    allowed = memory.allowed(home, turn.session_id)
+    opened = _site(start, allowed, turn, environ)
+    left = left_by(opened, start) if start and start.snapshot else None
+    opinion = _opinion(opened, turn, start, left, tally.failing)
+    judgement, lifted = without(opinion.judgement, allowed)
+    opinion = replace(opinion, judgement=judgement, allowed=lifted)
+    validation, is_whole = _validated(opened, until_s - time.monotonic())
+    if not is_whole and not validation.failures and not opinion.blocking:
+        return not_judged(f"the gates took longer than {limit_s:g} s")
+    failures = len(validation.failures) + bool(opinion.blocking)
+    answer, after = answered(
+        validation, opinion, tally, _limits(opened, environ), _wording(opened, failures)
+    )
+    after = replace(
+        after,
+        failing=validation.failures,
+        scheduled=tuple(cron.prompt for cron in turn.session_crons),
+        refused_tree=left.tree if left and opinion.blocking else None,
+    )
+    memory.save(home, turn.session_id, after)
+    if start and left:
+        after_gates = ended(opened, start, left, alone=not turn.background_tasks)
+        memory.keep_start(home, turn.session_id, after_gates)
+    return answer
+
+
+def _site(
+    start: Start | None, allowed: Collection[str], turn: HookTurn, environ: Mapping[str, str]
+) -> OpenWorkspace:
+    """The workspace with the configuration that the turn began with.
+
+    That of now counts where nothing was recorded, and where a person has allowed that it changes.
+    """
+    if start is None or start.settings is None:
+        return open_configured(project(turn, environ), environ)
+    root, settings = Path(start.root), start.settings
+    if any(is_below(os.path.relpath(source, root), allowed) for source in settings.sources):
+        settings = config.load(project(turn, environ), environ=environ, overrides={})
+    return OpenWorkspace(
+        root=root, settings=settings, state=state_dir.locate(environ), environ=environ
+    )
+
+
+def _opinion(
+    opened: OpenWorkspace,
+    turn: HookTurn,
+    start: Start | None,
+    left: Left | None,
+    failing: tuple[GateResult, ...],
+) -> TurnOpinion:
+    """What the guard says of a turn, before any gate writes."""
+    if start is None:
+        return TurnOpinion(silent="no state was recorded when it began (atlas hook install)")
+    if start.snapshot is None or left is None:
+        return TurnOpinion(silent="without git it is unknown what it changed")
+    seal = memory.seal(opened.state, turn.session_id, start)
+    judgement = judged(opened, start.snapshot, left.snapshot, seal=seal, failing=failing)
+    judgement, _ = without(judgement, left.of_gates)
+    return TurnOpinion(judgement=judgement, hook=opened.settings.guard.hook, turn_id=start.id)
+
+
+def _limits(opened: OpenWorkspace, environ: Mapping[str, str]) -> BlockLimits:
+    configured = opened.settings.attempts_configured
+    cap = environ.get(CAP_VARIABLE, "")
+    return BlockLimits(
+        run=limits(opened.settings, with_agent=True, attempts_flag=None).budget.attempts or 0,
+        gates={g.name: attempts_allowed(g, configured=configured) for g in opened.settings.gates},
+        cap=int(cap) if cap.isdecimal() else BLOCK_CAP,
+    )
+
+
+def _validated(opened: OpenWorkspace, limit_s: float) -> tuple[Validation, bool]:
+    """The validation, or what of it was there when the time was over."""
+    ended: dict[tuple[str, str], GateResult] = {}
+
+    def note(event: Event) -> None:
+        if isinstance(event, GateFinished):
+            ended[event.result.name, event.result.command] = event.result
+
+    chosen = tuple(gate for gate in opened.settings.gates if gate.prompt is None)  # costs nothing
+    how = replace(
+        plan(opened, validation_logs(opened)),
+        flake_reruns=opened.settings.retry.flake_reruns,
+        reuse=Reuse.PASSED,
+    )
+    try:
+        with _at_most(limit_s):
+            return run_gates(chosen, how, note), True
+    except Interrupted as end:
+        if end.signum != signal.SIGALRM:
+            raise
+        return Validation(results=tuple(ended.values())), False
+
+
+@contextmanager
+def _at_most(limit_s: float) -> Iterator[None]:
+    """Ends every gate when the time is over: Interrupted with SIGALRM, ours alone."""
+    timer = threading.Timer(limit_s, process.request_stop, (signal.SIGALRM,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _wording(opened: OpenWorkspace, count: int) -> Callable[[GateResult], str]:
+    """How each of so many failures is worded: its error, then the tool's output, cut to size."""
+    room = min(opened.settings.context.max_chars, MAX_REASON_CHARS)
+    limit = min(opened.settings.context.max_chars_per_error, room // max(count, 1))
+    marker = secrets.token_hex(4)
+
+    def detail(result: GateResult) -> str:
+        lines = [text for text, _ in failure_lines(Validation(results=(result,)))]
+        output = elided(harmless_output("\n".join(lines[HEADING:])), limit)
+        return f"{result.error or result.status}\n{fenced(output, marker)}"
+
+    return detail

@@ -1,18 +1,21 @@
-"""What the guard says of a turn of Claude Code. The only module of the hook that asks the judge."""
+"""What a turn left, and what the guard says of it. Only this module asks the judge."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry import workspace
+from atlas_retry.cli.hook.turns import Start
 from atlas_retry.errors import StateError
+from atlas_retry.events import now
 from atlas_retry.guard import judge
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult, GitFacts
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import GuardMode, ReviewMode
-from atlas_retry.workspace import facts_since
 
 _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
@@ -51,9 +54,9 @@ def _unsealed(content: bytes, environ: Mapping[str, str]) -> judge.Seal:
     try:
         taken = msgspec.msgpack.decode(content, type=judge.Seal, dec_hook=_path)
     except msgspec.MsgspecError as error:
-        raise StateError(f"what the turn began with cannot be read: {error}") from error
-    now = facts_since(taken.root, taken.facts, environ=environ)
-    return replace(taken, environ=environ, facts=_but_ordinary(taken.facts, now))
+        raise StateError(f"the state at the turn's beginning cannot be read: {error}") from error
+    facts = workspace.facts_since(taken.root, taken.facts, environ=environ)
+    return replace(taken, environ=environ, facts=_but_ordinary(taken.facts, facts))
 
 
 def _path(kind: type, value: object) -> object:
@@ -71,3 +74,39 @@ def _is_ordinary(name: str) -> bool:
     return own in _ORDINARY_FACTS or (
         own.startswith(_ORDINARY) and not own.startswith("refs/replace/")
     )
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """What an agent left, before any gate ran."""
+
+    snapshot: str
+    tree: str
+    """Equal exactly when the files that git does not ignore are."""
+    of_gates: frozenset[str]
+    """Files that differ from the turn's beginning by what earlier gates wrote, and by that alone.
+    """
+
+
+def left_by(opened: OpenWorkspace, start: Start) -> Left:
+    """What is there now. Raises WorkspaceError."""
+    there = workspace.snapshot(opened.git)
+    moved = _differing(opened, start.left or start.snapshot or "", there.id)
+    of_gates = frozenset(start.written) - moved
+    return Left(snapshot=there.id, tree=there.work, of_gates=of_gates)
+
+
+def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> Start:
+    """The turn with what its agent and then the gates left, held for `atlas undo`.
+
+    `alone`: nothing but the gates can have written meanwhile.
+    """
+    after = workspace.snapshot(opened.git).id
+    workspace.keep(opened.git, f"runs/{start.id}/end", after)
+    agents = _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
+    wrote = _differing(opened, left.snapshot, after) - agents
+    written = left.of_gates | wrote if alone else left.of_gates
+    return replace(start, left=after, ended_at=now(), written=tuple(sorted(written)))
+
+
+def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:
+    return frozenset(c.path for c in workspace.changes(opened.git, before, after, ignored=True))

@@ -6,23 +6,26 @@ All of it lies in the state directory, never in the workspace, in one folder a s
 import hashlib
 import shutil
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
-from atlas_retry.cli.hook.values import BlockTally, Start
+from atlas_retry.cli.hook.turns import TURN_SUFFIX, BlockTally, Start
 from atlas_retry.errors import StateError
+from atlas_retry.events import now
+
+if TYPE_CHECKING:
+    from atlas_retry.history import RunRow
 
 KEPT_S = 7 * 86_400
 KEPT_TURNS = 20
 """Of a session: the state at the start of each."""
 _ALLOWED = "allowed.json"
-_START = "start-*.json"
+_STARTS = f"*{TURN_SUFFIX}.json"
 
 T = TypeVar("T")
 
@@ -42,20 +45,20 @@ def save(home: Path, session_id: str, tally: BlockTally) -> None:
                 shutil.rmtree(other) if other.is_dir() else other.unlink()
 
 
-def start(home: Path, session_id: str, prompt_id: str | None) -> Start | None:
-    """What was there when this prompt's turn began; None where nothing was kept under it."""
-    return _read(_start_file(home, session_id, prompt_id), Start)
+def start(home: Path, session_id: str) -> Start | None:
+    """What was there when the last turn of a session began; None where nothing was kept."""
+    known = [begun for _, begun in _starts(_folder(home, session_id))]
+    return max(known, key=lambda begun: begun.taken_at, default=None)
 
 
 def keep_start(home: Path, session_id: str, begun: Start, seal: bytes | None = None) -> None:
     """Keep what is there as a turn begins; the oldest of the session go. Raises StateError."""
-    file = _start_file(home, session_id, begun.prompt_id)
+    folder = _folder(home, session_id)
     if seal is not None:
-        _write(file.with_name(f"{begun.id}.seal"), seal)
-    _write(file, msgspec.json.encode(begun))
-    for pattern in (_START, "*.seal"):
-        newest_first = sorted(file.parent.glob(pattern), key=_modified_s, reverse=True)
-        for old in newest_first[KEPT_TURNS:]:
+        _write(folder / f"{begun.id}.seal", seal)
+    _write(folder / f"{begun.id}.json", msgspec.json.encode(begun))
+    for pattern in (_STARTS, "*.seal"):
+        for old in sorted(folder.glob(pattern))[:-KEPT_TURNS]:
             old.unlink(missing_ok=True)
 
 
@@ -64,7 +67,7 @@ def seal(home: Path, session_id: str, begun: Start) -> bytes:
     try:
         return (_folder(home, session_id) / f"{begun.id}.seal").read_bytes()
     except OSError as error:
-        raise StateError(f"what the turn began with cannot be read: {error}") from error
+        raise StateError(f"the state at the turn's beginning cannot be read: {error}") from error
 
 
 def allowed(home: Path, session_id: str) -> tuple[str, ...]:
@@ -74,44 +77,28 @@ def allowed(home: Path, session_id: str) -> tuple[str, ...]:
 
 def allow(home: Path, root: Path, path: str) -> int:
     """Allow a path in every session seen in a workspace; how many those are. Raises StateError."""
-    folders = {file.parent for file, begun in _starts(home) if begun.root == str(root)}
+    starts = _starts(home / "hooks", f"*/{_STARTS}")
+    folders = {file.parent for file, begun in starts if begun.root == str(root)}
     for folder in folders:
         known = _read(folder / _ALLOWED, tuple[str, ...]) or ()
         _write(folder / _ALLOWED, msgspec.json.encode([*dict.fromkeys((*known, path))]))
     return len(folders)
 
 
-def turns(home: Path, root: Path) -> Mapping[str, Start]:
-    """The turns that are remembered of a workspace, by id, oldest first."""
-    held = [begun for _, begun in _starts(home) if begun.snapshot]
-    of_root = [begun for begun in held if begun.root == str(root)]
-    # several prompts may belong to one turn: the last of its ends counts
-    in_order = sorted(of_root, key=lambda begun: (begun.taken_at, begun.ended_at or ""))
-    return {begun.id: begun for begun in in_order}
-
-
 def bring(home: Path, turn_id: str, snapshot_id: str) -> None:
     """Write down that the workspace was brought to a snapshot after the turn. StateError."""
-    for file, begun in _starts(home):
-        if begun.id == turn_id:
-            _write(file, msgspec.json.encode(replace(begun, left=snapshot_id)))
+    for file, begun in _starts(home / "hooks", f"*/{turn_id}.json"):
+        _write(file, msgspec.json.encode(replace(begun, left=snapshot_id)))
 
 
-def _starts(home: Path) -> list[tuple[Path, Start]]:
-    found = ((file, _read(file, Start)) for file in (home / "hooks").glob(f"*/{_START}"))
-    return [(file, begun) for file, begun in found if begun]
+def _starts(folder: Path, pattern: str = _STARTS) -> list[tuple[Path, Start]]:
+    known = ((file, _read(file, Start)) for file in folder.glob(pattern))
+    return [(file, begun) for file, begun in known if begun]
 
 
 def _folder(home: Path, session_id: str) -> Path:
-    return state_dir.folder(home, "hooks", _digest(session_id))
-
-
-def _start_file(home: Path, session_id: str, prompt_id: str | None) -> Path:
-    return _folder(home, session_id) / f"start-{_digest(prompt_id or '')}.json"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+    digest = hashlib.sha256(session_id.encode(errors="replace")).hexdigest()[:32]
+    return state_dir.folder(home, "hooks", digest)
 
 
 def _read(file: Path, kind: type[T]) -> T | None:
@@ -120,17 +107,50 @@ def _read(file: Path, kind: type[T]) -> T | None:
     except (FileNotFoundError, msgspec.MsgspecError):
         return None
     except OSError as error:
-        raise StateError(f"what the hook remembers cannot be read: {error}") from error
+        raise StateError(f"the records of the hook cannot be read: {error}") from error
 
 
 def _write(file: Path, content: bytes) -> None:
     try:
         state_dir.replace_file(file, content)
     except OSError as error:
-        raise StateError(f"what the hook remembers cannot be kept: {error}") from error
+        raise StateError(f"the records of the hook cannot be written: {error}") from error
 
 
-def _modified_s(file: Path) -> float:
-    with suppress(OSError):
-        return file.stat().st_mtime
-    return 0.0
+def is_turn(run_id: str) -> bool:
+    """Whether this is the id of a turn."""
+    return run_id.endswith(TURN_SUFFIX)
+
+
+def turn_run(home: Path, root: Path, name: str | None) -> "RunRow | None":
+    """The turn of this id, without one the newest that may have changed something, as a run."""
+    starts = _starts(home / "hooks", f"*/{name}.json" if name else f"*/{_STARTS}")
+    of_root = [b for _, b in starts if b.root == str(root)]
+    held = [begun for begun in of_root if _can_be_undone(begun, by_name=bool(name))]
+    return _run(max(held, key=lambda begun: begun.taken_at)) if held else None
+
+
+def _can_be_undone(begun: Start, *, by_name: bool) -> bool:
+    """Without a name only what may have changed something: not what is before the first prompt."""
+    if by_name or begun.snapshot is None:
+        return begun.snapshot is not None
+    return begun.left != begun.snapshot if begun.left else begun.prompt_id is not None
+
+
+def _run(begun: Start) -> "RunRow":
+    from atlas_retry.history import RunRow, RunState
+
+    return RunRow(
+        id=begun.id,
+        root=begun.root,
+        name=Path(begun.root).name,
+        repository="",
+        state=RunState.ABANDONED,
+        with_agent=True,
+        started_at=begun.taken_at,
+        last_at=begun.taken_at,
+        segment_at=begun.taken_at,
+        ended_at=begun.ended_at or now(),
+        start=begun.snapshot or "",
+        left_behind=begun.left,
+    )

@@ -1,0 +1,28 @@
+"""The places that a command starts from: the state directory, the workspace, the journal."""
+
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from sqlite3 import Connection
+
+from atlas_retry import config, history, state_dir, workspace
+
+
+def home() -> Path:
+    """The state directory. Raises StateError."""
+    return state_dir.locate(os.environ)
+
+
+def root() -> Path:
+    """The root of the workspace around the working directory."""
+    return config.root_of(Path.cwd()).resolve()
+
+
+def workspace_at(folder: Path | str | None = None) -> workspace.Workspace:
+    """The workspace of a folder, else of the working directory. Raises WorkspaceError."""
+    return workspace.open_workspace(Path(folder or Path.cwd()), home(), environ=os.environ)
+
+
+def journal() -> AbstractContextManager[Connection]:
+    """The journal, to look something up. Raises StateError."""
+    return history.reading(home())

@@ -1,0 +1,218 @@
+"""`atlas hook install` and `uninstall`: the hooks in an agent's settings, beside what is there.
+
+Codex CLI: developers.openai.com/codex/hooks. Cursor: cursor.com/docs/agent/hooks, not run.
+"""
+
+import json
+import shlex
+import shutil
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from atlas_retry import config, state_dir
+from atlas_retry.cli import options
+from atlas_retry.cli.hook.turns import BLOCK_CAP
+from atlas_retry.errors import ConfigError, Place, WorkspaceError
+
+HOOK_TIMEOUT_S = 600
+START_TIMEOUT_S = 60
+START, STOP = "hook start", "hook stop"
+_TURNS = {"SessionStart": START, "UserPromptSubmit": START, "Stop": STOP}
+
+Json = dict[str, object]
+
+
+class Host(Struct, frozen=True, kw_only=True):
+    """An agent that has hooks."""
+
+    file: str
+    """Relative to the root of the project."""
+    events: Mapping[str, str]
+    """Which of our commands each calls."""
+    reference: str
+    is_flat: bool = False
+    """An event lists its hooks, and not groups of them."""
+    top: Mapping[str, object] = {}
+    """What the file says besides."""
+    after_start: str = "|| true"
+    """At a prompt exit code 2 swallows the prompt: an atlas without this command gives it."""
+    of_stop: Mapping[str, object] = {}
+    """More keys of the entry that calls `atlas hook stop`."""
+
+
+HOSTS = {
+    "claude": Host(
+        file=".claude/settings.json", events=_TURNS, reference="code.claude.com/docs/en/hooks"
+    ),
+    "codex": Host(
+        file=".codex/hooks.json", events=_TURNS, reference="developers.openai.com/codex/hooks"
+    ),
+    "cursor": Host(
+        file=".cursor/hooks.json",
+        events={"beforeSubmitPrompt": START, "stop": STOP},
+        reference="cursor.com/docs/agent/hooks",
+        is_flat=True,
+        top={"version": 1},
+        after_start="""; echo '{"continue": true}'""",
+        # Cursor itself stops after so many; atlas stops before.
+        of_stop={"loop_limit": BLOCK_CAP},
+    ),
+}
+For = Annotated[
+    Literal["claude", "codex", "cursor"], typer.Option("--for", help="The agent whose hooks.")
+]
+
+
+def install(
+    path: options.PathArgument = Path(),
+    *,
+    host: For = "claude",
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Show the settings, write nothing.")
+    ] = False,
+) -> int:
+    """Add the hooks to the agent's settings of the project."""
+    file = _file(path, HOSTS[host])
+    before = _text(file)
+    after = merged(before, _program(), HOSTS[host], source=str(file))
+    if print_only:
+        print(after, end="")
+        return 0
+    print(f"{'the hooks were there already, in' if after == before else 'the hooks are in'} {file}")
+    _write(file, after)
+    return 0
+
+
+def uninstall(path: options.PathArgument = Path(), *, host: For = "claude") -> int:
+    """Remove the hooks from the agent's settings of the project."""
+    file = _file(path, HOSTS[host])
+    before = _text(file)
+    after = removed(before, HOSTS[host], source=str(file))
+    print(f"{'no hooks of atlas were in' if after == before else 'the hooks are out of'} {file}")
+    _write(file, after)
+    return 0
+
+
+def _file(path: Path, host: Host) -> Path:
+    return (config.root_of(path.resolve()) / host.file).resolve()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise WorkspaceError(f"{file} cannot be read: {error}") from error
+
+
+def _write(file: Path, text: str) -> None:
+    if text == _text(file):
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
+        state_dir.replace_file(file, text.encode())
+        if mode is not None:
+            file.chmod(mode)
+    except OSError as error:
+        raise WorkspaceError(f"{file} cannot be written: {error.strerror}") from error
+
+
+def _program() -> str:
+    """How the hooks call atlas: by its name where it is on PATH, so that a team can share it."""
+    return "atlas" if shutil.which("atlas") else f"{shlex.quote(sys.executable)} -m atlas_retry"
+
+
+def merged(text: str, call: str, host: Host, *, source: str) -> str:
+    """Settings with the hooks in them, everything else as it was. Settings that have them stay so.
+
+    `call` is how atlas is called. Raises ConfigError where the settings are not valid, or their
+    `hooks` are not as the agent has them.
+    """
+    settings, hooks = _parsed(text, host, source)
+    missing = _missing(hooks, host)
+    if not missing:
+        return text
+    for event in missing:
+        entry = _entry(call, host.events[event], host)
+        hooks.setdefault(event, []).append(entry if host.is_flat else {"hooks": [entry]})
+    return _dumped({**settings, **{k: v for k, v in host.top.items() if k not in settings}})
+
+
+def removed(text: str, host: Host, *, source: str) -> str:
+    """Settings without the hooks, and without the lists that only they were in. ConfigError."""
+    settings, hooks = _parsed(text, host, source)
+    if len(_missing(hooks, host)) == len(host.events):
+        return text
+    for event in host.events:
+        left = [*filter(None, map(_without_ours, hooks.get(event, [])))]
+        if left:
+            hooks[event] = left
+        else:
+            hooks.pop(event, None)
+    if not hooks:
+        del settings["hooks"]
+        if settings == host.top:
+            settings.clear()
+    return _dumped(settings)
+
+
+def _missing(hooks: Mapping[str, list[Json]], host: Host) -> list[str]:
+    """The events that no entry of ours is in."""
+    return [
+        event
+        for event in host.events
+        if all(_without_ours(group) == group for group in hooks.get(event, []))
+    ]
+
+
+def _entry(call: str, command: str, host: Host) -> Json:
+    if command == START:
+        line = f"{call} {command} {host.after_start}"
+        return {"type": "command", "command": line, "timeout": START_TIMEOUT_S}
+    line = f"{call} {command} --timeout {HOOK_TIMEOUT_S}"
+    return {"type": "command", "command": line, "timeout": HOOK_TIMEOUT_S, **host.of_stop}
+
+
+def _without_ours(group: Json) -> Json | None:
+    """A group of entries, or an entry alone, without ours; None where nothing is left of it."""
+    if "command" in group:
+        return None if _is_ours(group) else group
+    entries = group.get("hooks")
+    if not isinstance(entries, list):
+        return group
+    kept = [entry for entry in entries if not _is_ours(entry)]
+    return {**group, "hooks": kept} if kept or not entries else None
+
+
+def _is_ours(entry: object) -> bool:
+    line = str(entry.get("command", "")) if isinstance(entry, dict) else ""
+    return "atlas" in line and any(command in line for command in (START, STOP))
+
+
+def _parsed(text: str, host: Host, source: str) -> tuple[Json, dict[str, list[Json]]]:
+    """The settings, and the hooks in them."""
+    try:
+        settings = msgspec.convert(json.loads(text) if text.strip() else {}, Json)
+        hooks = msgspec.convert(settings.get("hooks", {}), dict[str, list[Json]])
+    except json.JSONDecodeError as error:
+        lines = text.splitlines()
+        place = Place(source, error.lineno, error.colno, lines[min(error.lineno, len(lines)) - 1])
+        raise ConfigError(f"not valid JSON: {error.msg}", place=place, remedy="fix it") from error
+    except msgspec.ValidationError as error:
+        remedy = f"correct it, as {host.reference} has it"
+        raise ConfigError(f"{error}", place=Place(source), remedy=remedy) from error
+    settings["hooks"] = hooks
+    return settings, hooks
+
+
+def _dumped(settings: Json) -> str:
+    return json.dumps(settings, indent=2, ensure_ascii=False) + "\n"
