@@ -20,7 +20,9 @@ def project_notes(root: Path) -> str:
     for name in NAMES:
         text = _text_of(root, name)
         if text:
-            return f"{_OPENING.format(name=name)}\n{_capped(text)}\n\n---\n\n"
+            if len(text) > MAX_CHARS:
+                text = f"{text[:MAX_CHARS]}\n... (the rest of these notes is left out)"
+            return f"{_OPENING.format(name=name)}\n{text}\n\n---\n\n"
     return ""
 
 
@@ -33,9 +35,3 @@ def _text_of(root: Path, name: str) -> str:
             return file.read(MAX_CHARS * 4).decode("utf-8", "replace").strip()
     except OSError:
         return ""
-
-
-def _capped(text: str) -> str:
-    if len(text) <= MAX_CHARS:
-        return text
-    return f"{text[:MAX_CHARS]}\n... (the rest of these notes is left out)"

@@ -107,7 +107,7 @@ def _patches(folder: Path) -> tuple[Path, ...]:
 
 def _replay(step: Path, request: AgentRequest, emit: Emit, env: Mapping[str, str]) -> AgentReply:
     root = Path(request.workspace)
-    reply = _recorded_reply(step)
+    reply = _reply_in(step / REPLY) or AgentReply(status=ReplyStatus.DONE)
     copied = _copy_files(step / FILES, root)
     deleted = _delete(step / DELETE, root)
     for path in (*copied, *deleted):
@@ -116,10 +116,6 @@ def _replay(step: Path, request: AgentRequest, emit: Emit, env: Mapping[str, str
         emit(AgentActivity(text=f"Patch {patch.name}"))
         _apply(patch, root, env)
     return replace(reply, touched=reply.touched or (*copied, *deleted))
-
-
-def _recorded_reply(step: Path) -> AgentReply:
-    return _reply_in(step / REPLY) or AgentReply(status=ReplyStatus.DONE)
 
 
 def _reply_in(file: Path) -> AgentReply | None:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain
-from typing import TypeGuard
 
 from msgspec import Struct
 
@@ -61,14 +60,11 @@ def _matches(pattern: str, log: Log) -> Iterator[tuple[int, re.Match[str]]]:
 
 
 def _number(match: re.Match[str]) -> int:
-    return sum(
-        (-1 if name.startswith("less") else 1) * (int(count) if _is_number(count) else bool(count))
-        for name, count in match.groupdict().items()
-    )
-
-
-def _is_number(count: str | None) -> TypeGuard[str]:
-    return count is not None and count.isdigit()
+    total = 0
+    for name, count in match.groupdict("").items():
+        tests = int(count) if count.isdigit() else bool(count)
+        total += -tests if name.startswith("less") else tests
+    return total
 
 
 MOCHA = Runner(

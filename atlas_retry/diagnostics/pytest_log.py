@@ -114,15 +114,6 @@ def tests_run(lines: Sequence[str]) -> int | None:
     return sum(map(int, _RAN.findall("\n".join(counts)))) if counts else None
 
 
-def uncaptured(lines: Sequence[str]) -> Iterator[str]:
-    """The lines of a failure above what the test has printed."""
-    for line in lines:
-        if _CAPTURED.match(line):
-            return
-        if not _WORKER.match(line):
-            yield line
-
-
 def explain(lines: Sequence[str]) -> Diagnostic:
     """What the lines say: the last exception of a chain, and every frame of the project."""
     frames: list[Frame] = []
@@ -266,7 +257,8 @@ def _failure(lines: Sequence[str], first: int, last: int, entries: Titled) -> Lo
     title = _TITLE.match(lines[first])
     name = title[1] if title else ""
     stage = _STAGE.match(name)
-    body = list(uncaptured(lines[first + 1 : last + 1]))
+    printed = above(lines[first + 1 : last + 1], _CAPTURED)
+    body = [line for line in printed if not _WORKER.match(line)]
     diagnostic = explain(body)
     if stage and stage[2]:
         test_id: str | None = stage[3]

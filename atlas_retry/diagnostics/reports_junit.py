@@ -50,7 +50,8 @@ def _failure(case: Element, element: Element) -> Diagnostic:
     return replace(
         problem,
         rule_id=rule.rpartition(".")[2] if rule else None,
-        message=_fuller(message, problem.message if text else ""),
+        # runners cut the attribute, or leave it out
+        message=max(message, problem.message if text else "", key=len),
         test_id=_test_id(owner, name, problem.frames),
         text=text or message,
     )
@@ -77,8 +78,3 @@ def _test_id(owner: str, name: str, frames: tuple[Frame, ...]) -> str | None:
     if path.endswith(".py") and owner.startswith(module):
         owner = path + owner.removeprefix(module).replace(".", "::")
     return "::".join(filter(None, (owner, name))) or None
-
-
-def _fuller(attribute: str, body: str) -> str:
-    """The message with both values: runners cut the attribute, or leave it out."""
-    return body if len(body) > len(attribute) else attribute

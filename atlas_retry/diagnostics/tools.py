@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from itertools import dropwhile
 
 # Words that start another program, and how many words of their own they take.
 LAUNCHERS = {
@@ -56,7 +57,7 @@ def tool_of(command: str) -> str | None:
             return rest[rest.index("-m") + 1]
         if own is None or not rest or not _starts(own, rest[0]):
             return ALIASES.get(" ".join((name, *rest[:1])), ALIASES.get(name, name))
-        words = _without_options(rest[1:] if own else rest) or words[:1]
+        words = [*dropwhile(_is_option, rest[1:] if own else rest)] or words[:1]
         if words == [name]:
             return name
     return None
@@ -67,14 +68,13 @@ def _starts(own: tuple[str, ...], word: str) -> bool:
     return not own or word in own
 
 
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
+
+
 def _words(command: str) -> list[str]:
     try:
         words = shlex.split(command, comments=True)
     except ValueError:
         words = command.split()
     return [word for word in words if not _ASSIGNMENT.fullmatch(word)]
-
-
-def _without_options(words: list[str]) -> list[str]:
-    first = next((i for i, word in enumerate(words) if not word.startswith("-")), len(words))
-    return words[first:]

@@ -6,7 +6,7 @@ from itertools import filterfalse, takewhile
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.failures import inside, matching, placed, shortened
+from atlas_retry.diagnostics.failures import above, inside, matching, placed, shortened
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
@@ -20,6 +20,7 @@ _FATAL = re.compile(r"^Fatal Python error: (.+)$")
 _START = "Traceback (most recent call last):"
 _CHAINED = ("During handling of", "The above exception")
 _NEXT = (_START, *_CHAINED)
+_BLANK = re.compile(r"\s*$")
 # A module that does not compile has no traceback above it.
 _SYNTAX = re.compile(r'^  File "[^"]+", line \d{1,9}$')
 
@@ -70,7 +71,7 @@ def _read(log: Log) -> Reading:
     while number < len(lines):
         fatal = _FATAL.match(lines[number])
         if fatal:
-            last = _paragraph(lines, number)
+            last = number + 1 + len(above(lines[number + 2 :], _BLANK))
             frames = tuple(reversed(frames_of(lines[number : last + 1])))
             problems.append(Located(_problem("python", "fatal", fatal[1], frames), number, last))
         elif lines[number].startswith(_START) or _SYNTAX.match(lines[number]):
@@ -81,16 +82,6 @@ def _read(log: Log) -> Reading:
             last = number
         number = last + 1
     return Reading(problems=tuple(problems))
-
-
-def _paragraph(lines: Sequence[str], start: int) -> int:
-    """The last line of the frames below a fatal error; a blank line is before and behind them."""
-    last = start
-    for number in range(start + 1, len(lines)):
-        if not lines[number].strip() and number > start + 1:
-            break
-        last = number
-    return last
 
 
 def _end(lines: Sequence[str], start: int) -> int:

@@ -13,6 +13,7 @@ MAX_MESSAGE_CHARS = 500
 _SEVERAL = re.compile(
     r"[;&|\n]|^\s*(?:\S*/)?(?:make|just|task|tox|nox|npm|pnpm|yarn|sh|bash|\./\S+)\b"
 )
+"""A shell line that runs more than one program, or a script or task that may."""
 _NOISE = re.compile(
     r"""
     \s
@@ -42,21 +43,17 @@ _NOISE = re.compile(
 """Headings, counts, warnings and echoed commands: no problem of their own."""
 
 
-def runs_several(command: str) -> bool:
-    """Whether a shell line runs more than one program, or a script or task that may."""
-    return _SEVERAL.search(command) is not None
-
-
 def unread(
-    log: Log, problems: Iterable[Located], readings: Sequence[Reading], programs: Iterable[str]
+    log: Log, problems: Sequence[Located], readings: Sequence[Reading], programs: Iterable[str]
 ) -> Diagnostic | None:
     """One diagnostic for all lines that say something and that nobody read; `count` of them.
 
     None where nothing was read, where one program printed everything, or a test runner did: the
     other lines of one are known.
     """
-    is_runner = any(r.tests_run is not None or _is_of_tests(r) for r in readings)
-    if log.exit_code in (0, None) or is_runner or not runs_several(log.command):
+    is_runner = any(reading.tests_run is not None for reading in readings)
+    is_runner = is_runner or any(problem.diagnostic.test_id for problem in problems)
+    if log.exit_code in (0, None) or is_runner or not _SEVERAL.search(log.command):
         return None
     taken: set[int] = set()
     taken.update(*(range(problem.first, problem.last + 1) for problem in problems))
@@ -72,10 +69,6 @@ def unread(
         text=text,
         count=len(lines),
     )
-
-
-def _is_of_tests(reading: Reading) -> bool:
-    return any(problem.diagnostic.test_id for problem in reading.problems)
 
 
 def telling(lines: Iterable[str]) -> Iterator[str]:

@@ -41,11 +41,6 @@ class Bill(Struct, kw_only=True):
     def tokens(self) -> Tokens:
         return total_tokens(self.used)
 
-    def must_not_be_spent(self) -> None:
-        """Raises StoppedError when nothing is left for another request."""
-        if self.allowed_usd is not None and (self.cost_usd or 0.0) >= self.allowed_usd > 0:
-            raise StoppedError(f"what the attempt may cost is spent: ${self.allowed_usd:.2f}")
-
 
 class GaveUpError(Exception):
     """The model says that it cannot be done; the message is its reason."""
@@ -117,7 +112,9 @@ class Talk(Struct, kw_only=True):
     def _hear(self) -> ModelTurn:
         if self._asked == self.max_requests:
             raise StoppedError(f"the model came to no answer in {self._asked} requests")
-        self.bill.must_not_be_spent()
+        allowed_usd = self.bill.allowed_usd
+        if allowed_usd is not None and (self.bill.cost_usd or 0.0) >= allowed_usd > 0:
+            raise StoppedError(f"what the attempt may cost is spent: ${allowed_usd:.2f}")
         self._asked += 1
         turn = self.ask(replace(self.question, messages=_marked(self.messages)))
         self.bill.used.append(turn.tokens)

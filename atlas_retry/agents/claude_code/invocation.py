@@ -111,13 +111,15 @@ def _budget(cost_usd: float | None) -> str | None:
 def settings_json(request: AgentRequest) -> bytes:
     """What the agent may and may not do, for `--settings`."""
     programs = dict(chain.from_iterable(map(runners_of, request.commands)))
+    named = filter(str.strip, request.commands)
+    exact = (line for line in named if "*" not in line)  # a wildcard that no escape takes
     permissions = Permissions(
         deny=(
             *(f"Edit({_anchored(glob, request.workspace)})" for glob in request.protected),
             *(f"Bash({rule})" for rule in _denied(programs)),
         ),
         allow=(
-            *(f"Bash({command})" for command in request.commands if _is_exact(command)),
+            *(f"Bash({line})" for line in exact),
             *(f"Bash({start} *)" for start in programs),
             *(f"Read(/{_escaped(folder.rstrip('/'))}/**)" for folder in request.readable),
         ),
@@ -138,11 +140,6 @@ def _with(start: str, options: tuple[str, ...]) -> Iterator[str]:
         else:
             for before in (f"{start} ", f"{start} * "):
                 yield from (f"{before}{option}", f"{before}{option} *", f"{before}{option}=*")
-
-
-def _is_exact(command: str) -> bool:
-    """Whether a rule can say this command and no other: `*` is a wildcard that no escape takes."""
-    return "*" not in command and bool(command.strip())
 
 
 def _anchored(glob: str, root: str) -> str:
