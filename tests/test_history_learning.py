@@ -1,6 +1,5 @@
 """What a run teaches later ones, and how little of it is said; how runs have gone, in figures."""
 
-import io
 import re
 import sqlite3
 from contextlib import closing
@@ -225,9 +224,7 @@ def test_statistics_count_attempts_gates_rules_and_money(
     assert any(row["fixed"] for row in found.rules)
     assert nothing.runs == 0
     assert nothing.cost_per_fix_usd is None
-    shown = io.StringIO()
-    statistics.show(found, shown)
-    assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", shown.getvalue(), re.MULTILINE)
+    assert re.search(r"^2 +1 +1 +█+ 100% +\$0\.75 ", statistics.as_text(found), re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -75,5 +75,5 @@ def stats(
     if json:
         sys.stdout.write(encode(whole))
     else:
-        statistics.show(whole, sys.stdout)
+        sys.stdout.write(statistics.as_text(whole))
     return 0

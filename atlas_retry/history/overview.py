@@ -13,7 +13,7 @@ from atlas_retry.history import archive
 from atlas_retry.history.telling import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import Verdict
-from atlas_retry.reports.screen.lines import printable
+from atlas_retry.reports.screen.lines import aligned, printable
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import usd
 
@@ -130,12 +130,8 @@ def table(entries: Sequence[StatusEntry], now: datetime) -> str:
         ago = age(entry.last_at, now) if entry.last_at else ""
         cost = usd(entry.cost_usd, at_least=entry.unpaid) if entry.run_id else ""
         rows.append((entry.name, entry.state, ago, cost, entry.root))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = (text.ljust(width) for text, width in zip(row, widths, strict=True))
-        lines.append("  ".join(cells).rstrip())
-    return "".join(f"{printable(line)}\n" for line in (*lines, *_next(entries)))
+    following = (f"{printable(line)}\n" for line in _next(entries))
+    return aligned(rows) + "".join(following)
 
 
 def _next(entries: Sequence[StatusEntry]) -> Iterator[str]:

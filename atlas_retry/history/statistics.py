@@ -6,17 +6,13 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError
-from atlas_retry.reports.screen.lines import harmless
+from atlas_retry.reports.screen.lines import aligned
 from atlas_retry.text.units import seconds, usd
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 MAX_ROWS, BAR_CHARS = 12, 20
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -143,45 +139,33 @@ def _rows(connection: sqlite3.Connection, query: str, since: str) -> list[Row]:
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-def show(statistics: Statistics, stream: TextIO) -> None:
-    """Write it to a stream as tables; colours only where it is a terminal."""
-    from rich.console import Console
+def as_text(statistics: Statistics) -> str:
+    """What it comes to, then its tables."""
+    titles = ("attempts", "agents", "kinds", "rules", "flaky", "slowest")
+    tables = (_table(title, getattr(statistics, title)) for title in titles)
+    return "".join((*_headlines(statistics), *tables))
 
-    console = Console(file=stream, highlight=False)
-    for line in _headlines(statistics):
-        console.print(line, soft_wrap=True)
-    for title in ("attempts", "agents", "kinds", "rules", "flaky", "slowest"):
-        if rows := getattr(statistics, title):
-            console.print()
-            console.print(_table(title, rows))
+
+def _table(title: str, rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    columns = [name.removesuffix("_ms").removesuffix("_usd") for name in rows[0]]
+    cells = [[_cell(name, value) for name, value in row.items()] for row in rows]
+    return f"\n{title}\n{aligned([columns, *cells], numbers=True)}"
 
 
 def _headlines(statistics: Statistics) -> Iterator[str]:
     if not statistics.runs:
-        yield "no run is recorded; atlas retry makes one"
+        yield "no run is recorded; atlas retry makes one\n"
         return
     ends = (f"{row['runs']} {row['name']}".replace("_", " ") for row in statistics.verdicts)
-    yield f"{statistics.runs} runs: {', '.join(ends)}; {usd(statistics.cost_usd)} spent"
+    yield f"{statistics.runs} runs: {', '.join(ends)}; {usd(statistics.cost_usd)} spent\n"
     if asked := statistics.with_attempts:
         share = f"{statistics.fixed / asked:.0%}"
-        yield f"an agent was asked in {asked} and fixed {statistics.fixed} ({share})"
+        yield f"an agent was asked in {asked} and fixed {statistics.fixed} ({share})\n"
     if statistics.cost_per_fix_usd is not None and statistics.duration_per_fix_ms is not None:
         took = seconds(round(statistics.duration_per_fix_ms))
-        yield f"a fix costs {usd(statistics.cost_per_fix_usd)} and takes {took}"
-
-
-def _table(title: str, rows: Sequence[Row]) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for number, name in enumerate(rows[0]):
-        words = name.removesuffix("_ms").removesuffix("_usd")
-        table.add_column(words, justify="right" if number else "left")
-    for row in rows:
-        cells = (_cell(name, value) for name, value in row.items())
-        table.add_row(*(Text(harmless(cell)) for cell in cells))
-    return table
+        yield f"a fix costs {usd(statistics.cost_per_fix_usd)} and takes {took}\n"
 
 
 def _cell(name: str, value: str | float | None) -> str:

@@ -1,7 +1,7 @@
 """A line on a screen: its text and style, its names and commands made harmless."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import some
@@ -53,3 +53,15 @@ def command_lines(label: str, *commands: str) -> Iterator[Line]:
     head, *rest = copyable(label, *commands)
     yield head, ""
     yield from ((line, "code") for line in rest)
+
+
+def aligned(rows: Sequence[Sequence[str]], *, numbers: bool = False) -> str:
+    """A table, a line a row; `numbers`: all columns but the first end where the others do."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [first.ljust(widths[0])]
+        for text, width in zip(rest, widths[1:], strict=True):
+            cells.append(text.rjust(width) if numbers else text.ljust(width))
+        lines.append(printable("  ".join(cells).rstrip()) + "\n")
+    return "".join(lines)
