@@ -341,6 +341,18 @@ def test_what_is_kept_outlives_a_compaction(root: Path, ws: Workspace) -> None:
     assert entries(root) == before
 
 
+def test_many_snapshots_are_few_files_and_all_of_them_can_be_read(
+    root: Path, ws: Workspace
+) -> None:
+    for number in range(14):
+        write(root, "src/a.py", f"a = {number}\n")
+        keep(ws, f"runs/r/{number}", snapshot(ws).id)
+    held = kept(ws)
+    assert len([path for path in ws.home.rglob("*") if path.is_file()]) < 15
+    contents = [tree(ws, held[f"runs/r/{n}"]).read("src/a.py") for n in range(14)]
+    assert contents == [b"a = %d\n" % number for number in range(14)]
+
+
 def test_what_is_dropped_is_kept_no_more(ws: Workspace) -> None:
     for name in ("runs/r/1", "runs/r/2", "runs/s/1"):
         keep(ws, name, snapshot(ws).id)

@@ -202,7 +202,7 @@ class Effects(Struct, kw_only=True):
     def _start(self) -> str:
         """The snapshot that was taken before all others of the run."""
         name = f"runs/{self.run.run_id}/start"
-        held = workspace.kept_as(self.opened.git, name)
+        held = workspace.kept(self.opened.git).get(name)
         if held is None:
             raise WorkspaceError(f"the snapshot {name} is gone")
         return held

@@ -73,7 +73,7 @@ class Finished(Struct, frozen=True, kw_only=True):
         patches, prompts = {}, {}
         for attempt in self.outcome.attempts:
             name = f"runs/{self.outcome.run_id}/{attempt.number}-before"
-            before = workspace.kept_as(self.opened.git, name)
+            before = workspace.kept(self.opened.git).get(name)
             if before and attempt.snapshot:
                 patch = workspace.patch(self.opened.git, before, attempt.snapshot)
                 patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)

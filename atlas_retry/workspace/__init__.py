@@ -49,8 +49,8 @@ if TYPE_CHECKING:
         restore,
         unheld,
     )
-    from atlas_retry.workspace.shadow import compact, drop, keep, kept, kept_as, remembered_files
-    from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
+    from atlas_retry.workspace.shadow import compact, drop, keep, kept
+    from atlas_retry.workspace.snapshots import Snapshot, load, remembered_files, snapshot
     from atlas_retry.workspace.tracker import Tracker
     from atlas_retry.workspace.tree_ids import tree_id
     from atlas_retry.workspace.trees import (
@@ -87,8 +87,8 @@ _MODULES = {
     "putback": "moved_git put_back_git",
     "recent": "changed_lines",
     "restoring": "INDEX Restored conflicts differing restore unheld",
-    "shadow": "compact drop keep kept kept_as remembered_files",
-    "snapshots": "Snapshot load snapshot",
+    "shadow": "compact drop keep kept",
+    "snapshots": "Snapshot load remembered_files snapshot",
     "tree_ids": "tree_id",
     "tracker": "Tracker",
     "trees": "ObjectTree directory_tree revision_tree source_tree submodules tree walk",
@@ -133,7 +133,6 @@ __all__ = [
     "ignored",
     "keep",
     "kept",
-    "kept_as",
     "layers_folder",
     "list_worktrees",
     "load",

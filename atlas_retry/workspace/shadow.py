@@ -1,50 +1,42 @@
-"""The repository in the state directory that holds the snapshots; reads no work tree."""
+"""The repository in the state directory that holds the snapshots; reads no work tree.
+
+It is ours alone, and of few files: made and listed by hand as gitrepository-layout(5) says, its
+objects in few packs.
+"""
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
 from atlas_retry.errors import StateError, WorkspaceError
+from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import GitError, git, shadow_environment, split
-from atlas_retry.workspace.store import BATCH_BYTES, Known, StoredFile
+from atlas_retry.workspace.git import GitError, git, shadow_environment
+from atlas_retry.workspace.store import BATCH_BYTES
 
 _KEPT = "refs/atlas/kept/"
-LATEST = "refs/atlas/latest"
-_CONFIG = ("-c", "core.compression=1", "-c", "pack.compression=1", "-c", "core.attributesFile=")
+_REFS = "packed-refs"
+_CONFIG = (
+    *("-c", "core.compression=1"),
+    *("-c", "pack.compression=1"),
+    *("-c", "pack.writeReverseIndex=false"),
+    *("-c", "fastimport.unpackLimit=1"),
+    *("-c", "core.logAllRefUpdates=false"),
+    *("-c", "gc.writeCommitGraph=false"),
+    *("-c", "repack.updateServerInfo=false"),
+    *("-c", "core.attributesFile="),
+)
+_MAX_PACKS = 4
 _GRACE = "1.hour.ago"
 """A snapshot that nobody keeps is safe from `compact` for this long."""
 
 
-class Remembered(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The latest snapshot, for the next one to build upon; dispensable."""
-
-    ids: tuple[str, str]
-    """Its own, and that of its `work`."""
-    paths: bytes
-    """Of the files of the work tree, NUL after each: they may hold any other byte."""
-    known: list[Known]
-    """What is known of each, in the same order."""
-    ignored: bytes
-    """The paths of those that git ignores, as in `paths`."""
-    git: dict[bytes, StoredFile]
-    index: StoredFile | None
-    manifest: str
-
-    @property
-    def files(self) -> dict[str, Known]:
-        """What is known of each file of the work tree."""
-        return dict(zip(split(self.paths), self.known, strict=True))
-
-
 def shadow_git(ws: Workspace, *arguments: str, stdin: bytes = b"") -> bytes:
-    """Run git in the shadow repository. Raises GitError."""
+    """Run git in the shadow repository, away from attributes in the work tree. Raises GitError."""
     env = shadow_environment(ws.shadow, ws.environ)
-    return git(*_CONFIG, *arguments, cwd=ws.root, env=env, stdin=stdin)
+    return git(*_CONFIG, *arguments, cwd=ws.home, env=env, stdin=stdin)
 
 
 @contextmanager
@@ -61,7 +53,7 @@ def exclusive(ws: Workspace) -> Iterator[None]:
             if busy.exists():
                 _clear(ws.shadow)
             busy.touch()
-            _init(ws)
+            _init(ws.shadow)
             yield
             busy.unlink()
     except OSError as error:
@@ -71,81 +63,65 @@ def exclusive(ws: Workspace) -> Iterator[None]:
         ) from error
 
 
-def _init(ws: Workspace) -> None:
-    ready = ws.shadow / "info" / "attributes"
-    if ready.exists():
-        return
-    shadow_git(ws, "init", "-q", "--bare", "--template=", "--object-format=sha1", str(ws.shadow))
-    ready.parent.mkdir(exist_ok=True)
-    ready.write_text("* -text -filter -ident -working-tree-encoding -eol\n", encoding="utf-8")
+def _init(shadow: Path) -> None:
+    head = shadow / "HEAD"
+    if not head.exists():
+        for name in ("objects", "refs"):
+            (shadow / name).mkdir(parents=True, exist_ok=True)
+        head.write_text("ref: refs/heads/none\n", encoding="utf-8")
 
 
 def _clear(shadow: Path) -> None:
     """Remove locks and half packs: the shadow is ours alone, so nobody else is using them."""
-    for left in (*shadow.glob("*.lock"), *shadow.glob("refs/**/*.lock")):
-        left.unlink(missing_ok=True)
-    for left in (*shadow.glob("objects/**/tmp_*"), *shadow.glob("fast_import_crash_*")):
-        left.unlink(missing_ok=True)
+    for pattern in ("*.lock", "refs/**/*.lock", "objects/**/tmp_*", "fast_import_crash_*"):
+        for left in shadow.glob(pattern):
+            left.unlink(missing_ok=True)
+    for pack in shadow.glob("objects/pack/*.pack"):
+        if not pack.with_suffix(".idx").exists():
+            pack.unlink()
 
 
-def remembered(ws: Workspace) -> Remembered | None:
-    """What the latest snapshot left; None when it cannot be read."""
-    with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.msgpack.decode((ws.shadow / "atlas-known").read_bytes(), type=Remembered)
-    return None
-
-
-def remembered_files(ws: Workspace) -> Mapping[str, Known]:
-    """What the latest snapshot knew of each file; empty when it cannot be read."""
-    last = remembered(ws)
-    return last.files if last else {}
-
-
-def remember(ws: Workspace, known: Remembered) -> None:
-    """Leave this for the next snapshot; replaced as a whole."""
-    path = ws.shadow / "atlas-known"
-    fresh = path.with_suffix(".new")
-    fresh.write_bytes(msgspec.msgpack.encode(known))
-    fresh.replace(path)
-
-
-def keep(ws: Workspace, name: str, snapshot_id: str) -> None:
-    """Hold a snapshot under a name (`runs/<run_id>/<n>`) until it is dropped."""
-    ref = ws.shadow / _KEPT / name
-    with exclusive(ws):
-        # as git writes it (gitrepository-layout(5)), which takes a process longer than the rest
-        ref.parent.mkdir(parents=True, exist_ok=True)
-        lock = ref.with_name(f"{ref.name}.lock")
-        lock.write_text(f"{snapshot_id}\n", encoding="utf-8")
-        lock.replace(ref)
+def merge_packs(ws: Workspace) -> None:
+    """Make one of all packs but the biggest, where there are many; older gits have many files."""
+    folder = ws.shadow / "objects" / "pack"
+    *small, _ = sorted(folder.glob("*.idx"), key=lambda idx: idx.stat().st_size) or [folder]
+    if len(small) < _MAX_PACKS:
+        return
+    names = "".join(f"{idx.stem}.pack\n" for idx in small).encode()
+    asked = ("pack-objects", "-q", "--window=0", "--stdin-packs", str(folder / "pack"))
+    with suppress(GitError):  # --stdin-packs came with git 2.32
+        made = shadow_git(ws, *asked, stdin=names).decode().strip()
+        for idx in small:
+            if idx.stem != f"pack-{made}":
+                idx.unlink()
+                idx.with_suffix(".pack").unlink()
 
 
 def kept(ws: Workspace) -> dict[str, str]:
     """Names and ids of the snapshots that are held."""
-    if not ws.shadow.is_dir():
-        return {}
-    out = shadow_git(ws, "for-each-ref", "--format=%(objectname) %(refname)%00", _KEPT)
-    lines = (item.strip("\n").split(" ", 1) for item in split(out))
-    return {ref.removeprefix(_KEPT): oid for oid, ref in lines}
-
-
-def kept_as(ws: Workspace, name: str) -> str | None:
-    """The snapshot that is held under a name."""
     try:
-        return (ws.shadow / _KEPT / name).read_text(encoding="utf-8").strip()
-    except OSError:  # git has packed it, or there is none
-        return kept(ws).get(name)
+        lines = os.fsdecode((ws.shadow / _REFS).read_bytes()).splitlines()
+    except FileNotFoundError:
+        return {}
+    refs = (line.split(" ", 1) for line in lines if line[0] not in "#^")
+    return {ref.removeprefix(_KEPT): oid for oid, ref in refs}
+
+
+def keep(ws: Workspace, name: str, snapshot_id: str) -> None:
+    """Hold a snapshot under a name (`runs/<run_id>/<n>`) until it is dropped."""
+    with exclusive(ws):
+        _hold(ws, {**kept(ws), name: snapshot_id})
 
 
 def drop(ws: Workspace, *names: str) -> None:
     """Hold these snapshots no longer; a name that is not there is no error."""
-    gone = b"".join(b"delete %b%b\0\0" % (_KEPT.encode(), os.fsencode(name)) for name in names)
     with exclusive(ws):
-        if (ws.shadow / "packed-refs").exists():
-            shadow_git(ws, "update-ref", "-z", "--stdin", stdin=gone)
-            return
-        for name in names:
-            (ws.shadow / _KEPT / name).unlink(missing_ok=True)
+        _hold(ws, {name: oid for name, oid in kept(ws).items() if name not in names})
+
+
+def _hold(ws: Workspace, held: dict[str, str]) -> None:
+    lines = (f"{oid} {_KEPT}{name}\n" for name, oid in sorted(held.items()))
+    replace_file(ws.shadow / _REFS, os.fsencode("".join(lines)))
 
 
 def compact(ws: Workspace) -> None:

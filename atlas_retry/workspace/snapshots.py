@@ -7,25 +7,19 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
+from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
 from atlas_retry.workspace.gitfiles import git_files
 from atlas_retry.workspace.scan import CACHE, Listing, Scan, Stat, again, scan, stat_of
-from atlas_retry.workspace.shadow import (
-    Remembered,
-    exclusive,
-    remember,
-    remembered,
-    shadow_git,
-    write_big_file,
-)
+from atlas_retry.workspace.shadow import exclusive, merge_packs, shadow_git, write_big_file
 from atlas_retry.workspace.state import (
     TreeState,
     commit_stream,
     ids_of,
-    list_tree,
     manifest_of,
     read_state,
     remember_state,
@@ -126,21 +120,57 @@ _NOTHING = HeldTree(
 def take_from(ws: Workspace, found: Scan, before: HeldTree | None) -> HeldTree:
     """Hold what a walk has found; `before` is the last snapshot, else what is remembered counts."""
     with exclusive(ws):
-        last = before or _recalled(ws)
+        last = before or _recalled(ws) or _NOTHING
         try:
             held = _next(ws, found, last)
         except GitError:  # what was remembered may be gone
             held = _next(ws, look_over(ws), _NOTHING)
+        if held.snapshot.id != last.snapshot.id:
+            merge_packs(ws)
         if before is None and (held.snapshot.id, held.files) != (last.snapshot.id, last.files):
-            remember(ws, _to_remember(held))
+            _remember(ws, held)
     return held
 
 
-def _recalled(ws: Workspace) -> HeldTree:
+class Remembered(Struct, frozen=True, array_like=True, gc=False):
+    """The latest snapshot, for the next process to build upon; dispensable."""
+
+    ids: tuple[str, str]
+    """Its own, and that of its `work`."""
+    paths: bytes
+    """Of the files of the work tree, NUL after each: they may hold any other byte."""
+    known: list[Known]
+    """What is known of each, in the same order."""
+    ignored: bytes
+    """The paths of those that git ignores, as in `paths`."""
+    git: dict[bytes, StoredFile]
+    index: StoredFile | None
+    manifest: str
+
+    @property
+    def files(self) -> dict[str, Known]:
+        """What is known of each file of the work tree."""
+        return dict(zip(split(self.paths), self.known, strict=True))
+
+
+def _remembered(ws: Workspace) -> Remembered | None:
+    """What the latest snapshot left; None when it cannot be read."""
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.msgpack.decode((ws.shadow / "atlas-known").read_bytes(), type=Remembered)
+    return None
+
+
+def remembered_files(ws: Workspace) -> Mapping[str, Known]:
+    """What the latest snapshot knew of each file; empty when it cannot be read."""
+    last = _remembered(ws)
+    return last.files if last else {}
+
+
+def _recalled(ws: Workspace) -> HeldTree | None:
     """The latest snapshot, as far as the next one builds upon it."""
-    last = remembered(ws)
+    last = _remembered(ws)
     if last is None:
-        return _NOTHING
+        return None
     files, ignored = last.files, frozenset(split(last.ignored))
     entries = {path: entry_of(one.status[0], one.oid) for path, one in files.items()}
     state = TreeState(
@@ -149,18 +179,19 @@ def _recalled(ws: Workspace) -> HeldTree:
         git={os.fsdecode(name): entry for name, entry in last.git.items()},
         index=last.index,
     )
+    own = (*state.git.values(), *((last.index,) if last.index else ()))
     return HeldTree(
         snapshot=Snapshot(id=last.ids[0], work=last.ids[1]),
         state=state,
         manifest=last.manifest,
         files=files,
-        known=_blobs_of(state, last.manifest),
+        known={last.manifest, *(entry.oid for entry in (*own, *entries.values()))},
     )
 
 
-def _to_remember(held: HeldTree) -> Remembered:
+def _remember(ws: Workspace, held: HeldTree) -> None:
     state = held.state
-    return Remembered(
+    known = Remembered(
         ids=(held.snapshot.id, held.snapshot.work),
         paths=_joined(held.files),
         known=[*held.files.values()],
@@ -169,16 +200,12 @@ def _to_remember(held: HeldTree) -> Remembered:
         index=state.index,
         manifest=held.manifest,
     )
+    replace_file(ws.shadow / "atlas-known", msgspec.msgpack.encode(known))
 
 
 def _joined(paths: Iterable[str]) -> bytes:
     """What `split` takes apart."""
     return os.fsencode("".join(f"{path}\0" for path in paths))
-
-
-def _blobs_of(state: TreeState, manifest: str) -> set[str]:
-    own = (*state.git.values(), *((state.index,) if state.index else ()))
-    return {manifest, *(entry.oid for entry in (*own, *state.files.values()))}
 
 
 def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
@@ -194,19 +221,15 @@ def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
     new = manifest if manifest != before.manifest else None
     changed = commit_stream(before.state, state, last.id, new)
     ids = ids_of(blobs.flush(changed)) if changed else (last.id, last.work)
+    remember_state(ids[0], state)
     return HeldTree(
-        snapshot=_taken(ids, state),
+        snapshot=Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out)),
         state=state,
         manifest=manifest,
         files=files,
         known=blobs.known,
         listed=found.files,
     )
-
-
-def _taken(ids: tuple[str, str], state: TreeState) -> Snapshot:
-    remember_state(ids[0], state)
-    return Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out))
 
 
 def _blobs(ws: Workspace, known: Collection[str]) -> Blobs:
@@ -330,7 +353,7 @@ def _name(path: str) -> str:
 
 def load(ws: Workspace, snapshot_id: str) -> Snapshot:
     """A snapshot by its id. Raises WorkspaceError when it is not there."""
-    state = read_state(ws, snapshot_id)
-    parts = dict(list_tree(shadow_git(ws, "ls-tree", "-z", snapshot_id)))
-    work = parts["work"].oid if "work" in parts else EMPTY_TREE
+    state, work = read_state(ws, snapshot_id), EMPTY_TREE
+    if state.work:
+        work = shadow_git(ws, "rev-parse", f"{snapshot_id}:work").decode().strip()
     return Snapshot(id=snapshot_id, work=work, left_out=told(state.left_out))

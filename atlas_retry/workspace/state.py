@@ -3,21 +3,21 @@
 import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 
 import msgspec
 from msgspec import Struct
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
+from atlas_retry.workspace.place import differing
 from atlas_retry.workspace.scan import CACHE, Unheld
-from atlas_retry.workspace.shadow import LATEST, read_blobs, shadow_git
+from atlas_retry.workspace.shadow import read_blobs, shadow_git
 from atlas_retry.workspace.store import FILE, StoredFile
 
 WORK, IGNORED, GIT = "work/", "ignored/", "git/"
 _INDEX, _MANIFEST = "index", "manifest"
-_HEAD = f"commit {LATEST}\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n".encode()
-_IDS = b'\nls :1 ""\nls :1 "work"\n'
+_HEAD = b"commit refs/heads/none\nmark :1\ncommitter atlas <atlas> 0 +0000\ndata 0\n"
+_IDS = b'\nls :1 ""\nls :1 "work"\nreset refs/heads/none\nfrom %b\n\n' % (b"0" * 40)
 _MAX_STATES = 6
 _states: "dict[str, TreeState]" = {}
 """What snapshots hold, the latest last: an id says all of it."""
@@ -83,43 +83,32 @@ def commit_stream(old: TreeState, new: TreeState, whole: str, manifest: str | No
     """The part of a fast-import stream that makes the tree of `new` (git-fast-import(1)).
 
     It is made from the tree `whole`, which holds `old`; empty where none differs. The commit is
-    only a handle: it says nothing but its tree. `manifest` is a blob's id, None where it is the
-    same.
+    only a handle: it says nothing but its tree, and nothing names it afterwards. `manifest` is a
+    blob's id, None where it is the same.
     """
-    pairs = (
-        (WORK, old.work, new.work),
-        (IGNORED, old.ignored, new.ignored),
-        (GIT, old.git, new.git),
-    )
-    moved = [(prefix, _moved(was, now)) for prefix, was, now in pairs]
-    own = {_INDEX: new.index} if new.index and new.index != old.index else {}
-    if manifest:
-        own[_MANIFEST] = StoredFile(FILE, manifest)
-    gone: list[str] = []
-    for prefix, was, now in pairs:
-        gone += (prefix + path for path in was.keys() - now.keys())
-    if old.index and not new.index:
-        gone.append(_INDEX)
-    if not own and not gone and not any(entries for _, entries in moved):
-        return b""
     lines = [
-        f'M 040000 {whole} ""\n'.encode() if whole != EMPTY_TREE else b"",
-        *(b"D %b\n" % _name(path) for path in gone),
-        *chain.from_iterable(_modify(prefix, entries) for prefix, entries in moved),
-        *_modify("", own),
+        *_moves(WORK, old.work, new.work),
+        *_moves(IGNORED, old.ignored, new.ignored),
+        *_moves(GIT, old.git, new.git),
+        *_moves("", {_INDEX: old.index}, {_INDEX: new.index}),
+        *_moves("", {}, {_MANIFEST: StoredFile(FILE, manifest) if manifest else None}),
     ]
-    return b"".join([_HEAD, *lines, _IDS])
+    if not lines:
+        return b""
+    base = f'M 040000 {whole} ""\n'.encode() if whole != EMPTY_TREE else b""
+    return b"".join([_HEAD, base, *lines, _IDS])
 
 
-def _moved(old: Mapping[str, StoredFile], new: Mapping[str, StoredFile]) -> dict[str, StoredFile]:
-    if new is old:
-        return {}
-    return {path: entry for path, entry in new.items() if old.get(path) != entry}
-
-
-def _modify(prefix: str, entries: Mapping[str, StoredFile]) -> Iterator[bytes]:
-    for path, entry in entries.items():
-        yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), _name(prefix + path))
+def _moves(
+    prefix: str, old: Mapping[str, StoredFile | None], new: Mapping[str, StoredFile | None]
+) -> Iterator[bytes]:
+    moved = differing(old, new)
+    for path in moved:
+        if old.get(path) and not new.get(path):
+            yield b"D %b\n" % _name(prefix + path)
+    for path in moved:
+        if entry := new.get(path):
+            yield b"M %b %b %b\n" % (entry.mode.encode(), entry.oid.encode(), _name(prefix + path))
 
 
 def _name(path: str) -> bytes:
