@@ -2,8 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,6 +51,32 @@ def replace_file(file: Path, content: bytes) -> None:
         fresh.replace(file)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+BEAT_S = 0.5
+
+
+@contextmanager
+def beating(file: Path) -> Iterator[None]:
+    """Touch a file all the while: its time stamp tells when we were last alive."""
+    import threading
+
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(BEAT_S):
+            with suppress(OSError):
+                os.utime(file)
+
+    thread = threading.Thread(target=beat, name="pulse", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        with suppress(OSError):
+            os.utime(file)
 
 
 MAX_LOG_BYTES = 2 << 30

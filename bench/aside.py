@@ -11,7 +11,7 @@ from pathlib import Path
 from snapshot import ENVIRON, git, make, timed
 
 from atlas_retry.process import Command, run
-from atlas_retry.workspace import Way, Workspace, aside, open_workspace, snapshot
+from atlas_retry.workspace import Workspace, beside, open_workspace, snapshot
 
 ROUNDS = 5
 
@@ -20,9 +20,13 @@ def measure(ws: Workspace, changes: dict[str, tuple[str, bytes] | None]) -> dict
     """One round: the bare command, a snapshot when nothing changed, then both ways."""
     command = Command(argv=("true",), cwd=ws.root, env=ws.environ)
     found = {"bare": timed(lambda: run(command)), "snapshot": timed(lambda: snapshot(ws))}
-    for way in Way:
-        in_place = way is Way.IN_PLACE
-        found[way] = timed(lambda at=in_place: aside(ws, command, changes, in_place=at))
+
+    def aside(*, in_place: bool) -> None:
+        with beside(ws, changes, in_place=in_place) as there:
+            run(there.wrap(command))
+
+    found["overlay"] = timed(lambda: aside(in_place=False))
+    found["in place"] = timed(lambda: aside(in_place=True))
     return found
 
 

@@ -295,16 +295,19 @@ class Effects(Struct, kw_only=True):
         """
         how = plan(self.opened, self._logs("asides", next(self.asides)))
         how = replace(how, after_attempt=True, previous=previous)
-        seen, way = self._beside(chosen, files, how)
-        if way is workspace.Way.IN_PLACE or seen.success or not previous.success:
+        seen, is_in_place = self._beside(chosen, files, how)
+        if is_in_place or seen.success or not previous.success:
             return seen
         # in an overlay no gate sees what another wrote: only a red in place is one
         return self._beside(chosen, files, how, in_place=True)[0]
 
     def _beside(
         self, chosen: Sequence[Gate], files: Contents, how: Plan, *, in_place: bool = False
-    ) -> tuple[Validation, workspace.Way]:
-        """It is no validation of the run: of its events only the gates' own are reported."""
+    ) -> tuple[Validation, bool]:
+        """It is no validation of the run: of its events only the gates' own are reported.
+
+        With it whether it was in place.
+        """
 
         def gates_only(event: Event) -> None:
             if not isinstance(event, ValidationStarted | ValidationFinished):
@@ -319,7 +322,7 @@ class Effects(Struct, kw_only=True):
             seen = run_gates(chosen, wrapped, gates_only)
         if self._accepts(chosen):
             seen = against_baseline(self.opened, chosen, seen, how, gates_only)
-        return seen, there.way
+        return seen, bool(there.reason)
 
     # --- the agent
 

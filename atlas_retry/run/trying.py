@@ -15,12 +15,11 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.model import ChangeStatus, Gate, GateResult, Status
+from atlas_retry.model import Gate, GateResult, Status
 from atlas_retry.text.redaction import secret_values
 
 LIMIT_S = 120.0
 FIRST_LINES = 3
-MOVED = {ChangeStatus.MODIFIED, ChangeStatus.DELETED}
 
 
 class TriedGate(Struct, frozen=True, kw_only=True):
@@ -110,11 +109,9 @@ def _run(ws: workspace.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Tr
     how = Plan(root=ws.root, logs=logs, environ=environ, secrets=secret_values(environ))
     with workspace.beside(ws, {}, [gate.run]) as there:
         (result,) = run_gates([gate], replace(how, wrap=there.wrap, locate=there.file)).results
-        written = there.written()
-    moved = [path for path, status in written.items() if status in MOVED]
+        moved = there.overwritten()
     made = tuple(workspace.ignored(ws.root, environ))
-    kept = sorted(path for path in moved if not path.startswith(made))
-    return _Trial(result=result, moved=tuple(kept))
+    return _Trial(result=result, moved=tuple(path for path in moved if not path.startswith(made)))
 
 
 def _judged(proposed: Proposed, trial: _Trial) -> TriedGate | None:

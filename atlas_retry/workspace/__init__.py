@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.gitfacts import facts_since, git_facts
     from atlas_retry.workspace.in_place import put_back_aside
     from atlas_retry.workspace.isolated import (
-        Way,
-        aside,
         beside,
         outsiders,
         overlaid,
@@ -73,7 +71,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "accepting": "accept",
-    "isolated": "Way aside beside outsiders overlaid",
+    "isolated": "beside outsiders overlaid",
     "commits": "TRAILER Made CommitMessage commit_patch commit_run delivered_in_a_row set_branch",
     "difference": "changes patch",
     "discovery": "NotARepositoryError Workspace facts open_workspace",
@@ -110,11 +108,9 @@ __all__ = [
     "RunLayers",
     "Snapshot",
     "Tracker",
-    "Way",
     "Workspace",
     "accept",
     "add_worktree",
-    "aside",
     "beside",
     "changed_lines",
     "changes",

@@ -6,7 +6,6 @@ workspace's lock puts it back.
 
 import fcntl
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -14,24 +13,21 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from atlas_retry import process
+from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import place
 from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.overlay import Wanted, gone_with, set_apart
-from atlas_retry.workspace.place import folders_above
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.shadow import drop, keep
 from atlas_retry.workspace.snapshots import snapshot, take
-from atlas_retry.workspace.store import StoredFile, blob_id
-from atlas_retry.workspace.written import status_of
+from atlas_retry.workspace.store import StoredFile
 
 _NOTE = "aside.note"
 _START, _LEFT = "aside/start", "aside/left"
-_BEAT_S = 1.0
 _AFTERMATH_S = 4.0
 """So long what a killed atlas had started may still have written, until the watchdog ended it."""
 
@@ -42,30 +38,30 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str
     mark: str
     """Of the processes that were started, as `process.mark` gives it."""
-    saved: dict[bytes, tuple[StoredFile, bytes]] = {}
-    """Files to be changed that no snapshot holds, and their content."""
-    absent: tuple[bytes, ...] = ()
-    """Files to be added."""
+    unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
+    """What was at the paths to be changed of which the snapshot holds nothing."""
 
 
 class InPlace(Struct, frozen=True, kw_only=True):
-    """The workspace while it is changed."""
+    """The workspace itself, with changes in it."""
 
     ws: Workspace
     before: str
     """Snapshot without the changes."""
     wanted: Wanted
+    reason: str
+    """Why it is not in an overlay, in one sentence."""
 
-    def written(self) -> dict[str, ChangeStatus]:
-        """What has been written since, but for what no snapshot holds."""
+    @staticmethod
+    def wrap(command: process.Command) -> process.Command:
+        """As in `isolated.Over`."""
+        return command
+
+    def overwritten(self) -> tuple[str, ...]:
+        """As in `isolated.Over`, but for what no snapshot holds."""
         moved = changes(self.ws, self.before, snapshot(self.ws).id, ignored=True)
-        ours = {*self.wanted, *folders_above(self.wanted)}
-        found = {change.path: change.status for change in moved if change.path not in ours}
-        for path, change in self.wanted.items():
-            applied = StoredFile(change[0], blob_id(change[1])) if change else None
-            if status := status_of(applied, place.look(self.ws.root, path)):
-                found[path] = status
-        return dict(sorted(found.items()))
+        were_there = (c.path for c in moved if c.status is not ChangeStatus.ADDED)
+        return tuple(path for path in were_there if path not in self.wanted)
 
     def file(self, path: str) -> Path | None:
         """Where to read what is at `path`."""
@@ -73,7 +69,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def changed_in_place(ws: Workspace, wanted: Wanted) -> Iterator[InPlace]:
+def changed_in_place(ws: Workspace, wanted: Wanted, reason: str) -> Iterator[InPlace]:
     """Apply what is wanted; the workspace is restored when the context ends.
 
     What was written meanwhile is held as a snapshot before it goes. Raises WorkspaceError and
@@ -91,7 +87,7 @@ def changed_in_place(ws: Workspace, wanted: Wanted) -> Iterator[InPlace]:
         try:
             with process.uninterruptible(f"the workspace {ws.root} is being changed"):
                 _apply(ws, wanted)
-            yield InPlace(ws=ws, before=note.snapshot, wanted=wanted)
+            yield InPlace(ws=ws, before=note.snapshot, wanted=wanted, reason=reason)
         finally:
             with process.uninterruptible(f"the workspace {ws.root} is being restored"):
                 aside_times = {path: place.status(ws.root, path) for path in wanted}
@@ -104,18 +100,12 @@ def changed_in_place(ws: Workspace, wanted: Wanted) -> Iterator[InPlace]:
 
 def _note(ws: Workspace, wanted: Wanted) -> Note:
     before, state, _ = take(ws)
-    saved: dict[bytes, tuple[StoredFile, bytes]] = {}
+    unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
     for path in wanted.keys() - state.files.keys():
         entry, content = place.look(ws.root, path), place.read(ws.root, path)
-        if entry and content is not None:
-            saved[os.fsencode(path)] = entry, content
-    absent = (path for path in wanted if place.status(ws.root, path) is None)
-    return Note(
-        snapshot=before.id,
-        mark=process.mark(),
-        saved=saved,
-        absent=tuple(map(os.fsencode, absent)),
-    )
+        there = (entry, content) if entry and content is not None else None
+        unheld[os.fsencode(path)] = there
+    return Note(snapshot=before.id, mark=process.mark(), unheld=unheld)
 
 
 def _apply(ws: Workspace, wanted: Wanted) -> None:
@@ -141,11 +131,12 @@ def _put_back(ws: Workspace, note: Note, but: frozenset[str] = frozenset()) -> t
     if done.changed:
         keep(ws, _LEFT, done.before)
     with _refusing(ws):
-        for path in {os.fsdecode(name) for name in note.absent} - but:
-            place.remove(ws.root, path)
-        for name, (entry, content) in note.saved.items():
-            if os.fsdecode(name) not in but:
-                place.put(ws.root, os.fsdecode(name), entry, content)
+        unheld = {os.fsdecode(name): was for name, was in note.unheld.items()}
+        for path in unheld.keys() - but:
+            if was := unheld[path]:
+                place.put(ws.root, path, *was)
+            else:
+                place.remove(ws.root, path)
     if moved := moved_git(ws, note.snapshot):
         put_back_git(ws, note.snapshot, moved.keys())
     drop(ws, _START)
@@ -190,7 +181,7 @@ def put_back_aside(ws: Workspace) -> tuple[str, ...]:
 def _edited_since(ws: Workspace, note: Note, quiet_s: float) -> Iterator[str]:
     """By the time of the inode's last change, which nobody can set back."""
     found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
-    for path in (*(c.path for c in found), *map(os.fsdecode, (*note.saved, *note.absent))):
+    for path in (*(c.path for c in found), *map(os.fsdecode, note.unheld)):
         status = place.status(ws.root, path)
         if status and status.st_ctime > quiet_s:
             yield path
@@ -214,22 +205,5 @@ def _noted(ws: Workspace, note: Note) -> Iterator[None]:
             fresh.replace(path)
         except OSError as error:
             raise StateError(f"{path} cannot be written: {error}") from error
-        stack.enter_context(_beating(file.fileno()))
+        stack.enter_context(state_dir.beating(path))
         yield
-
-
-@contextmanager
-def _beating(descriptor: int) -> Iterator[None]:
-    stop = threading.Event()
-
-    def beat() -> None:
-        while not stop.wait(_BEAT_S):
-            os.utime(descriptor)
-
-    thread = threading.Thread(target=beat, name="aside", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()

@@ -6,16 +6,14 @@ is ever mounted. The rest of the machine is read-only in there. What stays of it
 """
 
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.process import Command, capture
-from atlas_retry.workspace import overlay, place
+from atlas_retry.process import Command
+from atlas_retry.workspace import overlay
 from atlas_retry.workspace.discovery import Workspace
 
 CACHES = (
@@ -66,6 +64,10 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         """What the run has written to the work tree."""
         return self.folder / "tree"
 
+    def wrote(self, path: str) -> bool:
+        """Whether the run wrote what is at this path of the work tree, or removed it."""
+        return overlay.is_in_layer(self.tree, path)
+
     def _over(self, path: Path) -> tuple[str, ...]:
         return overlay.mounting(path, self._upper(path))
 
@@ -81,26 +83,6 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         for above in self.overlaid:
             for path in overlay.mounts_inside(above):
                 yield path, ("--ro-bind", str(path), str(path))
-
-    def wrote(self, path: str) -> bool:
-        """Whether the run wrote what is at this path of the work tree, or removed it.
-
-        Source: kernel documentation of overlayfs, "whiteouts and opaque directories".
-        """
-        for part in reversed((path, *place.parents(path))):
-            try:
-                status = (self.tree / part).lstat()
-            except (FileNotFoundError, NotADirectoryError):
-                return False
-            if not stat.S_ISDIR(status.st_mode) or _is_opaque(self.tree / part):
-                return True
-        return True
-
-
-def _is_opaque(folder: Path) -> bool:
-    with suppress(OSError):
-        return os.getxattr(folder, "user.overlay.opaque", follow_symlinks=False) == b"y"
-    return False
 
 
 def offline(command: Command, root: Path) -> Command:
@@ -136,7 +118,12 @@ def prepare_layers(
             overlaid=tuple(_overlaid(ws, home, environ)),
             writable=through,
         )
-        if not (why := _refusal(layers, environ)):
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            probe = layers.wrapped(Command(argv=("true",), cwd=ws.root, env={}))
+        except OSError as error:
+            return f"{folder} cannot be written: {error.strerror}"
+        if not (why := overlay.refusal(probe, folder, environ)):
             return layers
         overlay.remove_layers(folder)
     return why
@@ -174,16 +161,3 @@ def _writable(
     for path in dict.fromkeys(path.resolve() for path in (ws.state, *more, *in_home)):
         if path.is_dir() and not path.is_relative_to(ws.root):
             yield path
-
-
-def _refusal(layers: RunLayers, environ: Mapping[str, str]) -> str:
-    """Why these layers cannot be mounted; empty where they can."""
-    probe = Command(argv=("true",), cwd=layers.root, env={})
-    try:
-        layers.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        done = capture(layers.wrapped(probe).argv, cwd=Path("/"), env=environ)
-    except OSError as error:
-        return f"{layers.folder} cannot be written: {error.strerror}"
-    if done.exit_code == 0:
-        return ""
-    return f"no overlay in {layers.folder}: {done.stderr.decode(errors='replace').strip()}"

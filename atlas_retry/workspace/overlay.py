@@ -5,7 +5,6 @@ are to be seen in it, and what one command writes.
 """
 
 import os
-import platform
 import re
 import shutil
 import stat
@@ -14,23 +13,20 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.process import Command, capture
-from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.place import folders_above, parents
+from atlas_retry.workspace.scan import Stat, stat_of
 from atlas_retry.workspace.store import StoredFile
 
 Wanted = Mapping[str, tuple[str, bytes] | None]
 """Path to git's mode and content (of a link: its target); None: there is no such file."""
 
-_ANSWERS = "overlay.json"
 _PREFIX = "atlas-aside-"
-_MAX_ANSWERS = 20
 
 
 class Layers(Struct, frozen=True, kw_only=True):
@@ -87,10 +83,47 @@ def make_like(folder: Path, model: Path) -> None:
     shutil.copystat(model, folder)
 
 
+def entries(upper: Path) -> Mapping[str, Stat] | None:
+    """All that an upper layer holds, folders and whiteouts too; None where it cannot be read."""
+    found: dict[str, Stat] = {}
+    waiting = [""]
+    try:
+        while waiting:
+            prefix = waiting.pop()
+            for entry in os.scandir(f"{upper}/{prefix}"):
+                path = prefix + entry.name
+                found[path] = stat_of(entry.stat(follow_symlinks=False))
+                if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
+                    waiting.append(f"{path}/")
+    except OSError:
+        return None
+    found.pop(".git", None)
+    return found
+
+
+def is_in_layer(layer: Path, path: str) -> bool:
+    """Whether a layer says what is at a path of what it lies over, or that nothing is.
+
+    Source: kernel documentation of overlayfs, "whiteouts and opaque directories"; bubblewrap
+    mounts with `userxattr`.
+    """
+    for above in reversed((path, *parents(path))):
+        try:
+            status = (layer / above).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        if not stat.S_ISDIR(status.st_mode):
+            return True
+        with suppress(OSError):
+            if os.getxattr(layer / above, "user.overlay.opaque", follow_symlinks=False) == b"y":
+                return True
+    return True
+
+
 def prepare(ws: Workspace, wanted: Wanted) -> Layers | str:
     """Layers for overlays in which all that is `wanted` is there; else why there can be none.
 
-    The caller gives them back with `discard`.
+    The caller gives them back with `remove_layers`.
     """
     if inside := mounts_inside(ws.root):
         return f"{inside[0]} is a mount of its own"
@@ -140,11 +173,12 @@ def _prepared(ws: Workspace, wanted: Wanted, bwrap: str, parent: Path) -> Layers
         return f"{parent} cannot be written: {error.strerror}"
     try:
         _apply(layers, wanted)
-        if not (why := _refusal(ws, layers)):
+        probe = Command(argv=("true",), cwd=layers.root, env={})
+        if not (why := refusal(layers.wrapped(probe, 0), layers.folder, ws.environ)):
             return layers
     except OSError as error:
         why = f"{parent} cannot hold the changes: {error.strerror}"
-    discard(layers)
+    remove_layers(layers.folder)
     return why
 
 
@@ -210,39 +244,12 @@ def _folders(top: Path) -> Iterator[Path]:
         yield from (Path(above, name) for name in names if not Path(above, name).is_symlink())
 
 
-def _refusal(ws: Workspace, layers: Layers) -> str:
-    """Why no overlay can be mounted; empty where one can be, which is asked once and remembered."""
-    file = ws.state / _ANSWERS
-    known: list[str] = []
-    with suppress(OSError, msgspec.MsgspecError):
-        known = msgspec.json.decode(file.read_bytes(), type=list[str])
-    key = _key(layers)
-    if key in known:
+def refusal(probe: Command, folder: Path, environ: Mapping[str, str]) -> str:
+    """Why no overlay with layers in a folder can be mounted; empty where the probe ran in one."""
+    done = capture(probe.argv, cwd=Path("/"), env=environ)
+    if done.exit_code == 0:
         return ""
-    probe = Command(argv=("true",), cwd=layers.root, env={})
-    done = capture(layers.wrapped(probe, 0).argv, cwd=layers.root, env=ws.environ)
-    if done.exit_code != 0:
-        return f"no overlay in {layers.folder.parent}: {done.stderr.decode(errors='replace')}"
-    with suppress(OSError):
-        replace_file(file, msgspec.json.encode([*known[1 - _MAX_ANSWERS :], key]))
-    return ""
-
-
-def _key(layers: Layers) -> str:
-    """What the answer depends on: kernel, user, binary, and the file systems of the layers."""
-    binary = Path(layers.bwrap).stat()
-    folders = [layers.folder, layers.root, *([layers.git_dir] if layers.git_dir else [])]
-    facts = (
-        *(platform.release(), platform.version(), os.geteuid(), layers.bwrap),
-        *(binary.st_mtime_ns, binary.st_size),
-        *(folder.stat().st_dev for folder in folders),
-    )
-    return " ".join(map(str, facts))
-
-
-def discard(layers: Layers) -> None:
-    """Remove the layers with all that was written to them."""
-    remove_layers(layers.folder)
+    return f"no overlay in {folder}: {done.stderr.decode(errors='replace').strip()}"
 
 
 def remove_layers(folder: Path) -> None:

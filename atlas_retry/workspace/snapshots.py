@@ -14,6 +14,7 @@ from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
 from atlas_retry.workspace.gitfiles import git_files
+from atlas_retry.workspace.overlay import entries
 from atlas_retry.workspace.scan import CACHE, Listing, Scan, Stat, again, scan, stat_of
 from atlas_retry.workspace.shadow import exclusive, merge_packs, shadow_git, write_big_file
 from atlas_retry.workspace.state import (
@@ -34,7 +35,7 @@ from atlas_retry.workspace.store import (
     entry_of,
     hold,
 )
-from atlas_retry.workspace.upper import entries, look_at_written
+from atlas_retry.workspace.upper import look_at_written
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):

@@ -10,32 +10,14 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, split
+from atlas_retry.workspace.overlay import entries
 from atlas_retry.workspace.place import differing, folders_above, parents
-from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_full, scan, stat_of
-
-
-def entries(upper: Path) -> Mapping[str, Stat] | None:
-    """All that an upper layer holds, folders and whiteouts too; None where it cannot be read."""
-    found: dict[str, Stat] = {}
-    waiting = [""]
-    try:
-        while waiting:
-            prefix = waiting.pop()
-            for entry in os.scandir(f"{upper}/{prefix}"):
-                path = prefix + entry.name
-                found[path] = stat_of(entry.stat(follow_symlinks=False))
-                if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
-                    waiting.append(f"{path}/")
-    except OSError:
-        return None
-    found.pop(".git", None)
-    return found
+from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_full, scan
 
 
 def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
