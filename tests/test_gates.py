@@ -12,7 +12,7 @@ from atlas_retry.gates.plan import Plan, Watched, environment
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.run.open import LastRun
-from atlas_retry.workspace import Lookout
+from atlas_retry.workspace import Lookout, Tracker, unopened
 from tests.values import gate, result
 
 PYTHON = sys.executable
@@ -28,7 +28,7 @@ def plan(tmp_path: Path, environ: dict[str, str]) -> Plan:
 
 def watched(root: Path) -> Watched:
     """What is seen without git; nothing can be held there."""
-    lookout = Lookout(root, {"PATH": os.environ["PATH"]}, dict)
+    lookout = Lookout(Tracker(unopened(root, root.parent / "state", environ=os.environ)))
     return Watched(lookout=lambda: lookout)
 
 

@@ -6,15 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from atlas_retry.workspace import (
-    Look,
-    Lookout,
-    Workspace,
-    remembered_files,
-    snapshot,
-    user_environment,
-)
+from atlas_retry.workspace import Look, Lookout, Tracker, Workspace, snapshot
 from atlas_retry.workspace.look import moved
 from tests.repositories import git
 
@@ -59,15 +53,12 @@ def test_content_and_mode_are_what_moves_and_the_unknown_has_moved_with_its_stat
     assert moved(before, after, known) == (("a",) if has_moved else ())
 
 
-def lookout(ws: Workspace) -> Lookout:
-    env = user_environment({"PATH": os.environ["PATH"]})
-    return Lookout(ws.root, env, lambda: remembered_files(ws))
-
-
 def between(ws: Workspace, happens: Callable[[], object]) -> tuple[str, ...]:
-    looks = lookout(ws)
+    tracker = Tracker(ws)
+    looks = Lookout(tracker)
     before = looks.take()
-    happens()
+    with tracker.elsewhere():
+        happens()
     return looks.between(before, looks.take())
 
 
@@ -98,22 +89,26 @@ def test_the_index_knows_what_a_look_did_not_read(ws: Workspace) -> None:
     (ws.root / "old").write_text("as it was\n")
     aged(ws.root, "old")
     git(ws.root, "add", "old")
-    looks = lookout(ws)
+    tracker = Tracker(ws)
+    looks = Lookout(tracker)
     before = looks.take()
     unread = Look(files=before.files, taken_ns=before.taken_ns + 10**10, read={})
     rewrite(ws.root / "old")
+    tracker.moved()
     assert looks.between(unread, looks.take()) == ()
 
 
 def test_the_latest_snapshot_knows_what_neither_look_nor_index_knows(ws: Workspace) -> None:
     (ws.root / "new").write_text("as it was\n")
-    looks = lookout(ws)
+    tracker = Tracker(ws)
+    looks = Lookout(tracker)
     before = looks.take()
     snapshot(ws)
-    while not remembered_files(ws)["new"].settled:
+    while not tracker.known()["new"].settled:
         snapshot(ws)
     unread = Look(files=before.files, taken_ns=before.taken_ns + 10**10, read={})
     rewrite(ws.root / "new")
+    tracker.moved()
     assert looks.between(unread, looks.take()) == ()
 
 
@@ -156,13 +151,13 @@ def test_no_filter_of_the_repository_runs(ws: Workspace) -> None:
     (ws.root / "a.txt").write_text("1\n")
     subprocess.run(("rm", "-f", ws.root / "ran"), check=True)
     (ws.root / "a.txt").write_text("2\n")
-    lookout(ws).take()
+    Lookout(Tracker(ws)).take()
     assert not (ws.root / "ran").exists()
 
 
-def test_the_folder_to_pass_over_is_not_seen(ws: Workspace) -> None:
-    looks = Lookout(ws.root, ws.environ, dict, avoid=ws.root / "state")
-    before = looks.take()
-    (ws.root / "state").mkdir()
-    (ws.root / "state" / "a.py").write_text("1\n")
-    assert looks.between(before, looks.take()) == ()
+def test_the_state_directory_is_not_seen(ws: Workspace) -> None:
+    def write() -> None:
+        (ws.root / "state").mkdir()
+        (ws.root / "state" / "a.py").write_text("1\n")
+
+    assert between(replace(ws, state=ws.root / "state"), write) == ()

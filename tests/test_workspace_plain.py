@@ -4,13 +4,15 @@ import os
 import tracemalloc
 from pathlib import Path
 
-from atlas_retry.workspace import Lookout
+from atlas_retry.workspace import Lookout, Tracker, unopened
 
 MIB = 1 << 20
 
 
-def lookout(root: Path) -> Lookout:
-    return Lookout(root, {"PATH": os.environ["PATH"]}, dict)
+def lookout(root: Path) -> tuple[Lookout, Tracker]:
+    ws = unopened(root, root.parent / "state", environ=os.environ)
+    tracker = Tracker(ws)
+    return Lookout(tracker), tracker
 
 
 def test_content_mode_and_target_are_what_differs(tmp_path: Path) -> None:
@@ -18,13 +20,14 @@ def test_content_mode_and_target_are_what_differs(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a\n")
     (tmp_path / "link").symlink_to("same")
     os.mkfifo(tmp_path / "pipe")
-    folder = lookout(tmp_path)
+    folder, tracker = lookout(tmp_path)
     before = folder.take()
     (tmp_path / "content").write_text("b\n")
     (tmp_path / "mode").chmod(0o755)
     (tmp_path / "same").touch()
     (tmp_path / "link").unlink()
     (tmp_path / "link").symlink_to("nowhere")
+    tracker.moved()
     assert folder.between(before, folder.take()) == ("content", "link", "mode")
 
 
@@ -33,7 +36,7 @@ def test_a_big_file_is_not_held_in_memory(tmp_path: Path) -> None:
         file.truncate(32 * MIB)
     tracemalloc.start()
     try:
-        lookout(tmp_path).take()
+        lookout(tmp_path)[0].take()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

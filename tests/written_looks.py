@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from atlas_retry.workspace import open_workspace
 from atlas_retry.workspace.scan import Scan
-from atlas_retry.workspace.snapshots import look_again, look_over
-from atlas_retry.workspace.upper import look_at_written
+from atlas_retry.workspace.walking import look_again, look_at_written, look_over
 
 NAMES = ("a", "b", "c.txt", "d", "x.log", "build", "node_modules")
 SELDOM = (".gitignore", ".cache", "target")

@@ -160,7 +160,6 @@ def _run(
         return validation
     from atlas_retry.history import validated
 
-    opened.lookout.follow(opened.tracker.files)
     with validated.holding(ws, opened.tracker.snapshot) as held:
         validation, paths = _changing(chosen, how, shown, fix=fix)
         if held:

@@ -323,7 +323,6 @@ def _effects(
         recorded=opening.recorded,
         so_far=so_far,
     )
-    opened.lookout.follow(opened.tracker.files)
     hidden = secret_values(opened.environ)
 
     def captured(agent: Agent) -> Agent:

@@ -59,22 +59,18 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def tracker(self) -> "Tracker":
-        """What a run knows of the work tree."""
-        from atlas_retry.workspace import Tracker
+        """What is known of the work tree, under git or not."""
+        from atlas_retry.workspace import Tracker, unopened
 
-        return Tracker(self.git)
+        there = unopened(self.root, self.state, environ=self.environ)
+        return Tracker(replace(there, upper=self.upper))
 
     @cached_property
     def lookout(self) -> "Lookout":
-        """What sees changes, under git or not; made when it is first wanted."""
-        from atlas_retry.workspace import Lookout, remembered_files, user_environment
+        """What sees changes; made when it is first wanted."""
+        from atlas_retry.workspace import Lookout
 
-        return Lookout(
-            self.root,
-            user_environment(self.environ),
-            lambda: remembered_files(self.git) if self.has_git else {},
-            avoid=self.state,
-        )
+        return Lookout(self.tracker)
 
     @cached_property
     def learned(self) -> Learned:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Workspace,
         facts,
         open_workspace,
+        unopened,
     )
     from atlas_retry.workspace.git import user_environment
     from atlas_retry.workspace.gitfacts import facts_since, git_facts
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
         unheld,
     )
     from atlas_retry.workspace.shadow import compact, drop, keep, kept
-    from atlas_retry.workspace.snapshots import Snapshot, load, remembered_files, snapshot
+    from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
     from atlas_retry.workspace.tracker import Tracker
     from atlas_retry.workspace.tree_ids import tree_id
     from atlas_retry.workspace.trees import (
@@ -74,7 +75,7 @@ _MODULES = {
     "isolated": "beside outsiders overlaid",
     "commits": "TRAILER Made CommitMessage commit_patch commit_run delivered_in_a_row set_branch",
     "difference": "changes patch",
-    "discovery": "NotARepositoryError Workspace facts open_workspace",
+    "discovery": "NotARepositoryError Workspace facts open_workspace unopened",
     "git": "user_environment",
     "gitfacts": "facts_since git_facts",
     "in_place": "put_back_aside",
@@ -86,7 +87,7 @@ _MODULES = {
     "recent": "changed_lines",
     "restoring": "INDEX Restored conflicts differing restore unheld",
     "shadow": "compact drop keep kept",
-    "snapshots": "Snapshot load remembered_files snapshot",
+    "snapshots": "Snapshot load snapshot",
     "tree_ids": "tree_id",
     "tracker": "Tracker",
     "trees": "ObjectTree directory_tree revision_tree source_tree submodules tree walk",
@@ -142,7 +143,6 @@ __all__ = [
     "prepare_layers",
     "put_back_aside",
     "put_back_git",
-    "remembered_files",
     "remove_layers",
     "remove_worktree",
     "resolve",
@@ -156,6 +156,7 @@ __all__ = [
     "tree",
     "tree_id",
     "unheld",
+    "unopened",
     "user_environment",
     "walk",
     "write",

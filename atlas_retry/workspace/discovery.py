@@ -67,7 +67,21 @@ def open_workspace(
     caller = os.environ if environ is None else environ
     check_version(caller.get("PATH"))
     env = user_environment(caller)
-    root, git_dir = places_of(path, env)
+    return _workspace(*places_of(path, env), state, env)
+
+
+def unopened(root: Path, state: Path, *, environ: Mapping[str, str]) -> Workspace:
+    """The work tree with its top at `root`, by what its files say: nobody is asked.
+
+    It is one for looks, also where there is no git at all.
+    """
+    git_dir = root / ".git"
+    with suppress(GitError):
+        git_dir = git_dir_of(root)
+    return _workspace(root, git_dir, state, user_environment(environ))
+
+
+def _workspace(root: Path, git_dir: Path, state: Path, env: Mapping[str, str]) -> Workspace:
     return Workspace(
         root=root,
         git_dir=git_dir,

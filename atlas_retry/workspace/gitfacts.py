@@ -1,12 +1,14 @@
-"""What git holds beside the work tree, as one flat mapping; runs nothing and changes nothing."""
+"""What git holds beside the work tree: its small files, and facts as one flat mapping.
+
+Runs nothing and changes nothing.
+"""
 
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar, cast
 
 from atlas_retry.model import GitFacts
 from atlas_retry.workspace.discovery import STATES, common_dir_of, git_dir_of
@@ -16,7 +18,6 @@ from atlas_retry.workspace.index import staged
 MAX_HASHED_BYTES = 16 << 20
 """No hook is longer; what follows in a larger file does not count."""
 MORE_LOOKS = 3
-_Answer = TypeVar("_Answer")
 
 
 def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFacts:
@@ -109,12 +110,9 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     own = git_dir_of(root)
     common = common_dir_of(own)
     yield from _text("HEAD", own / "HEAD")
-    yield from _since_moved(("refs", own), _ref_files(own, common), lambda: [*refs_of(root, env)])
-    files = _contents(own / "config.worktree", common / "config")
-    # what a file includes may move where the file does not
-    is_all = b"include" not in b"".join(files.values()).lower()
-    files = files if is_all else {}
-    config = _since_moved(("config", own), files, lambda: _config(root, env))
+    yield from refs_in(dict(ref_files(own, common))).items()
+    yield from _text("refs", common / "reftable" / "tables.list")
+    config = _config(root, env, (own / "config.worktree", common / "config"))
     yield from ((f"config:{key}", value) for key, value in config.items())
     yield from _hooks(root, common, config)
     for base in dict.fromkeys((common, own)):
@@ -128,47 +126,80 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _index(root, env, own / "index")
 
 
-_ANSWERS: dict[tuple[str, Path], tuple[Mapping[Path, bytes], object]] = {}
-"""What git has said last of a git directory, and the files that say it, with their contents."""
+_OWN = (
+    *("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD"),
+    *("REVERT_HEAD", "BISECT_LOG", "config.worktree"),
+)
+_COMMON = ("config", "packed-refs", "shallow", "logs/refs/stash", "objects/info/alternates")
+MAX_HELD_BYTES = 1 << 20
 
 
-def _since_moved(
-    what: tuple[str, Path], files: Mapping[Path, bytes], ask: Callable[[], _Answer]
-) -> _Answer:
-    """What git says by these files; asked again where one of them moved, or where there is none."""
-    known = _ANSWERS.get(what)
-    if known is None or not files or known[0] != files:
-        known = _ANSWERS[what] = files, ask()
-    return cast("_Answer", known[1])
+def git_files(own: Path, common: Path) -> Iterator[tuple[str, Path]]:
+    """Git's own small files: `own/...` of a work tree, `common/...` of the repository.
+
+    Source: gitrepository-layout(5).
+    """
+    for name in (*_OWN, *(shared.name for shared in sorted(own.glob("sharedindex.*")))):
+        yield from _file("own", own, name)
+    for name in _COMMON:
+        yield from _file("common", common, name)
+    folders = [("common", common, name) for name in ("refs", "hooks", "info")]
+    if own != common:
+        folders += [("own", own, name) for name in ("refs", "info")]
+    for label, base, name in folders:
+        for path in sorted((base / name).rglob("*")):
+            if path.suffix not in {".sample", ".lock"}:
+                yield from _file(label, base, path.relative_to(base).as_posix())
 
 
-def _ref_files(own: Path, common: Path) -> dict[Path, bytes]:
-    """Each ref, or the lists of them. Source: gitrepository-layout(5), gitformat-reftable(5)."""
-    files: list[Path] = []
-    for folder in dict.fromkeys((common, own)):
-        files += (folder / "refs").rglob("*")
-        files += (folder / "packed-refs", folder / "reftable/tables.list")
-    return _contents(*files)
+def _file(label: str, base: Path, name: str) -> Iterator[tuple[str, Path]]:
+    path = base / name
+    is_file = path.is_file() and (name == "packed-refs" or path.stat().st_size <= MAX_HELD_BYTES)
+    if path.is_symlink() or is_file:
+        yield f"{label}/{name}", path
 
 
-def _contents(*paths: Path) -> dict[Path, bytes]:
-    found = dict[Path, bytes]()
-    for path in paths:
+def ref_files(own: Path, common: Path) -> Iterator[tuple[str, bytes]]:
+    """Contents of the files that hold refs, by their names in a git directory."""
+    for base in dict.fromkeys((common, own)):
+        for path in (base / "packed-refs", *(base / "refs").rglob("*")):
+            with suppress(OSError):
+                if path.suffix != ".lock":
+                    yield path.relative_to(base).as_posix(), path.read_bytes()
+
+
+def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Name and id of every ref; of a symbolic one `ref: ` and where it leads.
+
+    Source: gitrepository-layout(5); a ref's own file wins over `packed-refs`.
+    """
+    found: dict[str, str] = {}
+    for line in os.fsdecode(files.get("packed-refs", b"")).splitlines():
+        if not line.startswith(("#", "^")):
+            oid, _, name = line.partition(" ")
+            found[name] = oid
+    loose = (name for name in files if name.startswith("refs/"))
+    return found | {name: os.fsdecode(files[name]).strip() for name in loose}
+
+
+_CONFIGS: dict[tuple[Path, ...], tuple[Mapping[Path, bytes], Mapping[str, str]]] = {}
+"""What git has said last of a configuration, and the contents of its files."""
+
+
+def _config(root: Path, env: Mapping[str, str], files: tuple[Path, ...]) -> Mapping[str, str]:
+    """As `_settings`; git is asked again where a file moved."""
+    now = dict[Path, bytes]()
+    for path in files:
         with suppress(OSError):
-            found[path] = path.read_bytes()
-    return found
+            now[path] = path.read_bytes()
+    # what a file includes may move where the file does not
+    is_all = b"include" not in b"".join(now.values()).lower()
+    if files not in _CONFIGS or _CONFIGS[files][0] != now or not is_all:
+        _CONFIGS[files] = now, _settings(root, env)
+    return _CONFIGS[files][1]
 
 
-def refs_of(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Name and id of every ref; of a symbolic one `ref: ` and where it leads."""
-    shape = "--format=%(refname)%00%(objectname)%00%(symref)%00"
-    out = git("for-each-ref", shape, cwd=root, env=env)
-    items = [item.removeprefix("\n") for item in split(out)]
-    for name, oid, target in zip(items[::3], items[1::3], items[2::3], strict=False):
-        yield name, f"ref: {target}" if target else oid
-
-
-def _config(root: Path, env: Mapping[str, str]) -> dict[str, str]:
+def _settings(root: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Of the scopes that belong to the repository; several values of a key are joined by lines.
 
     Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL.

@@ -19,7 +19,8 @@ from atlas_retry.process import Command
 from atlas_retry.workspace import overlay, place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.in_place import InPlace, changed_in_place
-from atlas_retry.workspace.overlay import Layers, Wanted, entries, is_in_layer
+from atlas_retry.workspace.overlay import Layers, Wanted, is_in_layer
+from atlas_retry.workspace.walking import entries
 
 
 class Over(Struct, frozen=True, kw_only=True):

@@ -7,11 +7,9 @@ so nothing is restored from it.
 import hashlib
 import os
 import stat
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,22 +17,14 @@ from msgspec.structs import replace
 from atlas_retry.errors import AtlasError, WorkspaceError
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.place import differing
-from atlas_retry.workspace.scan import CACHES, SURELY_SETTLED_NS, Stat, is_settled, stat_of
+from atlas_retry.workspace.scan import SURELY_SETTLED_NS, Stat, is_settled, stat_of
 from atlas_retry.workspace.store import Known, git_mode
+from atlas_retry.workspace.tracker import Tracker
 
 MAX_READ_BYTES = 32 << 20
 """So much is read at one look of files whose content nobody else knows; of the rest it is unknown,
 and what moves of it counts as moved."""
 _CHUNK_BYTES = 1 << 20
-
-Remembered = Callable[[], Mapping[str, Known]]
-"""The files of the latest snapshot."""
-
-
-Glance = tuple[int, Mapping[str, Stat]]
-"""When the work tree was walked, and the stat data of what git does not ignore."""
-
-Tracked = Callable[[], Glance]
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -88,113 +78,49 @@ def _has_moved(path: str, before: Look, after: Look, known: Mapping[str, str]) -
 class Lookout:
     """Looks at one work tree again and again; each look starts from what the last one knew."""
 
-    def __init__(
-        self, root: Path, env: Mapping[str, str], remembered: Remembered, avoid: Path | None = None
-    ) -> None:
-        """`env` is for git in the user's repository; `avoid` is a folder to pass over."""
-        self._root = root
-        self._env = env
-        self._remembered = remembered
-        inside = avoid is not None and avoid.is_relative_to(root)
-        self._avoid = f"{avoid.relative_to(root).as_posix()}/" if avoid and inside else None
+    def __init__(self, tracker: Tracker) -> None:
+        """`tracker` walks the work tree; what it holds is known."""
+        self._ws = tracker.ws
+        self._tracker = tracker
         self._last: Look | None = None
-        self._glanced: Glance | None = None
-        self._is_readable = False
-        self._tracked: Tracked | None = None
-
-    def follow(self, tracked: Tracked) -> None:
-        """Share the walks of who tracks this work tree, and holds all of it."""
-        self._tracked = tracked
+        self._glanced: tuple[int, Mapping[str, Stat]] | None = None
 
     def glance(self) -> Mapping[str, Stat]:
         """The stat data of all files; the next `take` goes by them, and reads what it has to."""
-        if self._tracked:
-            (taken_ns, files), self._is_readable = self._tracked(), True
-        else:
-            taken_ns = time.time_ns()
-            files, self._is_readable = self._found()
-        if self._avoid:
-            files = {path: seen for path, seen in files.items() if not path.startswith(self._avoid)}
-        self._glanced = taken_ns, files
-        return files
+        self._glanced = self._tracker.files()
+        return self._glanced[1]
 
     def take(self) -> Look:
         """The tree as it is now. Without git, or where git cannot read it, all files count."""
-        if self._glanced is None:
-            self.glance()
-        (taken_ns, files), self._glanced = cast("Glance", self._glanced), None
+        (taken_ns, files), self._glanced = self._glanced or self._tracker.files(), None
         last, unsettled = self._last, _unsettled(files, taken_ns, self._last)
         look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=unsettled)
-        unsure = () if last or self._tracked else self._unsure(files)
-        read = _read(self._root, (*suspects(last or look, look), *unsure), files)
+        unsure = () if last or self._tracker.holds else self._unsure(files)
+        read = _read(self._ws.root, (*suspects(last or look, look), *unsure), files)
         kept = _still_read(last, look) if last else {}
         self._last = replace(look, read=kept | read)
         return self._last
 
     def between(self, before: Look, after: Look) -> tuple[str, ...]:
         """The paths whose content or mode differ between two looks, in order."""
-        found = suspects(before, after)
-        if not found:
-            return ()
-        unread = (path for path in found if path not in before.read)
+        unread = (path for path in suspects(before, after) if path not in before.read)
         asked = {path: before.files[path] for path in unread if path in before.files}
-        if not asked:
-            return moved(before, after, {})
-        from atlas_retry.workspace.index import ids_when
-
         known: dict[str, str] = {}
-        with suppress(AtlasError):
-            known |= _held(asked, self._remembered())
-            known |= ids_when(self._root, self._env, asked)
-        return moved(before, after, known)
+        if asked:
+            from atlas_retry.workspace.index import ids_when  # start-up
 
-    def _found(self) -> tuple[dict[str, Stat], bool]:
-        """All files, and whether git can read the repository."""
-        root, env = self._root, self._env
-        try:
-            files, folders = _stats(root, _listed(root, env, "--cached", "--others"))
-        except WorkspaceError:
-            return _stats(root, _all_files(root))[0], False
-        for folder in folders:
-            files.update(self._nested(folder))
-        return files, True
+            with suppress(AtlasError):
+                known |= _held(asked, self._tracker.known())
+                known |= ids_when(self._ws.root, self._ws.environ, asked)
+        return moved(before, after, known)
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
         """The files whose content git's index does not know."""
+        tagged: list[str] = []
         with suppress(WorkspaceError):
-            if self._is_readable:
-                known = {*_listed(self._root, self._env, "--cached")}
-                known.difference_update(_dirty(self._root, self._env))
-                return [path for path in files if path not in known]
-        return files
-
-    def _nested(self, folder: str) -> Iterator[tuple[str, Stat]]:
-        """What a repository inside this one sees; nothing where git cannot read it."""
-        below = folder.rstrip("/")
-        with suppress(WorkspaceError):
-            listed = _listed(self._root / below, self._env, "--cached", "--others")
-            files, folders = _stats(self._root, [f"{below}/{path}" for path in listed])
-            yield from files.items()
-            for inner in folders:
-                yield from self._nested(inner)
-
-
-def _stats(root: Path, paths: Iterable[str]) -> tuple[dict[str, Stat], list[str]]:
-    """Files and links that are there, and folders: those are repositories of their own."""
-    base, lstat = f"{root}/", os.lstat
-    files: dict[str, Stat] = {}
-    folders: list[str] = []
-    for path in paths:
-        try:
-            seen = lstat(base + path)
-        except OSError:
-            continue
-        kind = stat.S_IFMT(seen.st_mode)
-        if kind in (stat.S_IFREG, stat.S_IFLNK):
-            files[path] = stat_of(seen)
-        elif kind == stat.S_IFDIR:
-            folders.append(path)
-    return files, folders
+            tagged = _listed(self._ws.root, self._ws.environ, "-t", "--cached", "--modified")
+        known = {line[2:] for line in tagged} - {line[2:] for line in tagged if line[0] == "C"}
+        return [path for path in files if path not in known]
 
 
 def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:
@@ -243,21 +169,6 @@ def tracked(root: Path, paths: Collection[str], *, environ: Mapping[str, str]) -
         return tuple(sorted({*paths} & {*_listed(root, user_environment(environ), "--cached")}))
     except WorkspaceError:
         return ()
-
-
-def _dirty(root: Path, env: Mapping[str, str]) -> list[str]:
-    """Tracked files whose stat data are not what the index remembers."""
-    asked = ("diff-files", "-z", "--name-only", "--no-ext-diff", "--ignore-submodules=all")
-    return split(git(*asked, cwd=root, env=env))
-
-
-def _all_files(root: Path) -> list[str]:
-    """All but git's own files and what lies in dependency and cache folders."""
-    found: list[str] = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted({*folders} - CACHES - {".git"})
-        found += (os.path.relpath(f"{folder}/{name}", root) for name in sorted(names))
-    return found
 
 
 def _id_at(path: Path, seen: Stat) -> str | None:

@@ -20,7 +20,6 @@ from atlas_retry.process import Command, capture
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.place import folders_above, parents
-from atlas_retry.workspace.scan import Stat, stat_of
 from atlas_retry.workspace.store import StoredFile
 
 Wanted = Mapping[str, tuple[str, bytes] | None]
@@ -81,24 +80,6 @@ def make_like(folder: Path, model: Path) -> None:
     if os.geteuid() == 0:
         os.chown(folder, status.st_uid, status.st_gid)
     shutil.copystat(model, folder)
-
-
-def entries(upper: Path) -> Mapping[str, Stat] | None:
-    """All that an upper layer holds, folders and whiteouts too; None where it cannot be read."""
-    found: dict[str, Stat] = {}
-    waiting = [""]
-    try:
-        while waiting:
-            prefix = waiting.pop()
-            for entry in os.scandir(f"{upper}/{prefix}"):
-                path = prefix + entry.name
-                found[path] = stat_of(entry.stat(follow_symlinks=False))
-                if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
-                    waiting.append(f"{path}/")
-    except OSError:
-        return None
-    found.pop(".git", None)
-    return found
 
 
 def is_in_layer(layer: Path, path: str) -> bool:

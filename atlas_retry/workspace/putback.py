@@ -1,14 +1,13 @@
 """Restore what git holds beside the work tree: HEAD, refs, configuration, hooks, the index."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git
-from atlas_retry.workspace.gitfacts import refs_of
-from atlas_retry.workspace.gitfiles import git_files
+from atlas_retry.workspace.gitfacts import git_files, ref_files, refs_in
 from atlas_retry.workspace.index import put_back_index
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.snapshots import take
@@ -40,13 +39,25 @@ def put_back_git(
         return ()  # gone, with everything that no snapshot holds
     take(ws)  # holds what is there before it goes
     state = read_state(ws, snapshot_id)
-    wanted = _Wanted(names)
-    done = [*_put_files(ws, state, wanted), *_put_refs(ws, state, wanted)]
+    held = read_blobs(ws, {entry.oid for entry in state.git.values()})
+    wanted = None if names is None else {_group(name) for name in names}
+    done = [*_put_files(ws, state, held, wanted), *_put_refs(ws, state, held, wanted)]
     # once more: moving refs/stash wrote to its log
-    done += _put_files(ws, state, wanted)
-    if wanted.index and put_back_index(ws, state, None).changed:
+    done += _put_files(ws, state, held, wanted)
+    if _is_in("index", wanted) and put_back_index(ws, state, None).changed:
         done.append("index")
     return tuple(sorted(set(done)))
+
+
+def _group(name: str) -> str:
+    """The file is restored as a whole, so one key of the configuration stands for all."""
+    if name.startswith("index-flags:"):
+        return "index"
+    return _CONFIG if name.startswith(_CONFIG) else name
+
+
+def _is_in(fact: str, wanted: Collection[str] | None) -> bool:
+    return wanted is None or fact in wanted
 
 
 def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
@@ -56,61 +67,35 @@ def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
     other worktrees as well. The files' times tell who moved it; what is gone has none.
     """
     state = read_state(ws, snapshot_id)
-    found: dict[str, list[Path]] = {}
-    for name in sorted({*state.git, *(name for name, _ in git_files(ws))}):
+    moved: dict[str, list[Path]] = {}
+    for name in sorted({*state.git, *dict(git_files(ws.git_dir, ws.common_dir))}):
         base, path = _place_of(ws, name)
         fact = _fact_of(name)
         if fact not in _NOT_OURS and place.look(base, path) != state.git.get(name):
-            found.setdefault(fact, []).append(base / path)
-    branch = _branch(ws, state)
-    if branch and _held_refs(ws, state).get(branch) != dict(refs_of(ws.root, ws.environ)).get(
-        branch
-    ):
-        found[branch] = [ws.common_dir / branch]
-    return {name: tuple(path for path in paths if path.exists()) for name, paths in found.items()}
+            moved.setdefault(fact, []).append(base / path)
+    held = read_blobs(ws, {entry.oid for entry in state.git.values()})
+    head = state.git.get("own/HEAD")
+    branch = held[head.oid].decode().strip().removeprefix(_SYMBOLIC) if head else ""
+    if _held_refs(state, held).get(branch) != _refs_now(ws).get(branch):
+        moved[branch] = [ws.common_dir / branch]
+    return {name: tuple(path for path in paths if path.exists()) for name, paths in moved.items()}
 
 
 _NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD"})
 
 
-def _branch(ws: Workspace, state: TreeState) -> str | None:
-    """The branch that was checked out."""
-    head = state.git.get("own/HEAD")
-    text = read_blobs(ws, [head.oid])[head.oid].decode().strip() if head else ""
-    return text.removeprefix(_SYMBOLIC) if text.startswith(_SYMBOLIC) else None
-
-
-class _Wanted:
-    """Which facts are asked for."""
-
-    def __init__(self, names: Collection[str] | None) -> None:
-        self._names = None if names is None else {self._group(name) for name in names}
-
-    @staticmethod
-    def _group(name: str) -> str:
-        """The file is restored as a whole, so one key of the configuration stands for all."""
-        if name.startswith("index-flags:"):
-            return "index"
-        return _CONFIG if name.startswith(_CONFIG) else name
-
-    def __contains__(self, name: str) -> bool:
-        return self._names is None or name in self._names
-
-    @property
-    def index(self) -> bool:
-        return "index" in self
-
-
-def _put_files(ws: Workspace, state: TreeState, wanted: _Wanted) -> Iterator[str]:
-    held = {name: entry for name, entry in state.git.items() if _fact_of(name) in wanted}
-    there = {name for name, _ in git_files(ws) if _fact_of(name) in wanted}
-    for name in there - held.keys():
+def _put_files(
+    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str] | None
+) -> Iterator[str]:
+    held = {name: entry for name, entry in state.git.items() if _is_in(_fact_of(name), wanted)}
+    now = (name for name, _ in git_files(ws.git_dir, ws.common_dir))
+    for name in {name for name in now if _is_in(_fact_of(name), wanted)} - held.keys():
         place.remove(*_place_of(ws, name))
         yield _fact_of(name)
     for name, entry in held.items():
         base, path = _place_of(ws, name)
         if place.look(base, path) != entry:
-            place.put(base, path, entry, read_blobs(ws, [entry.oid])[entry.oid])
+            place.put(base, path, entry, contents[entry.oid])
             yield _fact_of(name)
 
 
@@ -129,10 +114,12 @@ def _place_of(ws: Workspace, name: str) -> tuple[Path, str]:
     return (ws.git_dir if owner == "own" else ws.common_dir), path
 
 
-def _put_refs(ws: Workspace, state: TreeState, wanted: _Wanted) -> Iterator[str]:
+def _put_refs(
+    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str] | None
+) -> Iterator[str]:
     """Through git, which knows how it stores them."""
-    held = {name: value for name, value in _held_refs(ws, state).items() if name in wanted}
-    there = {name: value for name, value in refs_of(ws.root, ws.environ) if name in wanted}
+    held = {k: ref for k, ref in _held_refs(state, contents).items() if _is_in(k, wanted)}
+    there = {k: ref for k, ref in _refs_now(ws).items() if _is_in(k, wanted)}
     gone = there.keys() - held.keys()
     moved = {name: value for name, value in held.items() if there.get(name) != value}
     plain = {name: oid for name, oid in moved.items() if not oid.startswith(_SYMBOLIC)}
@@ -151,15 +138,10 @@ def _update(ws: Workspace, orders: Collection[str]) -> None:
         git(*asked, cwd=ws.root, env=ws.environ, stdin=os.fsencode("".join(orders)))
 
 
-def _held_refs(ws: Workspace, state: TreeState) -> dict[str, str]:
-    """Source: gitrepository-layout(5); a ref's own file wins over `packed-refs`."""
-    files = {_place_of(ws, name)[1]: entry.oid for name, entry in state.git.items()}
-    names = [path for path in files if path.startswith("refs/")]
-    texts = read_blobs(ws, {files[name] for name in (*names, "packed-refs") if name in files})
-    found: dict[str, str] = {}
-    for line in texts.get(files.get("packed-refs", ""), b"").decode().splitlines():
-        if not line.startswith(("#", "^")):
-            oid, _, name = line.partition(" ")
-            found[name] = oid
-    found.update({name: texts[files[name]].decode().strip() for name in names})
-    return found
+def _held_refs(state: TreeState, contents: Mapping[str, bytes]) -> dict[str, str]:
+    files = ((name.partition("/")[2], entry.oid) for name, entry in state.git.items())
+    return refs_in({path: contents[oid] for path, oid in files})
+
+
+def _refs_now(ws: Workspace) -> dict[str, str]:
+    return refs_in(dict(ref_files(ws.git_dir, ws.common_dir)))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 TEMPORARY = ".atlas-restore.tmp"
 """Name of a file that a restore is writing; never part of a snapshot."""
@@ -30,8 +29,8 @@ _CACHE_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
 CACHE = "dependency or cache folder"
 """What nobody would miss: it can be made again."""
 _TOO_MANY = f"ignored, and all ignored files together are more than {MAX_IGNORED_BYTES >> 20} MiB"
-_NESTED = "git's own files of a nested repository"
-_UNREADABLE = "cannot be read"
+NESTED = "git's own files of a nested repository"
+UNREADABLE = "cannot be read"
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -126,6 +125,11 @@ def scan(
     return found
 
 
+def without_git(root: Path, avoid: Path) -> Scan:
+    """All but what lies in dependency and cache folders."""
+    return scan(root, None, avoid=avoid, enter=lambda path: path.rpartition("/")[2] not in CACHES)
+
+
 class _Seen:
     """What git sees: files, the folders above them, nested repositories as they are met."""
 
@@ -199,57 +203,6 @@ def _listed(base: str, folder: _Folder, found: Scan) -> "list[os.DirEntry[str]] 
     return inside
 
 
-def again(root: Path, last: Scan) -> Scan | None:
-    """A walk that looks at nothing but stat data; None where a folder or an ignore rule changed.
-
-    It asks git nothing, and so takes a fifth of the time. Of repositories within it knows too
-    little.
-    """
-    base, taken_ns = f"{root}/", time.time_ns()
-    folders = {"": last.top, **{f"{path}/": seen for path, seen in last.folders.items()}}
-    names_differ = any(_names(base + path) != names for path, names in last.fresh.items())
-    if names_differ or last.leftovers or any(map(_is_odd, last.left_out.values())):
-        return None
-    try:
-        if any(stat_of(os.lstat(base + path)) != seen for path, seen in folders.items()):
-            return None
-        for path, unheld in last.unheld.items():
-            status = os.lstat(base + path)
-            if (status.st_size, status.st_mtime_ns) != unheld:
-                return None
-        files = _moved_files(base, last)
-    except OSError:
-        return None
-    if files is None:
-        return None
-    return replace(last, files=files, left_out=dict(last.left_out), taken_ns=taken_ns)
-
-
-def _is_odd(reason: str) -> bool:
-    """Whether what is not held for this reason may change and no stat data that we have tell."""
-    return reason == _NESTED or reason.startswith((_UNREADABLE, "not a file"))
-
-
-def _names(folder: str) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(folder))  # noqa: PTH208 - names only
-    except OSError:
-        return frozenset()
-
-
-def _moved_files(base: str, last: Scan) -> dict[str, Stat] | None:
-    """The same files where no stat data moved; None where it takes a walk to tell."""
-    lstat, moved = os.lstat, dict[str, Stat]()
-    for path, was in last.files.items():
-        status = stat_of(lstat(base + path))
-        if status != was:
-            is_plain = stat.S_ISREG(status[0]) and status[1] <= MAX_FILE_BYTES
-            if path in last.ignored or not is_plain or path.endswith(".gitignore"):
-                return None
-            moved[path] = status
-    return {**last.files, **moved} if moved else last.files
-
-
 def is_full(found: Scan) -> bool:
     """Whether there are more ignored files than a snapshot holds."""
     return found.ignored_bytes > MAX_IGNORED_BYTES or _TOO_MANY in found.left_out.values()
@@ -272,12 +225,12 @@ def is_ignored(reason: str) -> bool:
 
 def why(error: OSError) -> str:
     """The reason for which something cannot be held."""
-    return f"{_UNREADABLE}: {error.strerror}"
+    return f"{UNREADABLE}: {error.strerror}"
 
 
 def _note_nested(path: str, found: Scan) -> None:
     if path != ".git":
-        found.left_out[path] = _NESTED
+        found.left_out[path] = NESTED
 
 
 def _enter(

@@ -12,10 +12,9 @@ from msgspec import Struct
 
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.git import EMPTY_TREE, GitError, git, split
-from atlas_retry.workspace.gitfiles import git_files
-from atlas_retry.workspace.overlay import entries
-from atlas_retry.workspace.scan import CACHE, Listing, Scan, Stat, again, scan, stat_of
+from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
+from atlas_retry.workspace.gitfacts import git_files
+from atlas_retry.workspace.scan import CACHE, Scan, Stat
 from atlas_retry.workspace.shadow import exclusive, merge_packs, shadow_git, write_big_file
 from atlas_retry.workspace.state import (
     TreeState,
@@ -35,7 +34,7 @@ from atlas_retry.workspace.store import (
     entry_of,
     hold,
 )
-from atlas_retry.workspace.upper import look_at_written
+from atlas_retry.workspace.walking import look_over
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -66,37 +65,6 @@ def take(ws: Workspace) -> WholeLook:
     found = look_over(ws)
     held = take_from(ws, found, None)
     return held.snapshot, held.state, found
-
-
-def look_over(ws: Workspace) -> Scan:
-    """One walk over the work tree."""
-    rules, upper = _rules(ws), entries(ws.upper) if ws.upper else None
-    found = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
-    found.rules, found.upper = rules, upper
-    return found
-
-
-def look_again(ws: Workspace, last: Scan) -> Scan:
-    """The same by a walk before: where no folder and no ignore rule changed, git is not asked.
-
-    Under an overlay only what was written is looked at.
-    """
-    if last.rules != _rules(ws):
-        return look_over(ws)
-    return (look_at_written(ws, last) if ws.upper else again(ws.root, last)) or look_over(ws)
-
-
-def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
-    """Stat data of what git goes by beside the work tree's own ignore files."""
-    of_both = (ws.common_dir / "info/exclude", ws.common_dir / "config")
-    return tuple(map(_stat_at, (ws.git_dir / "index", ws.git_dir / "config.worktree", *of_both)))
-
-
-def _stat_at(path: Path) -> Stat | None:
-    try:
-        return stat_of(path.stat())
-    except OSError:
-        return None
 
 
 class HeldTree(Struct, frozen=True, kw_only=True):
@@ -238,40 +206,6 @@ def _blobs(ws: Workspace, known: Collection[str]) -> Blobs:
     return Blobs(lambda stream: shadow_git(ws, *options, stdin=stream), known)
 
 
-def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
-    """What git sees in the work tree at `root`.
-
-    Where the repository cannot be read it is looked at with the environment `spare`. A nested
-    repository that cannot be read counts as ignored.
-    """
-
-    def below(folder: str) -> Collection[str]:
-        asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-        try:
-            return split(git(*asked, cwd=root / folder, env=env))
-        except GitError:
-            if folder:
-                return ()
-            if spare is None:
-                raise
-            return split(git(*asked, cwd=root, env=spare))
-
-    return below
-
-
-def without(ws: Workspace) -> dict[str, str]:
-    """For git in the work tree without its repository, which somebody may have broken.
-
-    Nothing is tracked then, so only the work tree's ignore rules and the user's own count.
-    """
-    return {
-        **ws.environ,
-        "GIT_DIR": str(ws.shadow),
-        "GIT_WORK_TREE": str(ws.root),
-        "GIT_INDEX_FILE": str(ws.home / "no-index"),
-    }
-
-
 def _hold_all(
     ws: Workspace, found: Scan, before: Mapping[str, Known], blobs: Blobs
 ) -> dict[str, Known]:
@@ -301,7 +235,11 @@ def _state(
     return TreeState(
         work=work,
         ignored=ignored,
-        git={name: entry for name, path in git_files(ws) if (entry := _small(path, blobs))},
+        git={
+            name: entry
+            for name, path in git_files(ws.git_dir, ws.common_dir)
+            if (entry := _small(path, blobs))
+        },
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
         empty=tuple(sorted(found.empty)),

@@ -10,9 +10,9 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import commit_id, git, user_environment
 from atlas_retry.workspace.scan import Scan, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
-from atlas_retry.workspace.snapshots import listing
 from atlas_retry.workspace.state import list_tree, read_state
 from atlas_retry.workspace.store import RECENT, StoredFile, git_mode
+from atlas_retry.workspace.walking import listing
 
 _SUBMODULE = "160000"
 MAX_SOURCE_BYTES = 16 << 20

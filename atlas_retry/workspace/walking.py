@@ -1,0 +1,265 @@
+"""One look at a work tree: by a walk over all of it, or by what the last look found.
+
+Where no folder and no ignore rule changed, only stat data are read and git is not asked. Under an
+overlay all that is written comes to lie in its upper layer, and only that is looked at: what
+somebody changes below the overlay is not seen.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.git import GitError, git, split
+from atlas_retry.workspace.place import differing, folders_above, parents
+from atlas_retry.workspace.scan import (
+    CACHES,
+    MAX_FILE_BYTES,
+    NESTED,
+    UNREADABLE,
+    Listing,
+    Scan,
+    Stat,
+    is_full,
+    scan,
+    stat_of,
+)
+
+
+def look_over(ws: Workspace) -> Scan:
+    """One walk over the work tree."""
+    rules, upper = _rules(ws), entries(ws.upper) if ws.upper else None
+    found = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
+    found.rules, found.upper = rules, upper
+    return found
+
+
+def look_again(ws: Workspace, last: Scan) -> Scan:
+    """The same by a walk before: where no folder and no ignore rule changed, git is not asked.
+
+    Under an overlay only what was written is looked at.
+    """
+    if last.rules != _rules(ws):
+        return look_over(ws)
+    return (look_at_written(ws, last) if ws.upper else again(ws.root, last)) or look_over(ws)
+
+
+def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
+    """Stat data of what git goes by beside the work tree's own ignore files."""
+    of_both = (ws.common_dir / "info/exclude", ws.common_dir / "config")
+    return tuple(map(_stat_at, (ws.git_dir / "index", ws.git_dir / "config.worktree", *of_both)))
+
+
+def _stat_at(path: Path) -> Stat | None:
+    try:
+        return stat_of(path.stat())
+    except OSError:
+        return None
+
+
+def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
+    """What git sees in the work tree at `root`.
+
+    Where the repository cannot be read it is looked at with the environment `spare`. A nested
+    repository that cannot be read counts as ignored.
+    """
+
+    def below(folder: str) -> Collection[str]:
+        asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        try:
+            return split(git(*asked, cwd=root / folder, env=env))
+        except GitError:
+            if folder:
+                return ()
+            if spare is None:
+                raise
+            return split(git(*asked, cwd=root, env=spare))
+
+    return below
+
+
+def without(ws: Workspace) -> dict[str, str]:
+    """For git in the work tree without its repository, which somebody may have broken.
+
+    Nothing is tracked then, so only the work tree's ignore rules and the user's own count.
+    """
+    return {
+        **ws.environ,
+        "GIT_DIR": str(ws.shadow),
+        "GIT_WORK_TREE": str(ws.root),
+        "GIT_INDEX_FILE": str(ws.home / "no-index"),
+    }
+
+
+def again(root: Path, last: Scan) -> Scan | None:
+    """A walk that looks at nothing but stat data; None where a folder or an ignore rule changed.
+
+    It asks git nothing, and so takes a fifth of the time. Of repositories within it knows too
+    little.
+    """
+    base, taken_ns = f"{root}/", time.time_ns()
+    folders = {"": last.top, **{f"{path}/": seen for path, seen in last.folders.items()}}
+    names_differ = any(_names(base + path) != names for path, names in last.fresh.items())
+    if names_differ or last.leftovers or any(map(_is_odd, last.left_out.values())):
+        return None
+    try:
+        if any(stat_of(os.lstat(base + path)) != seen for path, seen in folders.items()):
+            return None
+        for path, unheld in last.unheld.items():
+            status = os.lstat(base + path)
+            if (status.st_size, status.st_mtime_ns) != unheld:
+                return None
+        files = _moved_files(base, last)
+    except OSError:
+        return None
+    if files is None:
+        return None
+    return replace(last, files=files, left_out=dict(last.left_out), taken_ns=taken_ns)
+
+
+def _is_odd(reason: str) -> bool:
+    """Whether what is not held for this reason may change and no stat data that we have tell."""
+    return reason == NESTED or reason.startswith((UNREADABLE, "not a file"))
+
+
+def _names(folder: str) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))  # noqa: PTH208 - names only
+    except OSError:
+        return frozenset()
+
+
+def _moved_files(base: str, last: Scan) -> dict[str, Stat] | None:
+    """The same files where no stat data moved; None where it takes a walk to tell."""
+    lstat, moved = os.lstat, dict[str, Stat]()
+    for path, was in last.files.items():
+        status = stat_of(lstat(base + path))
+        if status != was:
+            is_plain = stat.S_ISREG(status[0]) and status[1] <= MAX_FILE_BYTES
+            if path in last.ignored or not is_plain or path.endswith(".gitignore"):
+                return None
+            moved[path] = status
+    return {**last.files, **moved} if moved else last.files
+
+
+def entries(upper: Path) -> Mapping[str, Stat] | None:
+    """All that an upper layer holds, folders and whiteouts too; None where it cannot be read."""
+    found: dict[str, Stat] = {}
+    waiting = [""]
+    try:
+        while waiting:
+            prefix = waiting.pop()
+            for entry in os.scandir(f"{upper}/{prefix}"):
+                path = prefix + entry.name
+                found[path] = stat_of(entry.stat(follow_symlinks=False))
+                if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
+                    waiting.append(f"{path}/")
+    except OSError:
+        return None
+    found.pop(".git", None)
+    return found
+
+
+def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
+    """The work tree now, by the last walk over it; None where that takes a walk over all of it."""
+    taken_ns, was, now = time.time_ns(), last.upper, entries(ws.upper) if ws.upper else None
+    if now is None or was is None or last.leftovers:
+        return None
+    written = differing(was, now)
+    if not written:
+        return replace(last, left_out=dict(last.left_out), taken_ns=taken_ns)
+    if any(_may_matter_elsewhere(path, last) for path in written):
+        return None
+    with suppress(GitError):
+        found = _joined(last, *_walk(ws, last, written, _visible(ws, last, written, now)))
+        is_counted_anew = is_full(found) and found.ignored_bytes != last.ignored_bytes
+        return None if is_counted_anew else replace(found, upper=now, taken_ns=taken_ns)
+    return None
+
+
+_OF_GIT = frozenset({".git", ".gitignore"})
+
+
+def _may_matter_elsewhere(path: str, last: Scan) -> bool:
+    """Whether a change there may change what git sees, or a snapshot holds, elsewhere."""
+    names, folders = path.split("/"), {path, *parents(path)}
+    is_nested = any(f"{folder}/.git" in last.left_out for folder in folders)
+    is_half_held = any(_name(folder) in CACHES for folder in folders & last.folders.keys())
+    return is_nested or is_half_held or not _OF_GIT.isdisjoint(names)
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _visible(
+    ws: Workspace, last: Scan, written: Collection[str], now: Mapping[str, Stat]
+) -> list[str]:
+    """The files that git does not ignore. Raises GitError."""
+    there = (path for path in written if path in now)
+    files = {path for path in there if _is_file(now[path])}
+    gone = {path for path in written if path not in files}
+    made = files - last.files.keys()
+    stay = (path for path in last.visible() if path not in gone)
+    return [*stay, *(made - _ignored(ws, made))]
+
+
+def _is_file(seen: Stat) -> bool:
+    """No folder, and no whiteout, which says that what lies below is gone."""
+    return not stat.S_ISDIR(seen[0]) and not stat.S_ISCHR(seen[0])
+
+
+def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
+    """Those of these paths that git ignores. Raises GitError."""
+    asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    options = ("check-ignore", "-z", "--stdin")
+    return {*split(git(*options, cwd=ws.root, env=ws.environ, stdin=asked, accept=(0, 1)))}
+
+
+def _walk(
+    ws: Workspace, last: Scan, written: Collection[str], visible: Collection[str]
+) -> tuple[Scan, set[str]]:
+    """A walk through the folders that were written to, and those that it had no need to enter."""
+    changed = {"", *written, *folders_above(written)}
+    kept: set[str] = set()
+
+    def enter(folder: str) -> bool:
+        is_wanted = folder in changed or folder not in last.folders
+        if not is_wanted:
+            kept.add(folder)
+        return is_wanted
+
+    return scan(ws.root, lambda _: visible, avoid=ws.state, enter=enter), kept
+
+
+def _joined(last: Scan, found: Scan, kept: Collection[str]) -> Scan:
+    """What was found, and of the last walk what lies in the folders that were not entered."""
+
+    @cache
+    def stays(folder: str) -> bool:
+        return folder in kept or (folder != "" and stays(folder.rpartition("/")[0]))
+
+    def of(paths: Collection[str]) -> Iterator[str]:
+        return (path for path in paths if stays(path.rstrip("/").rpartition("/")[0]))
+
+    files = {path: last.files[path] for path in of(last.files)}
+    ignored = {path for path in last.ignored if path in files}
+    left_out = {p: why for p, why in last.left_out.items() if stays(p.rstrip("/"))}
+    return replace(
+        found,
+        files=files | found.files,
+        ignored=ignored | found.ignored,
+        folders={p: seen for p, seen in last.folders.items() if stays(p)} | found.folders,
+        fresh={p: names for p, names in last.fresh.items() if stays(p[:-1])} | found.fresh,
+        rules=last.rules,
+        empty=[*filter(stays, last.empty), *found.empty],
+        left_out=left_out | found.left_out,
+        unheld={path: last.unheld[path] for path in of(last.unheld)} | found.unheld,
+        ignored_bytes=found.ignored_bytes + sum(files[path][1] for path in ignored),
+    )
