@@ -21,8 +21,8 @@ from atlas_retry.workspace import (
     lock,
     open_workspace,
     overlay,
-    put_back_aside,
 )
+from atlas_retry.workspace.in_place import put_back_aside
 from tests.asides import CASES, LARGE, NOBODY, as_user, aside
 from tests.processes import ENV, alive, finish, shell, start_python, token, until
 from tests.repositories import commit, entries, git, opened, repository, write

@@ -12,7 +12,6 @@ import pytest
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import (
-    NotARepositoryError,
     Snapshot,
     Workspace,
     changes,
@@ -28,6 +27,7 @@ from atlas_retry.workspace import (
     snapshot,
     tree,
 )
+from atlas_retry.workspace.discovery import NotARepositoryError
 from atlas_retry.workspace.snapshots import told
 from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
 

@@ -25,7 +25,7 @@ def test_a_workspace_is_made_beside_the_repository_on_its_own_branch(
     made = add_worktree(ws, "api")
     assert made == root.parent / "repo.worktrees" / "api"
     assert (made / "src/a.py").read_text() == "a = 1\n"
-    (one,) = list_worktrees(ws)
+    (one,) = list_worktrees(ws.common_dir)
     assert (one.name, one.root, one.branch, one.is_there) == ("api", made, "atlas/api", True)
 
 
@@ -39,20 +39,20 @@ def test_workspaces_are_found_from_each_other(ws: Workspace) -> None:
     api = opened(add_worktree(ws, "api"), ws.state)
     web = add_worktree(api, "web")
     assert web.parent == api.root.parent
-    assert list_worktrees(api) == list_worktrees(ws)
-    assert [one.name for one in list_worktrees(ws)] == ["api", "web"]
+    assert list_worktrees(api.common_dir) == list_worktrees(ws.common_dir)
+    assert [one.name for one in list_worktrees(ws.common_dir)] == ["api", "web"]
 
 
 def test_other_worktrees_are_not_named_workspaces(root: Path, ws: Workspace) -> None:
     git(root, "worktree", "add", "-q", "--detach", str(root.parent / "mine"))
-    assert list_worktrees(ws) == ()
+    assert list_worktrees(ws.common_dir) == ()
 
 
 def test_many_are_made_at_once(ws: Workspace) -> None:
     names = [f"w{number}" for number in range(8)]
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(lambda name: add_worktree(ws, name), names))
-    assert [one.name for one in list_worktrees(ws)] == names
+    assert [one.name for one in list_worktrees(ws.common_dir)] == names
     assert all((root / "run.sh").exists() for root in made)
 
 
@@ -72,7 +72,7 @@ def test_a_name_is_given_once(ws: Workspace) -> None:
 def test_a_revision_that_is_none_is_told(ws: Workspace, revision: str) -> None:
     with pytest.raises(WorkspaceError, match=revision):
         add_worktree(ws, "api", revision)
-    assert list_worktrees(ws) == ()
+    assert list_worktrees(ws.common_dir) == ()
 
 
 def test_no_hook_runs_when_a_workspace_is_made(root: Path, ws: Workspace) -> None:
@@ -90,7 +90,7 @@ def test_commits_that_nothing_else_holds_are_not_removed_without_force(
         remove_worktree(ws, "api")
     assert "merge atlas/api" in (refused.value.remedy or "")
     remove_worktree(ws, "api", force=True)
-    assert list_worktrees(ws) == ()
+    assert list_worktrees(ws.common_dir) == ()
     assert not (root.parent / "repo.worktrees").exists()
     assert (add_worktree(ws, "api") / "new.txt").exists()
 
@@ -110,7 +110,7 @@ def test_a_branch_whose_commits_are_merged_goes_with_its_workspace(
 def test_a_workspace_whose_folder_is_gone_can_be_removed(ws: Workspace) -> None:
     shutil.rmtree(add_worktree(ws, "api"))
     remove_worktree(ws, "api")
-    assert list_worktrees(ws) == ()
+    assert list_worktrees(ws.common_dir) == ()
 
 
 @pytest.mark.parametrize("path", ["untracked.txt", "src/a.py"])

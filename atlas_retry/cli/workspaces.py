@@ -35,7 +35,7 @@ def add(
 
 def list_all(*, as_json: options.Json = False) -> int:
     """List the named workspaces of this repository."""
-    worktrees = workspace.list_worktrees(here.workspace_at())
+    worktrees = workspace.list_worktrees(here.workspace_at().common_dir)
     if as_json:
         rows = [
             {"name": w.name, "branch": w.branch, "root": str(w.root), "is_there": w.is_there}

@@ -30,7 +30,7 @@ from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validatio
 from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
-from atlas_retry.workspace.scratch import laid_out
+from atlas_retry.workspace.trees import laid_out
 
 SHOWN = "logs"
 """What an agent may read of what gates have printed."""

@@ -13,7 +13,7 @@ from atlas_retry.gates.plan import Plan, moved_to
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Validation
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.workspace.scratch import laid_out
+from atlas_retry.workspace.trees import laid_out
 
 
 def against_baseline(

@@ -8,159 +8,88 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace.accepting import accept
-    from atlas_retry.workspace.commits import (
-        TRAILER,
-        CommitMessage,
-        Made,
-        commit_patch,
-        commit_run,
-        delivered_in_a_row,
-        set_branch,
-    )
-    from atlas_retry.workspace.difference import changes, patch
-    from atlas_retry.workspace.discovery import (
-        NotARepositoryError,
-        Workspace,
-        facts,
-        open_workspace,
-        unopened,
-    )
-    from atlas_retry.workspace.git import user_environment
-    from atlas_retry.workspace.gitfacts import facts_since, git_facts
-    from atlas_retry.workspace.in_place import put_back_aside
-    from atlas_retry.workspace.isolated import (
-        beside,
-        outsiders,
-        overlaid,
-    )
-    from atlas_retry.workspace.layers import RunLayers, layers_folder, prepare_layers
-    from atlas_retry.workspace.locking import holder, lock
-    from atlas_retry.workspace.look import Look, Lookout, ignored, tracked
-    from atlas_retry.workspace.overlay import remove_layers
-    from atlas_retry.workspace.putback import moved_git, put_back_git
-    from atlas_retry.workspace.recent import changed_lines
-    from atlas_retry.workspace.restoring import (
-        INDEX,
-        Restored,
-        conflicts,
-        differing,
-        restore,
-        unheld,
-    )
-    from atlas_retry.workspace.shadow import compact, drop, keep, kept
-    from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
-    from atlas_retry.workspace.tracker import Tracker
-    from atlas_retry.workspace.tree_ids import tree_id
-    from atlas_retry.workspace.trees import (
-        ObjectTree,
-        directory_tree,
-        revision_tree,
-        source_tree,
-        submodules,
-        tree,
-        walk,
-    )
-    from atlas_retry.workspace.worktrees import (
-        add_worktree,
-        list_worktrees,
-        names_around,
-        remove_worktree,
-        resolve,
-    )
-    from atlas_retry.workspace.writing import write
+    from atlas_retry.workspace.commits import TRAILER as TRAILER
+    from atlas_retry.workspace.commits import CommitMessage as CommitMessage
+    from atlas_retry.workspace.commits import Made as Made
+    from atlas_retry.workspace.commits import commit_patch as commit_patch
+    from atlas_retry.workspace.commits import commit_run as commit_run
+    from atlas_retry.workspace.commits import delivered_in_a_row as delivered_in_a_row
+    from atlas_retry.workspace.commits import set_branch as set_branch
+    from atlas_retry.workspace.commits import tree_id as tree_id
+    from atlas_retry.workspace.difference import changes as changes
+    from atlas_retry.workspace.difference import patch as patch
+    from atlas_retry.workspace.discovery import Workspace as Workspace
+    from atlas_retry.workspace.discovery import facts as facts
+    from atlas_retry.workspace.discovery import open_workspace as open_workspace
+    from atlas_retry.workspace.discovery import unopened as unopened
+    from atlas_retry.workspace.git import user_environment as user_environment
+    from atlas_retry.workspace.gitfacts import facts_since as facts_since
+    from atlas_retry.workspace.gitfacts import git_facts as git_facts
+    from atlas_retry.workspace.isolated import beside as beside
+    from atlas_retry.workspace.isolated import outsiders as outsiders
+    from atlas_retry.workspace.isolated import overlaid as overlaid
+    from atlas_retry.workspace.layers import RunLayers as RunLayers
+    from atlas_retry.workspace.layers import accept as accept
+    from atlas_retry.workspace.layers import layers_folder as layers_folder
+    from atlas_retry.workspace.layers import prepare_layers as prepare_layers
+    from atlas_retry.workspace.locking import holder as holder
+    from atlas_retry.workspace.locking import lock as lock
+    from atlas_retry.workspace.look import Look as Look
+    from atlas_retry.workspace.look import Lookout as Lookout
+    from atlas_retry.workspace.look import ignored as ignored
+    from atlas_retry.workspace.look import tracked as tracked
+    from atlas_retry.workspace.overlay import remove_layers as remove_layers
+    from atlas_retry.workspace.putback import moved_git as moved_git
+    from atlas_retry.workspace.putback import put_back_git as put_back_git
+    from atlas_retry.workspace.recent import changed_lines as changed_lines
+    from atlas_retry.workspace.restoring import INDEX as INDEX
+    from atlas_retry.workspace.restoring import Restored as Restored
+    from atlas_retry.workspace.restoring import differing as differing
+    from atlas_retry.workspace.restoring import restore as restore
+    from atlas_retry.workspace.restoring import unheld as unheld
+    from atlas_retry.workspace.restoring import write as write
+    from atlas_retry.workspace.shadow import compact as compact
+    from atlas_retry.workspace.shadow import drop as drop
+    from atlas_retry.workspace.shadow import keep as keep
+    from atlas_retry.workspace.shadow import kept as kept
+    from atlas_retry.workspace.snapshots import Snapshot as Snapshot
+    from atlas_retry.workspace.snapshots import load as load
+    from atlas_retry.workspace.snapshots import snapshot as snapshot
+    from atlas_retry.workspace.tracker import Tracker as Tracker
+    from atlas_retry.workspace.trees import ObjectTree as ObjectTree
+    from atlas_retry.workspace.trees import directory_tree as directory_tree
+    from atlas_retry.workspace.trees import revision_tree as revision_tree
+    from atlas_retry.workspace.trees import source_tree as source_tree
+    from atlas_retry.workspace.trees import tree as tree
+    from atlas_retry.workspace.trees import walk as walk
+    from atlas_retry.workspace.worktrees import add_worktree as add_worktree
+    from atlas_retry.workspace.worktrees import list_worktrees as list_worktrees
+    from atlas_retry.workspace.worktrees import names_around as names_around
+    from atlas_retry.workspace.worktrees import remove_worktree as remove_worktree
+    from atlas_retry.workspace.worktrees import resolve as resolve
 
 _MODULES = {
-    "accepting": "accept",
-    "isolated": "beside outsiders overlaid",
-    "commits": "TRAILER Made CommitMessage commit_patch commit_run delivered_in_a_row set_branch",
+    "commits": "CommitMessage Made TRAILER commit_patch commit_run delivered_in_a_row set_branch "
+    "tree_id",
     "difference": "changes patch",
-    "discovery": "NotARepositoryError Workspace facts open_workspace unopened",
+    "discovery": "Workspace facts open_workspace unopened",
     "git": "user_environment",
     "gitfacts": "facts_since git_facts",
-    "in_place": "put_back_aside",
-    "layers": "RunLayers layers_folder prepare_layers",
+    "isolated": "beside outsiders overlaid",
+    "layers": "accept RunLayers layers_folder prepare_layers",
     "locking": "holder lock",
     "look": "Look Lookout ignored tracked",
     "overlay": "remove_layers",
     "putback": "moved_git put_back_git",
     "recent": "changed_lines",
-    "restoring": "INDEX Restored conflicts differing restore unheld",
+    "restoring": "write INDEX Restored differing restore unheld",
     "shadow": "compact drop keep kept",
     "snapshots": "Snapshot load snapshot",
-    "tree_ids": "tree_id",
     "tracker": "Tracker",
-    "trees": "ObjectTree directory_tree revision_tree source_tree submodules tree walk",
+    "trees": "ObjectTree directory_tree revision_tree source_tree tree walk",
     "worktrees": "add_worktree list_worktrees names_around remove_worktree resolve",
-    "writing": "write",
 }
 """Start-up: `atlas validate` needs two of these modules, so each is imported at its first use."""
-
-__all__ = [
-    "INDEX",
-    "TRAILER",
-    "CommitMessage",
-    "Look",
-    "Lookout",
-    "Made",
-    "NotARepositoryError",
-    "ObjectTree",
-    "Restored",
-    "RunLayers",
-    "Snapshot",
-    "Tracker",
-    "Workspace",
-    "accept",
-    "add_worktree",
-    "beside",
-    "changed_lines",
-    "changes",
-    "commit_patch",
-    "commit_run",
-    "compact",
-    "conflicts",
-    "delivered_in_a_row",
-    "differing",
-    "directory_tree",
-    "drop",
-    "facts",
-    "facts_since",
-    "git_facts",
-    "holder",
-    "ignored",
-    "keep",
-    "kept",
-    "layers_folder",
-    "list_worktrees",
-    "load",
-    "lock",
-    "moved_git",
-    "names_around",
-    "open_workspace",
-    "outsiders",
-    "overlaid",
-    "patch",
-    "prepare_layers",
-    "put_back_aside",
-    "put_back_git",
-    "remove_layers",
-    "remove_worktree",
-    "resolve",
-    "restore",
-    "revision_tree",
-    "set_branch",
-    "snapshot",
-    "source_tree",
-    "submodules",
-    "tracked",
-    "tree",
-    "tree_id",
-    "unheld",
-    "unopened",
-    "user_environment",
-    "walk",
-    "write",
-]
 
 
 def __getattr__(name: str) -> object:

@@ -6,7 +6,7 @@ What else lies in the work tree, the user's index and HEAD have no part in it.
 import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -74,7 +74,10 @@ def commit_run(
             own = desk.git("rev-parse", f"{base}^{{tree}}").decode().strip()
             if desk.tree(base, before, paths) == own:
                 tree = desk.tree(base, after, paths)
-                return desk.commit(base, tree, message.text, after)
+                commit = desk.commit(base, tree, message.text)
+                patch = desk.mail(commit, base, message.text)
+                also = desk.also(base, tree, after)
+                return Made(commit=commit, base=base, tree=tree, patch=patch, also=also)
     raise WorkspaceError(
         "no commit holds what the run started from: some of the files that it changed had "
         f"uncommitted changes: {', '.join(paths[:5])}",
@@ -105,9 +108,23 @@ def commit_patch(ws: Workspace, mail: bytes) -> tuple[Made, str]:
         if not body.rpartition("\n")[2].startswith(f"{TRAILER}: "):
             raise UsageError(f"it is no patch of `atlas deliver --patch`: no {TRAILER} in it")
         tree = desk.git("write-tree").decode().strip()
-        asked = ("commit-tree", tree, "-p", base, "-F", "-")
-        commit = desk.git(*asked, stdin=text.encode()).decode().strip()
+        commit = desk.commit(base, tree, text)
     return Made(commit=commit, base=base, tree=tree, patch=mail), text
+
+
+def tree_id(ws: Workspace, *, but: Collection[str] = ()) -> str:
+    """The tree that `git add -A` and a commit would make of the work tree, without the paths `but`.
+
+    In a clean checkout it is `HEAD^{tree}`. Raises WorkspaceError.
+    """
+    with _desk(ws, now(), store=False) as desk:
+        with suppress(FileNotFoundError):  # it knows which files have not changed
+            shutil.copy2(ws.git_dir / "index", desk.folder / "index")
+        env = {**desk.env, "GIT_WORK_TREE": str(ws.root)}
+        git("add", "-A", cwd=ws.root, env=env)
+        if but:
+            git("update-index", "--force-remove", "--", *but, cwd=ws.root, env=env)
+        return git("write-tree", cwd=ws.root, env=env).decode().strip()
 
 
 def delivered_in_a_row(ws: Workspace, commit: str) -> int:
@@ -152,18 +169,11 @@ class _Desk(Struct, frozen=True, kw_only=True):
         for path, entry in wanted.items():
             place.put(root, path, entry, content[entry.oid])
 
-    def commit(self, base: str, tree: str, message: str, after: str) -> Made:
+    def commit(self, base: str, tree: str, message: str) -> str:
         asked = ("commit-tree", tree, "-p", base, "-F", "-")
-        commit = self.git(*asked, stdin=message.encode()).decode().strip()
-        return Made(
-            commit=commit,
-            base=base,
-            tree=tree,
-            patch=self._mail(commit, base, message),
-            also=self._also(base, tree, after),
-        )
+        return self.git(*asked, stdin=message.encode()).decode().strip()
 
-    def _mail(self, commit: str, base: str, message: str) -> bytes:
+    def mail(self, commit: str, base: str, message: str) -> bytes:
         """As `git format-patch` writes it, whatever the user's configuration says of that."""
         who = self.git("log", "-1", "--format=From: %an <%ae>%nDate: %aD", commit)
         subject, _, body = message.strip().partition("\n")
@@ -175,7 +185,7 @@ class _Desk(Struct, frozen=True, kw_only=True):
         text = f"{rest}{body.strip()}\n---\n\n".encode()
         return head + text + self.git("diff-tree", "-r", *form, *sides)
 
-    def _also(self, base: str, tree: str, after: str) -> tuple[str, ...]:
+    def also(self, base: str, tree: str, after: str) -> tuple[str, ...]:
         """In what else the validated tree differs: files that were not committed."""
         held = {path: entry.oid for path, entry in read_state(self.ws, after).work.items()}
         lines = self.git("ls-tree", "-r", "-z", tree)

@@ -1,21 +1,31 @@
 """A whole run in layers: what it writes to the work tree, the home and temporary folders.
 
 Bubblewrap mounts them in a namespace that ends with the command it runs; outside of it nothing
-is ever mounted. The rest of the machine is read-only in there. What stays of it is
-`accepting`'s.
+is ever mounted. The rest of the machine is read-only in there. What stays of it is brought into
+the user's tree; killed while it does, it leaves a note in the state directory, by which the next
+who takes the workspace's lock brings the rest.
 """
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from atlas_retry import process
+from atlas_retry.errors import StateError
 from atlas_retry.process import Command
+from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace import overlay
+from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.tracker import Tracker
 
+_NOTE = "accept.note"
 CACHES = (
     *(".cache", ".npm", ".yarn/berry", ".local/share/pnpm", ".bun/install/cache", ".deno"),
     *(".cargo/registry", ".cargo/git", ".rustup", "go/pkg", ".local/share/uv"),
@@ -161,3 +171,47 @@ def _writable(
     for path in dict.fromkeys(path.resolve() for path in (ws.state, *more, *in_home)):
         if path.is_dir() and not path.is_relative_to(ws.root):
             yield path
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """What became of a work tree."""
+
+    work: str
+    """Tree of the files that git does not ignore, as they are now."""
+    conflicts: tuple[str, ...] = ()
+    """Paths that were left alone, because somebody had edited them since."""
+
+
+def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> Accepted:
+    """Bring what differs between two snapshots, but for what git ignores.
+
+    What differs from `start` is somebody's edit and stays. So does the index: the objects that a
+    copy of it names are not in the user's repository. The workspace's lock is held by the
+    caller. Raises WorkspaceError and StateError; what was begun is then brought to its end later.
+    """
+    note = ws.home / _NOTE
+    try:
+        replace_file(note, msgspec.json.encode((start, end)))
+    except OSError as error:
+        raise StateError(f"{note} cannot be written: {error}") from error
+    conflicts = _bring(ws, start, end, tracker)
+    note.unlink()
+    return Accepted(work=tracker.take()[0].work, conflicts=conflicts)
+
+
+def finish_accepting(ws: Workspace) -> None:
+    """Bring the rest where an atlas was killed while it accepted. Raises WorkspaceError."""
+    note = ws.home / _NOTE
+    with suppress(FileNotFoundError):
+        start, end = msgspec.json.decode(note.read_bytes(), type=tuple[str, str])
+        _bring(ws, start, end, Tracker(ws))
+        note.unlink()
+
+
+def _bring(ws: Workspace, start: str, end: str, tracker: Tracker) -> tuple[str, ...]:
+    """The paths that were left alone."""
+    with process.uninterruptible(f"the workspace {ws.root} is being changed"):
+        paths = {change.path for change in changes(ws, start, end)}
+        if not paths:
+            return ()
+        return restore(ws, end, paths, since=start, look=tracker.take).conflicts

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.workspace.accepting import finish_accepting
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.in_place import put_back_aside
+from atlas_retry.workspace.layers import finish_accepting
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):

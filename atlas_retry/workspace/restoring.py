@@ -136,14 +136,6 @@ def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     return (*sorted(found), *index)
 
 
-def conflicts(
-    ws: Workspace, since: str, snapshot_id: str, paths: Collection[str] | None = None
-) -> tuple[str, ...]:
-    """What `restore(ws, snapshot_id, paths, since=since)` would leave alone; changes nothing."""
-    _, now, _ = take(ws)
-    return tuple(sorted(_conflicts(ws, _goal(ws, snapshot_id, paths, since, now), now)))
-
-
 def _goal(
     ws: Workspace,
     snapshot_id: str,
@@ -324,3 +316,22 @@ def _cannot(problems: Mapping[str, str]) -> WorkspaceError:
         f"{len(problems)} paths could not be restored: {told}",
         remedy="make room for them (permissions, disk space, what is in the way) and try again",
     )
+
+
+def write(ws: Workspace, files: Mapping[str, tuple[str, bytes] | None], start: str) -> None:
+    """Make each path this mode and content (of a link: its target); None: there is no such file.
+
+    What may have been there at the snapshot `start`, which does not hold it, is never removed.
+    Raises WorkspaceError for a path that cannot be written; those before it are.
+    """
+    state = read_state(ws, start)
+    for path, file in files.items():
+        try:
+            if file is None and state.may_lack(path):
+                continue
+            if file is None:
+                place.remove(ws.root, path)
+            else:
+                place.put(ws.root, path, StoredFile(file[0], ""), file[1])
+        except OSError as error:
+            raise WorkspaceError(f"{ws.root / path} cannot be written: {error.strerror}") from error

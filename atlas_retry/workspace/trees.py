@@ -1,17 +1,19 @@
-"""Read access to a snapshot, a revision or a plain folder, all as `model.Tree`."""
+"""Read access to a snapshot, a revision or a plain folder, all as `model.Tree`; copies of one."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
+from atlas_retry.model import Tree
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import commit_id, git, user_environment
 from atlas_retry.workspace.scan import Scan, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.state import list_tree, read_state
-from atlas_retry.workspace.store import RECENT, StoredFile, git_mode
+from atlas_retry.workspace.store import EXECUTABLE, FILE, LINK, RECENT, StoredFile, git_mode
 from atlas_retry.workspace.walking import listing
 
 _SUBMODULE = "160000"
@@ -51,8 +53,7 @@ class ObjectTree:
             if (content := RECENT.get(oid)) is not None:
                 self._contents[oid] = content
         if wanted := sorted(oids - self._contents.keys()):
-            asked = "".join(f"{oid}\n" for oid in wanted).encode()
-            read = parse_batch(self._batch(asked))
+            read = parse_batch(self._batch("".join(f"{oid}\n" for oid in wanted).encode()))
             self._contents.update(read)
             for oid, content in read.items():
                 RECENT.add(oid, content)
@@ -132,19 +133,6 @@ def revision_tree(
     )
 
 
-def submodules(root: Path, *, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Path to commit of the submodules of a checkout: of those that are there what they are at.
-
-    Others as the index names them: a checkout without its submodules is no change of them.
-    """
-    env = user_environment(os.environ if environ is None else environ)
-    staged = git("ls-files", "-s", "-z", cwd=root, env=env).decode("utf-8", "surrogateescape")
-    entries = (entry.partition("\t") for entry in staged.split("\0"))
-    found = {path: what.split()[1] for what, _, path in entries if what.startswith(_SUBMODULE)}
-    there = (path for path in found if (root / path / ".git").exists())
-    return found | {path: commit_id(root / path, env, "HEAD") for path in there}
-
-
 def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
     """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
     return DirectoryTree(root, user_environment(os.environ if environ is None else environ))
@@ -159,3 +147,30 @@ def source_tree(
     """
     env = user_environment(os.environ if environ is None else environ)
     return DirectoryTree(root, env, MAX_SOURCE_BYTES, found)
+
+
+DEPENDENCIES = ("node_modules", ".venv", "venv", "target", "vendor")
+"""Folders that git ignores and gates need; they are linked, not copied."""
+
+
+@contextmanager
+def laid_out(paths: Iterable[str], tree_of: Callable[[str], Tree], root: Path) -> Iterator[Path]:
+    """A scratch folder with these paths, each as the tree holds it that `tree_of` names for it.
+
+    What the workspace at `root` has installed is linked into it. It goes when the context ends.
+    """
+    import tempfile  # start-up
+
+    with tempfile.TemporaryDirectory(prefix="atlas-scratch-") as folder:
+        scratch = Path(folder).resolve() / "work"
+        scratch.mkdir()
+        for path in sorted(set(paths)):
+            content, mode = tree_of(path).read(path), tree_of(path).mode(path)
+            if content is not None and mode in {FILE, EXECUTABLE, LINK}:
+                place.put(scratch, path, StoredFile(mode, ""), content)
+                if mode == LINK and not (scratch / path).resolve().is_relative_to(scratch):
+                    (scratch / path).unlink()  # it could be written through
+        for name in DEPENDENCIES:
+            if (root / name).is_dir() and not (scratch / name).exists():
+                (scratch / name).symlink_to(root / name)
+        yield scratch

@@ -1,6 +1,5 @@
 """Named workspaces: git worktrees beside the repository; runs nothing in them."""
 
-import difflib
 import fcntl
 import os
 import re
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry.errors import UsageError, WorkspaceError
+from atlas_retry.errors import UsageError, WorkspaceError, near
 from atlas_retry.state_dir import folder, key_of
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
@@ -72,12 +71,8 @@ def _home_of(common_dir: Path) -> Path:
 
 
 def _has_branch(ws: Workspace, branch: str) -> bool:
-    asked = ("show-ref", "--verify", "--quiet", _BRANCH + branch)
-    try:
-        git(*asked, cwd=ws.root, env=ws.environ)
-    except GitError:
-        return False
-    return True
+    asked = ("for-each-ref", "--format=1", _BRANCH + branch)
+    return bool(git(*asked, cwd=ws.root, env=ws.environ))
 
 
 @contextmanager
@@ -88,27 +83,21 @@ def _one_at_a_time(ws: Workspace) -> Iterator[None]:
         yield
 
 
-def list_worktrees(ws: Workspace) -> tuple[Worktree, ...]:
-    """The named workspaces of the repository, by name."""
-    return _named(ws.common_dir)
+def list_worktrees(common_dir: Path) -> tuple[Worktree, ...]:
+    """The named workspaces of a repository, by name.
 
-
-def _named(common_dir: Path) -> tuple[Worktree, ...]:
-    """Source: gitrepository-layout(5), `worktrees/<id>/gitdir`."""
+    Source: gitrepository-layout(5), `worktrees/<id>/gitdir`.
+    """
     found: list[Worktree] = []
     for own in (common_dir / "worktrees").glob("*"):
         with suppress(FileNotFoundError):
             root = Path(os.fsdecode((own / "gitdir").read_bytes().rstrip(b"\n"))).parent
             head = (own / "HEAD").read_text(encoding="utf-8").strip()
+            before, _, branch = head.partition(_BRANCH)
             if root.parent == _home_of(common_dir):
-                found.append(_worktree(root, head))
+                on = branch if before == "ref: " else None
+                found.append(Worktree(name=root.name, root=root, branch=on, is_there=root.is_dir()))
     return tuple(sorted(found, key=lambda worktree: worktree.name))
-
-
-def _worktree(root: Path, head: str) -> Worktree:
-    before = f"ref: {_BRANCH}"
-    branch = head.removeprefix(before) if head.startswith(before) else None
-    return Worktree(name=root.name, root=root, branch=branch, is_there=root.is_dir())
 
 
 def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
@@ -117,12 +106,14 @@ def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
     Raises WorkspaceError while a run is in it, and without `force` when it holds changes that are
     not committed or commits that nothing else holds; UsageError when there is none of that name.
     """
-    named = {worktree.name: worktree for worktree in list_worktrees(ws)}
+    named = {worktree.name: worktree for worktree in list_worktrees(ws.common_dir)}
     if name not in named:
         raise _unknown(name, tuple(named))
     one = named[name]
     with _one_at_a_time(ws):
-        if one.is_there and (other := holder(_opened(ws, one.root))):
+        if one.is_there and (
+            other := holder(open_workspace(one.root, ws.state, environ=ws.environ))
+        ):
             raise WorkspaceError(
                 f"a run is in {name}: process {other.pid}, since {other.started_at}",
                 remedy=f"wait for it, or: kill {other.pid}",
@@ -154,10 +145,6 @@ def _is_held_elsewhere(ws: Workspace, one: Worktree, tip: str) -> bool:
     asked = ("for-each-ref", "--contains", tip, "--format=%(refname)")
     names = os.fsdecode(git(*asked, cwd=ws.common_dir, env=ws.environ)).split()
     return any(name != f"{_BRANCH}{one.branch}" for name in names)
-
-
-def _opened(ws: Workspace, root: Path) -> Workspace:
-    return open_workspace(root, ws.state, environ=ws.environ)
 
 
 def _remove(ws: Workspace, name: str, root: Path, *, force: bool) -> None:
@@ -199,13 +186,12 @@ def names_around(cwd: Path, *, environ: Mapping[str, str] | None = None) -> dict
         common_dir = common_dir_of(git_dir_of(root_of(cwd, env)))
     except NotARepositoryError:
         return {}
-    return {worktree.name: worktree.root for worktree in _named(common_dir) if worktree.is_there}
+    return {
+        worktree.name: worktree.root for worktree in list_worktrees(common_dir) if worktree.is_there
+    }
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> UsageError:
-    near = difflib.get_close_matches(name, known, n=1)
-    told = f"; did you mean {near[0]!r}?" if near else f": there are {', '.join(known)}"
-    return UsageError(
-        f"there is no workspace or folder {name!r}{told if known else ''}",
-        remedy="atlas workspace list",
-    )
+    meant = near(name, known) or (f": there are {', '.join(known)}" if known else "")
+    message = f"there is no workspace or folder {name!r}{meant}"
+    return UsageError(message, remedy="atlas workspace list")
