@@ -61,7 +61,8 @@ class InPlace(Struct, frozen=True, kw_only=True):
         """As in `isolated.Over`, but for what no snapshot holds."""
         moved = changes(self.ws, self.before, snapshot(self.ws).id, ignored=True)
         were_there = (c.path for c in moved if c.status is not ChangeStatus.ADDED)
-        return tuple(path for path in were_there if path not in self.wanted)
+        ours = {*self.wanted, *place.folders_above(self.wanted)}
+        return tuple(path for path in were_there if path not in ours)
 
     def file(self, path: str) -> Path | None:
         """Where to read what is at `path`."""

@@ -36,7 +36,8 @@ def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
         if entry.mode == LINK:
             os.symlink(os.fsdecode(content), TEMPORARY, dir_fd=folder)
         else:
-            _write(folder, content, _permissions(entry))
+            permissions = USUAL[entry.mode] if entry.permissions is None else entry.permissions
+            _write(folder, content, permissions)
         # a rename replaces everything but a folder
         with suppress(FileNotFoundError, NotADirectoryError):
             os.rmdir(name, dir_fd=folder)
@@ -78,12 +79,6 @@ def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple
                 return mode, file.read()
     except OSError:
         return None
-
-
-def set_permissions(root: Path, path: str, entry: StoredFile) -> None:
-    """Give a file that has the right content its mode."""
-    with _parent(root, path) as (folder, name):
-        os.chmod(name, _permissions(entry), dir_fd=folder)
 
 
 def make_folder(root: Path, path: str) -> None:
@@ -156,10 +151,6 @@ def _write(folder: int, content: bytes, permissions: int) -> None:
     with os.fdopen(os.open(TEMPORARY, _NEW, 0o600, dir_fd=folder), "wb") as file:
         file.write(content)
         os.fchmod(file.fileno(), permissions)
-
-
-def _permissions(entry: StoredFile) -> int:
-    return USUAL[entry.mode] if entry.permissions is None else entry.permissions
 
 
 def parents(path: str) -> Iterator[str]:

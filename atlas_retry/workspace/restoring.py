@@ -19,7 +19,7 @@ from atlas_retry.workspace.scan import Scan, Unheld, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import WholeLook, take
 from atlas_retry.workspace.state import TreeState, read_state
-from atlas_retry.workspace.store import LINK, StoredFile
+from atlas_retry.workspace.store import StoredFile
 
 INDEX = ".git/index"
 """How the index is named among paths."""
@@ -246,22 +246,12 @@ def _extra(goal: _Goal, now: TreeState) -> Iterator[str]:
 def _put(
     ws: Workspace, wrong: Mapping[str, StoredFile], found: Scan, now: TreeState, progress: _Progress
 ) -> None:
-    fresh = [path for path, entry in wrong.items() if not _has_content(now, path, entry)]
-    for path in wrong.keys() - fresh:
-        with _noting(path, progress):
-            place.set_permissions(ws.root, path, wrong[path])
-    held = contents(ws, [wrong[path].oid for path in fresh])
-    for path, content in zip(fresh, held, strict=True):
+    held = contents(ws, [entry.oid for entry in wrong.values()])
+    for (path, entry), content in zip(wrong.items(), held, strict=True):
         with _noting(path, progress):
             if path in found.folders:
                 _empty_out(ws, path, found, now, progress)
-            place.put(ws.root, path, wrong[path], content)
-
-
-def _has_content(now: TreeState, path: str, entry: StoredFile) -> bool:
-    """Whether only the mode is wrong."""
-    there = now.files.get(path)
-    return there is not None and there.oid == entry.oid and LINK not in {there.mode, entry.mode}
+            place.put(ws.root, path, entry, content)
 
 
 def _empty_out(

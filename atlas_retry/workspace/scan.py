@@ -251,26 +251,6 @@ def _enter(
 def _note_entry(
     entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, found: Scan
 ) -> None:
-    is_seen = seen is not None and path in seen.paths
-    if not (is_seen and _note_plain(entry, path, found)):
-        _note_file(entry, path, folder, seen, found)
-
-
-def _note_plain(entry: "os.DirEntry[str]", path: str, found: Scan) -> bool:
-    """Whether it is a file as most are, which git sees; it is noted then."""
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    is_plain = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
-    if is_plain:
-        found.files[path] = stat_of(status)
-    return is_plain
-
-
-def _note_file(
-    entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, found: Scan
-) -> None:
     ignored = seen is not None and path not in seen.paths
     if ignored and folder.cache:
         found.left_out[folder.cache] = CACHE
@@ -282,7 +262,8 @@ def _note_file(
     except OSError as error:
         found.left_out[path] = why(error)
         return
-    if reason := _why_not_hold(status, found, ignored=ignored):
+    is_plain = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES and not ignored
+    if not is_plain and (reason := _why_not_hold(status, found, ignored=ignored)):
         found.left_out[path] = reason
         found.unheld[path] = (status.st_size, status.st_mtime_ns)
         return

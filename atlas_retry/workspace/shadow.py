@@ -1,4 +1,4 @@
-"""The repository in the state directory that holds the snapshots; reads no work tree.
+"""The repository in the state directory that holds the snapshots: names, packs, contents of files.
 
 It is ours alone, and of few files: made and listed by hand as gitrepository-layout(5) says, its
 objects in few packs.
@@ -6,15 +6,20 @@ objects in few packs.
 
 import fcntl
 import os
+import stat
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, shadow_environment
-from atlas_retry.workspace.store import BATCH_BYTES
+from atlas_retry.workspace.scan import is_settled, stat_of, why
+from atlas_retry.workspace.store import RECENT, Known, blob_id
 
 _KEPT = "refs/atlas/kept/"
 _REFS = "packed-refs"
@@ -29,6 +34,10 @@ _CONFIG = (
     *("-c", "core.attributesFile="),
 )
 _MAX_PACKS = 4
+_BIG_BYTES = 8 << 20
+"""From here on git reads the file itself, so that it need not fit into memory."""
+_BATCH_BYTES = 16 << 20
+_TRIES = 3
 _GRACE = "1.hour.ago"
 """A snapshot that nobody keeps is safe from `compact` for this long."""
 
@@ -131,7 +140,78 @@ def compact(ws: Workspace) -> None:
         shadow_git(ws, "gc", "--quiet", f"--prune={_GRACE}")
 
 
-def write_big_file(ws: Workspace, path: str) -> str:
+class Blobs:
+    """Blobs on their way into the shadow repository, a few at a time."""
+
+    def __init__(self, ws: Workspace, known: Iterable[str]) -> None:
+        self.ws = ws
+        self.known = set(known)
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, content: bytes) -> str:
+        """The id of the blob, which will be there after the next `flush`."""
+        oid = blob_id(content)
+        if oid not in self.known:
+            self.known.add(oid)
+            RECENT.add(oid, content)
+            self._parts.append(b"blob\ndata %d\n%b\n" % (len(content), content))
+            self._size += len(content)
+            if self._size > _BATCH_BYTES:
+                self.flush()
+        return oid
+
+    def flush(self, rest: bytes = b"") -> bytes:
+        """Send what waits, and `rest` of the same stream (git-fast-import(1)); what git answers."""
+        stream = b"".join([*self._parts, rest])
+        self._parts, self._size = [], 0
+        options = ("fast-import", "--quiet", "--force", "--depth=0")
+        return shadow_git(self.ws, *options, stdin=stream) if stream else b""
+
+
+def hold(path: str, blobs: Blobs) -> Known | str | None:
+    """Bring the file at `path` (absolute) into the shadow repository.
+
+    Why that cannot be; None: it is gone. What its status says is trusted only when nothing can
+    have changed since the content was read, whatever the clocks do.
+    """
+    try:
+        return _read_at_rest(path, blobs)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return why(error)
+
+
+def _read_at_rest(path: str, blobs: Blobs) -> Known | str:
+    """Read again while it is being written; what is read last may be half of it."""
+    read = _read(path, blobs)
+    for _ in range(_TRIES):
+        if isinstance(read, str) or read.status == stat_of(os.lstat(path)):
+            return read
+        read = _read(path, blobs)
+    return read if isinstance(read, str) else replace(read, settled=False)
+
+
+def _read(path: str, blobs: Blobs) -> Known | str:
+    now = time.time_ns()
+    status = os.lstat(path)
+    seen = stat_of(status)
+    if stat.S_ISLNK(status.st_mode):
+        oid = blobs.add(os.fsencode(Path(path).readlink()))
+    elif not stat.S_ISREG(status.st_mode):
+        return "not a file"
+    elif status.st_size >= _BIG_BYTES:
+        oid = _write_big_file(blobs.ws, path)
+    else:
+        # it may have become a FIFO meanwhile
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            oid = blobs.add(file.read())
+    return Known(seen, oid, settled=is_settled(seen, now))
+
+
+def _write_big_file(ws: Workspace, path: str) -> str:
     """The id of a file's content, written without reading it into memory."""
     try:
         out = shadow_git(ws, "hash-object", "-w", "--no-filters", "--", path)
@@ -152,7 +232,7 @@ def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
     waiting: list[str] = []
     total = 0
     for oid, size in zip(oids, asked.decode().splitlines(), strict=True):
-        if waiting and total + int(size) > BATCH_BYTES:
+        if waiting and total + int(size) > _BATCH_BYTES:
             yield from _in_order(ws, waiting)
             waiting, total = [], 0
         waiting.append(oid)

@@ -15,7 +15,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import EMPTY_TREE, GitError, split
 from atlas_retry.workspace.gitfacts import git_files
 from atlas_retry.workspace.scan import CACHE, Scan, Stat
-from atlas_retry.workspace.shadow import exclusive, merge_packs, shadow_git, write_big_file
+from atlas_retry.workspace.shadow import Blobs, exclusive, hold, merge_packs, shadow_git
 from atlas_retry.workspace.state import (
     TreeState,
     commit_stream,
@@ -28,11 +28,9 @@ from atlas_retry.workspace.store import (
     EXECUTABLE,
     FILE,
     LINK,
-    Blobs,
     Known,
     StoredFile,
     entry_of,
-    hold,
 )
 from atlas_retry.workspace.walking import look_over
 
@@ -179,7 +177,7 @@ def _joined(paths: Iterable[str]) -> bytes:
 
 def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
     """Hold what differs from the last snapshot."""
-    blobs = _blobs(ws, before.known)
+    blobs = Blobs(ws, before.known)
     if found.files is before.listed and all(one.settled for one in before.files.values()):
         files = before.files
     else:
@@ -201,11 +199,6 @@ def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
     )
 
 
-def _blobs(ws: Workspace, known: Collection[str]) -> Blobs:
-    options = ("fast-import", "--quiet", "--force", "--depth=0")
-    return Blobs(lambda stream: shadow_git(ws, *options, stdin=stream), known)
-
-
 def _hold_all(
     ws: Workspace, found: Scan, before: Mapping[str, Known], blobs: Blobs
 ) -> dict[str, Known]:
@@ -216,7 +209,7 @@ def _hold_all(
         if known is not None and known.settled and known.status == status:
             held[path] = known
             continue
-        now = hold(base + path, blobs, lambda path: write_big_file(ws, path))
+        now = hold(base + path, blobs)
         if isinstance(now, str):
             found.left_out[path] = now
         elif now:
