@@ -94,7 +94,8 @@ def git(
     """
     verb = _verb(arguments)
     env = {**env, **_OFF, **(_ONLINE if checks_out else _OFFLINE)}
-    if verb in _FILTERS and not checks_out:
+    may_filter = verb in _FILTERS or "--modified" in arguments
+    if may_filter and not checks_out:
         env |= _without_filters(cwd, env)
     argv = ("git", *_ALWAYS, *_with_options(verb, arguments))
     done = capture(argv, cwd=cwd, env=env, stdin=stdin, timeout_s=_TIMEOUT_S)
