@@ -28,7 +28,6 @@ from atlas_retry.workspace import (
     tree,
 )
 from atlas_retry.workspace.discovery import NotARepositoryError
-from atlas_retry.workspace.snapshots import told
 from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
 
 
@@ -123,11 +122,6 @@ def test_a_cache_is_not_held_and_nobody_is_told(
     taken = snapshot(ws)
     assert path not in paths(ws, taken, ignored=True)
     assert taken.left_out == ()
-
-
-def test_folders_of_one_name_that_are_not_held_are_told_once() -> None:
-    left_out = {f"{name}/.git/": "git's own files" for name in ("a", "b", "c")}
-    assert told(left_out) == ("**/.git/ (git's own files; 3 of them)",)
 
 
 def test_tracked_files_in_a_folder_named_like_a_cache_are_held(root: Path, ws: Workspace) -> None:

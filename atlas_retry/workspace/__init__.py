@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.commits import delivered_in_a_row as delivered_in_a_row
     from atlas_retry.workspace.commits import set_branch as set_branch
     from atlas_retry.workspace.commits import tree_id as tree_id
-    from atlas_retry.workspace.difference import changes as changes
-    from atlas_retry.workspace.difference import patch as patch
     from atlas_retry.workspace.discovery import Workspace as Workspace
     from atlas_retry.workspace.discovery import facts as facts
     from atlas_retry.workspace.discovery import open_workspace as open_workspace
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.locking import lock as lock
     from atlas_retry.workspace.look import Look as Look
     from atlas_retry.workspace.look import Lookout as Lookout
+    from atlas_retry.workspace.look import Tracker as Tracker
     from atlas_retry.workspace.look import ignored as ignored
     from atlas_retry.workspace.look import tracked as tracked
     from atlas_retry.workspace.overlay import remove_layers as remove_layers
@@ -55,7 +54,8 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.snapshots import Snapshot as Snapshot
     from atlas_retry.workspace.snapshots import load as load
     from atlas_retry.workspace.snapshots import snapshot as snapshot
-    from atlas_retry.workspace.tracker import Tracker as Tracker
+    from atlas_retry.workspace.state import changes as changes
+    from atlas_retry.workspace.state import patch as patch
     from atlas_retry.workspace.trees import ObjectTree as ObjectTree
     from atlas_retry.workspace.trees import directory_tree as directory_tree
     from atlas_retry.workspace.trees import revision_tree as revision_tree
@@ -71,21 +71,20 @@ if TYPE_CHECKING:
 _MODULES = {
     "commits": "CommitMessage Made TRAILER commit_patch commit_run delivered_in_a_row set_branch "
     "tree_id",
-    "difference": "changes patch",
     "discovery": "Workspace facts open_workspace unopened",
     "git": "user_environment",
     "gitfacts": "facts_since git_facts",
     "isolated": "beside outsiders overlaid",
     "layers": "accept RunLayers layers_folder prepare_layers",
     "locking": "holder lock",
-    "look": "Look Lookout ignored tracked",
+    "look": "Look Lookout Tracker ignored tracked",
     "overlay": "remove_layers",
     "putback": "moved_git put_back_git",
     "recent": "changed_lines",
     "restoring": "write INDEX Restored differing restore unheld",
     "shadow": "compact drop keep kept",
     "snapshots": "Snapshot load snapshot",
-    "tracker": "Tracker",
+    "state": "changes patch",
     "trees": "ObjectTree directory_tree revision_tree source_tree tree walk",
     "worktrees": "add_worktree list_worktrees names_around remove_worktree resolve",
 }

@@ -14,11 +14,10 @@ from msgspec import Struct
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import now
 from atlas_retry.workspace import place
-from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, commit_id, git, split
 from atlas_retry.workspace.shadow import read_blobs
-from atlas_retry.workspace.state import list_tree, read_state
+from atlas_retry.workspace.state import changes, list_tree, read_state
 
 _SUBMODULE = "160000"
 _NOBODY = {"NAME": "atlas", "EMAIL": "atlas@users.noreply.github.com"}

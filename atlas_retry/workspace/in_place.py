@@ -17,13 +17,13 @@ from atlas_retry import process, state_dir
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import place
-from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.overlay import Wanted, gone_with, set_apart
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.shadow import drop, keep
 from atlas_retry.workspace.snapshots import snapshot, take
+from atlas_retry.workspace.state import changes
 from atlas_retry.workspace.store import StoredFile
 
 _NOTE = "aside.note"

@@ -122,32 +122,27 @@ def _ns(told: bytes) -> int:
     return int(seconds) * 10**9 + int(rest)
 
 
-class IndexRestored(Struct, frozen=True, kw_only=True):
-    """What became of the index."""
+def put_back_index(
+    ws: Workspace, target: TreeState, expected: TreeState | None
+) -> tuple[bool, bool]:
+    """Put the index file back, unless somebody has staged something since `expected`.
 
-    changed: bool = False
-    conflict: bool = False
-    """It was left alone: somebody has staged something since."""
-
-
-def put_back_index(ws: Workspace, target: TreeState, expected: TreeState | None) -> IndexRestored:
-    """Put the index file back, unless it says something else than `expected` does.
-
-    Raises WorkspaceError when another git holds its lock.
+    Whether it was changed, and whether it was left alone for that reason. Raises WorkspaceError
+    when another git holds its lock.
     """
     path = ws.git_dir / "index"
     if not ws.git_dir.is_dir():
-        return IndexRestored()  # gone, with everything that no snapshot holds
+        return False, False  # gone, with everything that no snapshot holds
     _clear_leftovers(ws)
     now = path.read_bytes() if path.exists() else None
     wanted = _content(ws, target)
     if now == wanted:
-        return IndexRestored()
+        return False, False
     if expected and not _mean_the_same(ws, now, _content(ws, expected)):
-        return IndexRestored(conflict=not _mean_the_same(ws, now, wanted))
+        return False, not _mean_the_same(ws, now, wanted)
     _put_back_shared(ws, target)
     _write(ws, wanted, target.index_mtime_ns)
-    return IndexRestored(changed=True)
+    return True, False
 
 
 def is_staged(ws: Workspace, state: TreeState) -> bool:

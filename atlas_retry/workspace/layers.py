@@ -20,10 +20,10 @@ from atlas_retry.errors import StateError
 from atlas_retry.process import Command
 from atlas_retry.state_dir import replace_file
 from atlas_retry.workspace import overlay
-from atlas_retry.workspace.difference import changes
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.look import Tracker
 from atlas_retry.workspace.restoring import restore
-from atlas_retry.workspace.tracker import Tracker
+from atlas_retry.workspace.state import changes
 
 _NOTE = "accept.note"
 CACHES = (

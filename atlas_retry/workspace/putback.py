@@ -44,7 +44,7 @@ def put_back_git(
     done = [*_put_files(ws, state, held, wanted), *_put_refs(ws, state, held, wanted)]
     # once more: moving refs/stash wrote to its log
     done += _put_files(ws, state, held, wanted)
-    if _is_in("index", wanted) and put_back_index(ws, state, None).changed:
+    if _is_in("index", wanted) and put_back_index(ws, state, None)[0]:
         done.append("index")
     return tuple(sorted(set(done)))
 

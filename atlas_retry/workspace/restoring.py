@@ -88,11 +88,11 @@ def restore(
     progress = _Progress()
     conflicts = set(_conflicts(ws, goal, now))
     if paths is None:
-        done = put_back_index(ws, goal.target, goal.expected)
-        if done.changed:
+        is_changed, is_conflict = put_back_index(ws, goal.target, goal.expected)
+        if is_changed:
             progress.changed.add(INDEX)
             _, now, found = look()  # what is tracked is not ignored
-        conflicts.update([INDEX] if done.conflict else [])
+        conflicts.update([INDEX] if is_conflict else [])
     _work(ws, goal, look, (now, found), progress)
     if progress.problems:
         raise _cannot(progress.problems)

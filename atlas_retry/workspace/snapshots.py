@@ -2,7 +2,6 @@
 
 import os
 import stat
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -221,38 +220,26 @@ def _state(
     ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs, before: HeldTree
 ) -> TreeState:
     index = ws.git_dir / "index"
-    if files is before.files:
-        work, ignored = before.state.work, before.state.ignored
-    else:
-        work, ignored = _entries(found, files, before)
+    work, ignored = before.state.work, before.state.ignored
+    if files is not before.files:
+        entries, was = before.state.files, before.files
+        parts: tuple[dict[str, StoredFile], dict[str, StoredFile]] = ({}, {})
+        for path, known in files.items():
+            is_same = known is was.get(path)
+            part = parts[path in found.ignored]
+            part[path] = entries[path] if is_same else entry_of(known.status[0], known.oid)
+        work, ignored = parts
+    own_files = git_files(ws.git_dir, ws.common_dir)
     return TreeState(
         work=work,
         ignored=ignored,
-        git={
-            name: entry
-            for name, path in git_files(ws.git_dir, ws.common_dir)
-            if (entry := _small(path, blobs))
-        },
+        git={name: entry for name, path in own_files if (entry := _small(path, blobs))},
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
         empty=tuple(sorted(found.empty)),
         left_out=found.left_out,
         unheld=found.unheld,
     )
-
-
-def _entries(
-    found: Scan, files: Mapping[str, Known], before: HeldTree
-) -> tuple[Mapping[str, StoredFile], Mapping[str, StoredFile]]:
-    """What git does not ignore, and what it does."""
-    was, entries = before.files, before.state.files
-    work: dict[str, StoredFile] = {}
-    ignored: dict[str, StoredFile] = {}
-    for path, known in files.items():
-        is_same = known is was.get(path)
-        entry = entries[path] if is_same else entry_of(known.status[0], known.oid)
-        (ignored if path in found.ignored else work)[path] = entry
-    return work, ignored
 
 
 def _small(path: Path, blobs: Blobs) -> StoredFile | None:
@@ -266,21 +253,9 @@ def _small(path: Path, blobs: Blobs) -> StoredFile | None:
 
 
 def told(left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """What is not held and would be missed; folders of one name and reason are one line."""
-    missed = {path: reason for path, reason in left_out.items() if reason != CACHE}
-    names = Counter((_name(path), reason) for path, reason in missed.items())
-    lines = {
-        f"{path} ({reason})"
-        if names[_name(path), reason] == 1
-        else f"**/{_name(path)} ({reason}; {names[_name(path), reason]} of them)"
-        for path, reason in missed.items()
-    }
+    """What is not held and would be missed."""
+    lines = (f"{path} ({why})" for path, why in left_out.items() if why != CACHE)
     return tuple(sorted(lines))
-
-
-def _name(path: str) -> str:
-    """Of a folder its own name, of a file the whole path."""
-    return f"{path[:-1].rpartition('/')[2]}/" if path.endswith("/") else path
 
 
 def load(ws: Workspace, snapshot_id: str) -> Snapshot:
