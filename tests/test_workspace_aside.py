@@ -22,7 +22,7 @@ from atlas_retry.workspace import (
     open_workspace,
     overlay,
 )
-from atlas_retry.workspace.in_place import put_back_aside
+from atlas_retry.workspace.isolated import put_back_aside
 from tests.asides import CASES, LARGE, NOBODY, as_user, aside
 from tests.processes import ENV, alive, finish, shell, start_python, token, until
 from tests.repositories import commit, entries, git, opened, repository, write

@@ -1,72 +1,220 @@
-"""Run commands on the workspace with some files changed, and leave it as it was.
+"""The workspace with some files changed, for commands to run in; it is left as it was.
 
 Where bubblewrap can mount an overlay over the workspace's own path they run beside it, else in
 place between two snapshots. Installed dependencies, ignored files and absolute paths are there
-either way.
+either way. Killed in the middle of the latter, it leaves a note in the state directory, by which
+the next who takes the workspace's lock restores it.
 """
 
+import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import chain, count
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from atlas_retry.process import Command
+from atlas_retry import process, state_dir
+from atlas_retry.errors import StateError, WorkspaceError
+from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import overlay, place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.in_place import InPlace, changed_in_place
-from atlas_retry.workspace.overlay import Layers, Wanted, is_in_layer
-from atlas_retry.workspace.walking import entries
+from atlas_retry.workspace.overlay import Layers, Wanted, gone_with, set_apart
+from atlas_retry.workspace.putback import moved_git, put_back_git
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.shadow import drop, keep
+from atlas_retry.workspace.snapshots import snapshot, take
+from atlas_retry.workspace.state import changes
+from atlas_retry.workspace.store import StoredFile
+
+_NOTE = "aside.note"
+_START, _LEFT = "aside/start", "aside/left"
+_AFTERMATH_S = 4.0
+"""So long what a killed atlas had started may still have written, until the watchdog ended it."""
 
 
-class Over(Struct, frozen=True, kw_only=True):
-    """The workspace with changes in it, every command in an overlay of its own."""
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to restore, for whoever comes after a kill. Paths are bytes: any name goes."""
 
-    layers: Layers
-    numbers: "count[int]"
-    used: list[int]
-    reason: str = ""
+    snapshot: str
+    mark: str
+    """Of the processes that were started, as `process.mark` gives it."""
+    unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
+    """What was at the paths to be changed of which the snapshot holds nothing."""
 
-    def wrap(self, command: Command) -> Command:
-        """What to run instead of the command, once, so that it sees the changes."""
-        number = next(self.numbers)
-        self.used.append(number)
-        try:
-            return self.layers.wrapped(command, number)
-        except OSError as error:  # no room to run is a failure, as it is for one that runs
-            why = f"no overlay: {error.filename}: {error.strerror}"
-            return replace(command, argv=("/bin/sh", "-c", 'echo "$0" >&2; exit 1', why))
+
+class InPlace(Struct, frozen=True, kw_only=True):
+    """The workspace itself, with changes in it."""
+
+    ws: Workspace
+    before: str
+    """Snapshot without the changes."""
+    wanted: Wanted
+    reason: str
+    """Why it is not in an overlay, in one sentence."""
+
+    @staticmethod
+    def wrap(command: process.Command) -> process.Command:
+        """As in `overlay.Layers`."""
+        return command
 
     def overwritten(self) -> tuple[str, ...]:
-        """The files that the commands which have ended changed or deleted, but for the changes."""
-        found: set[str] = set()
-        for upper in map(self.layers.upper, self.used):
-            root, written = self.layers.root, entries(upper) or {}
-            touched = chain(written, *(_hidden(root, upper, path) for path in written))
-            before = ((path, place.look(root, path)) for path in touched)
-            found |= {path for path, was in before if was and was != place.look(upper, path)}
-        return tuple(p for p in sorted(found) if not is_in_layer(self.layers.changes, p))
+        """As in `overlay.Layers`, but for what no snapshot holds."""
+        moved = changes(self.ws, self.before, snapshot(self.ws).id, ignored=True)
+        were_there = (c.path for c in moved if c.status is not ChangeStatus.ADDED)
+        ours = {*self.wanted, *place.folders_above(self.wanted)}
+        return tuple(path for path in were_there if path not in ours)
 
     def file(self, path: str) -> Path | None:
-        """Where to read what is at `path` after the last command that wrote to it."""
-        written = (*map(self.layers.upper, reversed(self.used)), self.layers.changes)
-        tops = (layer for layer in written if is_in_layer(layer, path))
-        top = next(tops, self.layers.root)
-        return top / path if place.look(top, path) else None
+        """Where to read what is at `path`."""
+        return self.ws.root / path if place.status(self.ws.root, path) else None
 
 
-def _hidden(root: Path, upper: Path, folder: str) -> Iterator[str]:
-    """The files of a folder that a layer hides as a whole."""
-    if is_in_layer(upper, f"{folder}/any"):
-        for above, _, names in os.walk(root / folder):
-            yield from (str(Path(above, name).relative_to(root)) for name in names)
+@contextmanager
+def changed_in_place(ws: Workspace, wanted: Wanted, reason: str) -> Iterator[InPlace]:
+    """Apply what is wanted; the workspace is restored when the context ends.
+
+    What was written meanwhile is held as a snapshot before it goes. Raises WorkspaceError and
+    StateError.
+    """
+    put_back_aside(ws)
+    if _note_path(ws).exists():
+        raise WorkspaceError(
+            f"another atlas has changed {ws.root} for a while", remedy="wait until it has ended"
+        )
+    note = _note(ws, wanted)
+    times = {path: place.status(ws.root, path) for path in wanted}
+    keep(ws, _START, note.snapshot)
+    with process.orderly(), _noted(ws, note):
+        try:
+            with process.uninterruptible(f"the workspace {ws.root} is being changed"):
+                _apply(ws, wanted)
+            yield InPlace(ws=ws, before=note.snapshot, wanted=wanted, reason=reason)
+        finally:
+            with process.uninterruptible(f"the workspace {ws.root} is being restored"):
+                aside_times = {path: place.status(ws.root, path) for path in wanted}
+                _put_back(ws, note)
+                for path, status in aside_times.items():
+                    if times[path]:
+                        set_apart(ws.root / path, status)
+                _note_path(ws).unlink()
 
 
-Beside = Over | InPlace
+def _note(ws: Workspace, wanted: Wanted) -> Note:
+    before, state, _ = take(ws)
+    unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
+    for path in wanted.keys() - state.files.keys():
+        entry, content = place.look(ws.root, path), place.read(ws.root, path)
+        there = (entry, content) if entry and content is not None else None
+        unheld[os.fsencode(path)] = there
+    return Note(snapshot=before.id, mark=process.mark(), unheld=unheld)
+
+
+def _apply(ws: Workspace, wanted: Wanted) -> None:
+    gone = gone_with(ws.root, wanted)
+    with _refusing(ws):
+        for path in sorted(gone, key=len, reverse=True):
+            place.remove(ws.root, path)
+            place.remove_folder(ws.root, path)
+        for path, change in wanted.items():
+            if change:
+                before = place.status(ws.root, path)
+                place.put(ws.root, path, StoredFile(change[0], ""), change[1])
+                set_apart(ws.root / path, before)
+
+
+def _put_back(ws: Workspace, note: Note, but: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """The paths that were restored; `but` stays. Whatever goes is held under a name."""
+    paths = None
+    if but:
+        found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
+        paths = {change.path for change in found} - but
+    done = restore(ws, note.snapshot, paths)
+    if done.changed:
+        keep(ws, _LEFT, done.before)
+    with _refusing(ws):
+        unheld = {os.fsdecode(name): was for name, was in note.unheld.items()}
+        for path in unheld.keys() - but:
+            if was := unheld[path]:
+                place.put(ws.root, path, *was)
+            else:
+                place.remove(ws.root, path)
+    if moved := moved_git(ws, note.snapshot):
+        put_back_git(ws, note.snapshot, moved.keys())
+    drop(ws, _START)
+    return done.changed
+
+
+@contextmanager
+def _refusing(ws: Workspace) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(
+            f"{ws.root} cannot be changed: {error.filename}: {error.strerror}",
+            remedy="make room (permissions, disk space, what is in the way) and try again",
+        ) from error
+
+
+def put_back_aside(ws: Workspace) -> tuple[str, ...]:
+    """Restore what an atlas that was killed had changed for a while; the paths.
+
+    What somebody edited after that stays. Nothing where nothing was left, or its owner lives.
+    Raises WorkspaceError.
+    """
+    path = _note_path(ws)
+    if not path.exists():
+        return ()
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return ()
+        note = msgspec.msgpack.decode(file.read(), type=Note)
+        quiet_s = path.stat().st_mtime + _AFTERMATH_S
+        process.end_marked(note.mark)
+        with process.uninterruptible(f"the workspace {ws.root} is being restored"):
+            done = _put_back(ws, note, frozenset(_edited_since(ws, note, quiet_s)))
+            path.unlink()
+            return done
+    return ()
+
+
+def _edited_since(ws: Workspace, note: Note, quiet_s: float) -> Iterator[str]:
+    """By the time of the inode's last change, which nobody can set back."""
+    found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
+    for path in (*(c.path for c in found), *map(os.fsdecode, note.unheld)):
+        status = place.status(ws.root, path)
+        if status and status.st_ctime > quiet_s:
+            yield path
+
+
+def _note_path(ws: Workspace) -> Path:
+    return ws.home / _NOTE
+
+
+@contextmanager
+def _noted(ws: Workspace, note: Note) -> Iterator[None]:
+    """Keep the note, locked as long as we live; its time is that of our last sign of life."""
+    path = _note_path(ws)
+    fresh = path.with_suffix(".new")
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(fresh.open("wb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(msgspec.msgpack.encode(note))
+            file.flush()
+            fresh.replace(path)
+        except OSError as error:
+            raise StateError(f"{path} cannot be written: {error}") from error
+        stack.enter_context(state_dir.beating(path))
+        yield
+
+
+Beside = Layers | InPlace
 
 
 @contextmanager
@@ -99,14 +247,14 @@ def beside(
 
 
 @contextmanager
-def overlaid(ws: Workspace, changes: Wanted, lines: Iterable[str] = ()) -> Iterator[Over | str]:
+def overlaid(ws: Workspace, changes: Wanted, lines: Iterable[str] = ()) -> Iterator[Layers | str]:
     """As `beside`, but in overlays only: else why there can be none."""
     layers = outsiders(lines) or overlay.prepare(ws, changes)
     if isinstance(layers, str):
         yield layers
         return
     try:
-        yield Over(layers=layers, numbers=count(1), used=[])
+        yield layers
     finally:
         overlay.remove_layers(layers.folder)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.in_place import put_back_aside
+from atlas_retry.workspace.isolated import put_back_aside
 from atlas_retry.workspace.layers import finish_accepting
 
 

@@ -11,9 +11,10 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
+from itertools import chain, count
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from atlas_retry.process import Command, capture
@@ -21,6 +22,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.place import folders_above, parents
 from atlas_retry.workspace.store import StoredFile
+from atlas_retry.workspace.walking import entries
 
 Wanted = Mapping[str, tuple[str, bytes] | None]
 """Path to git's mode and content (of a link: its target); None: there is no such file."""
@@ -29,33 +31,72 @@ _PREFIX = "atlas-aside-"
 
 
 class Layers(Struct, frozen=True, kw_only=True):
-    """Where the overlays over a workspace keep their layers, and who mounts them."""
+    """The workspace with changes in it, every command in an overlay of its own."""
 
     bwrap: str
     root: Path
     git_dir: Path | None
     """The repository, where it lies outside the work tree: overlaid too, with nothing changed."""
     folder: Path
+    numbers: "count[int]" = field(default_factory=lambda: count(1))
+    used: list[int] = field(default_factory=list)
+    """The numbers of the commands that were run."""
+    reason: str = ""
+    """Why it is no overlay: it is one."""
+
+    def wrap(self, command: Command) -> Command:
+        """What to run instead of the command, once, so that it sees the changes."""
+        number = next(self.numbers)
+        self.used.append(number)
+        try:
+            return self._wrapped(command, number)
+        except OSError as error:  # no room to run is a failure, as it is for one that runs
+            why = f"no overlay: {error.filename}: {error.strerror}"
+            return replace(command, argv=("/bin/sh", "-c", 'echo "$0" >&2; exit 1', why))
+
+    def overwritten(self) -> tuple[str, ...]:
+        """The files that the commands which have ended changed or deleted, but for the changes."""
+        found: set[str] = set()
+        for upper in map(self._upper, self.used):
+            root, written = self.root, entries(upper) or {}
+            touched = chain(written, *(_hidden(root, upper, path) for path in written))
+            before = ((path, place.look(root, path)) for path in touched)
+            found |= {path for path, was in before if was and was != place.look(upper, path)}
+        return tuple(p for p in sorted(found) if not is_in_layer(self.changes, p))
+
+    def file(self, path: str) -> Path | None:
+        """Where to read what is at `path` after the last command that wrote to it."""
+        written = (*map(self._upper, reversed(self.used)), self.changes)
+        tops = (layer for layer in written if is_in_layer(layer, path))
+        top = next(tops, self.root)
+        return top / path if place.look(top, path) else None
 
     @property
     def changes(self) -> Path:
         """What lies over the work tree before a command runs."""
         return self.folder / "changes"
 
-    def upper(self, number: int) -> Path:
+    def _upper(self, number: int) -> Path:
         """What the command of this number has written to the work tree."""
         return self.folder / f"{number}" / "root"
 
-    def wrapped(self, command: Command, number: int) -> Command:
+    def _wrapped(self, command: Command, number: int) -> Command:
         """The command in an overlay of its own. Raises OSError where there is no room for one."""
         argv = [self.bwrap, "--dev-bind", "/", "/"]
         if self.git_dir:
-            argv += mounting(self.git_dir, self.upper(number).with_name("git"))
-        argv += mounting(self.root, self.upper(number), self.changes)
+            argv += mounting(self.git_dir, self._upper(number).with_name("git"))
+        argv += mounting(self.root, self._upper(number), self.changes)
         argv += ("--unshare-pid", "--proc", "/proc", "--die-with-parent")
         argv += ("--chdir", str(command.cwd), "--", *command.argv)
         # the folder it runs in may be there in the overlay only
         return replace(command, argv=tuple(argv), cwd=self.root)
+
+
+def _hidden(root: Path, upper: Path, folder: str) -> Iterator[str]:
+    """The files of a folder that a layer hides as a whole."""
+    if is_in_layer(upper, f"{folder}/any"):
+        for above, _, names in os.walk(root / folder):
+            yield from (str(Path(above, name).relative_to(root)) for name in names)
 
 
 def mounting(over: Path, upper: Path, *above: Path) -> tuple[str, ...]:
@@ -155,7 +196,7 @@ def _prepared(ws: Workspace, wanted: Wanted, bwrap: str, parent: Path) -> Layers
     try:
         _apply(layers, wanted)
         probe = Command(argv=("true",), cwd=layers.root, env={})
-        if not (why := refusal(layers.wrapped(probe, 0), layers.folder, ws.environ)):
+        if not (why := refusal(layers.wrap(probe), layers.folder, ws.environ)):
             return layers
     except OSError as error:
         why = f"{parent} cannot hold the changes: {error.strerror}"
