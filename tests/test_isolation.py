@@ -364,7 +364,7 @@ def test_what_a_kill_left_half_accepted_is_brought_to_its_end(project: Project) 
     end = snapshot(ws)
     restore(ws, start.id)
     (project.root / "calc.py").write_text(FIXED)
-    (ws.home / "accept.note").write_text(f'{{"start": "{start.id}", "end": "{end.id}"}}')
+    (ws.home / "accept.note").write_text(f'["{start.id}", "{end.id}"]')
     (project.root / "mine.txt").write_text("mine\n")
     with lock(ws):
         assert [c.path for c in changes(ws, end.id, snapshot(ws).id)] == ["mine.txt"]

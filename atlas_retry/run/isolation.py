@@ -88,12 +88,12 @@ def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> 
     changed = workspace.changes(opened.git, start, end)
     if not changed:
         return outcome
-    accepted = workspace.accept(opened.git, start, end, opened.tracker)
-    if accepted.conflicts:
-        names = some(sorted(accepted.conflicts), MAX_SHOWN)
+    conflicts = workspace.accept(opened.git, start, end, opened.tracker)
+    if conflicts:
+        names = some(sorted(conflicts), MAX_SHOWN)
         text = f"edited meanwhile by somebody else, and left as it is: {names}"
         emit(Notice(level=Level.WARNING, text=text))
-    if accepted.work == wanted:
+    if opened.tracker.snapshot().work == wanted:
         return outcome
     theirs = workspace.changes(opened.git, end, opened.tracker.snapshot().id)
     named = some(sorted(change.path for change in theirs), MAX_SHOWN)

@@ -48,14 +48,11 @@ def facts_since(
     now = _now(root, before, env)
     for _ in range(MORE_LOOKS):
         # a ref and its log are two files: somebody may have committed between our looks at them
-        if all(now.get(name) == value for name, value in before.items() if _is_branch(name)):
+        branches = {name for name in before if name.startswith("refs/heads/")}
+        if all(now.get(name) == before[name] for name in branches):
             break
         now = _now(root, before, env)
     return now
-
-
-def _is_branch(name: str) -> bool:
-    return name.startswith("refs/heads/")
 
 
 def _now(root: Path, before: GitFacts, env: Mapping[str, str]) -> GitFacts:

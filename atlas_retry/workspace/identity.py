@@ -51,7 +51,11 @@ def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
     own = _identity(ws, _first_commit(ws))
     if not own.first_commit:
         return ()
-    gone = (other for other in _signed(ws) if not other.is_there)
+    signed: list[Identity] = []
+    for file in _files(ws):
+        with suppress(OSError, msgspec.MsgspecError):
+            signed.append(_read(file))
+    gone = (other for other in signed if not other.is_there)
     alike = (other for other in gone if other.first_commit == own.first_commit)
     found = [(other, other.inode == own.inode) for other in alike]
     return tuple(sorted(found, key=lambda pair: not pair[1]))
@@ -102,12 +106,6 @@ def _first_commit(ws: Workspace) -> str | None:
 
 def _files(ws: Workspace) -> Iterator[Path]:
     yield from (file for file in ws.home.parent.glob(f"*/{_NAME}") if file.parent != ws.home)
-
-
-def _signed(ws: Workspace) -> Iterator[Identity]:
-    for file in _files(ws):
-        with suppress(OSError, msgspec.MsgspecError):
-            yield _read(file)
 
 
 def _read(file: Path) -> Identity:

@@ -71,18 +71,14 @@ _READ: dict[tuple[Path, str], "Staged"] = {}
 def _read_index(root: Path, env: Mapping[str, str]) -> Staged:
     out = _STAT.sub(b"\0", git("ls-files", "-z", "--stage", "--debug", cwd=root, env=env))
     entries = [*_ENTRY.finditer(out)] if _ODD.search(out) else []
-    flags = {os.fsdecode(one["path"]): _names(one["flags"]) for one in entries}
+    bits = {os.fsdecode(one["path"]): int(one["flags"], 16) for one in entries}
+    flags = {path: [name for bit, name in _FLAGS.items() if b & bit] for path, b in bits.items()}
     linked = (one["path"] for one in entries if one["mode"] == b"160000")
     return Staged(
         digest=hashlib.sha256(out).hexdigest(),
-        flags={path: names for path, names in flags.items() if names},
+        flags={path: ",".join(names) for path, names in flags.items() if names},
         submodules=tuple(map(os.fsdecode, linked)),
     )
-
-
-def _names(flags: bytes) -> str:
-    bits = int(flags, 16)
-    return ",".join(name for bit, name in _FLAGS.items() if bits & bit)
 
 
 def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> dict[str, str]:

@@ -63,7 +63,10 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         """The command with its own view of the machine. Raises OSError."""
         argv = [self.bwrap, "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"]
         argv += ("--tmpfs", "/dev/shm", "--proc", "/proc")  # noqa: S108 - a fresh one
-        parts = [*((path, self._over(path)) for path in self.overlaid), *self._through()]
+        uppers = {path: self.folder / "outside" / str(path)[1:] / "upper" for path in self.overlaid}
+        uppers[self.root] = self.tree
+        over = ((path, overlay.mounting(path, upper)) for path, upper in uppers.items())
+        parts = [*over, *self._through()]
         for _, part in sorted(parts, key=lambda pair: len(pair[0].parts)):
             argv += part
         argv += ("--unshare-pid", "--die-with-parent", "--chdir", str(command.cwd), "--")
@@ -77,14 +80,6 @@ class RunLayers(Struct, frozen=True, kw_only=True):
     def wrote(self, path: str) -> bool:
         """Whether the run wrote what is at this path of the work tree, or removed it."""
         return overlay.is_in_layer(self.tree, path)
-
-    def _over(self, path: Path) -> tuple[str, ...]:
-        return overlay.mounting(path, self._upper(path))
-
-    def _upper(self, path: Path) -> Path:
-        if path == self.root:
-            return self.tree
-        return self.folder / "outside" / str(path)[1:] / "upper"
 
     def _through(self) -> Iterator[tuple[Path, tuple[str, ...]]]:
         """What shows through the overlays, as it is or read-only."""
@@ -173,21 +168,13 @@ def _writable(
             yield path
 
 
-class Accepted(Struct, frozen=True, kw_only=True):
-    """What became of a work tree."""
-
-    work: str
-    """Tree of the files that git does not ignore, as they are now."""
-    conflicts: tuple[str, ...] = ()
-    """Paths that were left alone, because somebody had edited them since."""
-
-
-def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> Accepted:
+def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> tuple[str, ...]:
     """Bring what differs between two snapshots, but for what git ignores.
 
-    What differs from `start` is somebody's edit and stays. So does the index: the objects that a
-    copy of it names are not in the user's repository. The workspace's lock is held by the
-    caller. Raises WorkspaceError and StateError; what was begun is then brought to its end later.
+    What differs from `start` is somebody's edit and stays; returned are its paths. So does the
+    index: the objects that a copy of it names are not in the user's repository. The workspace's
+    lock is held by the caller. Raises WorkspaceError and StateError; what was begun is then brought
+    to its end later.
     """
     note = ws.home / _NOTE
     try:
@@ -196,7 +183,8 @@ def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> Accepted:
         raise StateError(f"{note} cannot be written: {error}") from error
     conflicts = _bring(ws, start, end, tracker)
     note.unlink()
-    return Accepted(work=tracker.take()[0].work, conflicts=conflicts)
+    tracker.moved()
+    return conflicts
 
 
 def finish_accepting(ws: Workspace) -> None:

@@ -60,8 +60,9 @@ class Layers(Struct, frozen=True, kw_only=True):
         for upper in map(self._upper, self.used):
             root, written = self.root, entries(upper) or {}
             touched = chain(written, *(_hidden(root, upper, path) for path in written))
-            before = ((path, place.look(root, path)) for path in touched)
-            found |= {path for path, was in before if was and was != place.look(upper, path)}
+            before = {path: place.look(root, path) for path in touched}
+            were_there = (path for path, was in before.items() if was)
+            found |= {path for path in were_there if before[path] != place.look(upper, path)}
         return tuple(p for p in sorted(found) if not is_in_layer(self.changes, p))
 
     def file(self, path: str) -> Path | None:
@@ -223,10 +224,12 @@ def _apply(layers: Layers, wanted: Wanted) -> None:
     gone = gone_with(layers.root, wanted)
     for path in gone:
         if gone.isdisjoint(parents(path)) and not os.path.lexists(top / path):
-            _whiteout(top / path)
-    for folder in (top, *_folders(top)):
+            (top / path).parent.mkdir(parents=True, exist_ok=True)
+            # a whiteout, which Linux lets everybody make since 5.8
+            os.mknod(top / path, stat.S_IFCHR, 0)
+    for above, _, _ in os.walk(top):
         with suppress(FileNotFoundError, NotADirectoryError):
-            make_like(folder, layers.root / folder.relative_to(top))
+            make_like(Path(above), layers.root / Path(above).relative_to(top))
 
 
 def set_apart(file: Path, other: os.stat_result | None) -> None:
@@ -250,20 +253,6 @@ def gone_with(root: Path, wanted: Wanted) -> set[str]:
         if inside <= gone:
             gone.add(folder)
     return gone
-
-
-def _whiteout(path: Path) -> None:
-    """Source: kernel documentation of overlayfs, "whiteouts and opaque directories".
-
-    Linux lets everybody make one since 5.8.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.mknod(path, stat.S_IFCHR, 0)
-
-
-def _folders(top: Path) -> Iterator[Path]:
-    for above, names, _ in os.walk(top):
-        yield from (Path(above, name) for name in names if not Path(above, name).is_symlink())
 
 
 def refusal(probe: Command, folder: Path, environ: Mapping[str, str]) -> str:

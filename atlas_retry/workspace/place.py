@@ -36,8 +36,10 @@ def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
         if entry.mode == LINK:
             os.symlink(os.fsdecode(content), TEMPORARY, dir_fd=folder)
         else:
-            permissions = USUAL[entry.mode] if entry.permissions is None else entry.permissions
-            _write(folder, content, permissions)
+            with os.fdopen(os.open(TEMPORARY, _NEW, 0o600, dir_fd=folder), "wb") as file:
+                file.write(content)
+                own = entry.permissions
+                os.fchmod(file.fileno(), USUAL[entry.mode] if own is None else own)
         # a rename replaces everything but a folder
         with suppress(FileNotFoundError, NotADirectoryError):
             os.rmdir(name, dir_fd=folder)
@@ -145,12 +147,6 @@ def _open(folder: int, name: str, *, make: bool) -> int:
         os.unlink(name, dir_fd=folder)
     os.mkdir(name, dir_fd=folder)
     return os.open(name, _FOLDER, dir_fd=folder)
-
-
-def _write(folder: int, content: bytes, permissions: int) -> None:
-    with os.fdopen(os.open(TEMPORARY, _NEW, 0o600, dir_fd=folder), "wb") as file:
-        file.write(content)
-        os.fchmod(file.fileno(), permissions)
 
 
 def parents(path: str) -> Iterator[str]:

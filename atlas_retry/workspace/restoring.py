@@ -15,7 +15,7 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.index import is_staged, put_back_index
 from atlas_retry.workspace.place import folders_above, parents
-from atlas_retry.workspace.scan import Scan, Unheld, is_ignored
+from atlas_retry.workspace.scan import Scan, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import WholeLook, take
 from atlas_retry.workspace.state import TreeState, read_state
@@ -95,19 +95,18 @@ def restore(
         conflicts.update([INDEX] if is_conflict else [])
     _work(ws, goal, look, (now, found), progress)
     if progress.problems:
-        raise _cannot(progress.problems)
+        first = [f"{path!r}: {reason}" for path, reason in progress.problems.items()][:3]
+        raise WorkspaceError(
+            f"{len(progress.problems)} paths could not be restored: {'; '.join(first)}",
+            remedy="make room for them (permissions, disk space, what is in the way) and try again",
+        )
+    gits = filter(goal.is_meant, (p for p in goal.target.left_out if p.endswith("/.git")))
     return Restored(
         changed=tuple(sorted(progress.changed)),
         conflicts=tuple(sorted(conflicts)),
-        lost=tuple(_lost(ws, goal)),
+        lost=tuple(path for path in gits if not (ws.root / path).exists()),
         before=before.id,
     )
-
-
-def _lost(ws: Workspace, goal: _Goal) -> Iterator[str]:
-    for path in goal.target.left_out:
-        if path.endswith("/.git") and goal.is_meant(path) and not (ws.root / path).exists():
-            yield path
 
 
 def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[str, ...]:
@@ -118,13 +117,10 @@ def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[s
     target = read_state(ws, snapshot_id)
     chosen = {path: why for path, why in target.left_out.items() if is_ignored(why) == ignored}
     asked = {path: seen for path, seen in target.unheld.items() if path in chosen}
-    moved = (path for path, seen in asked.items() if _size_and_time(ws, path) != seen)
+    there = ((path, place.status(ws.root, path)) for path in asked)
+    now = {path: (status.st_size, status.st_mtime_ns) for path, status in there if status}
+    moved = (path for path, seen in asked.items() if now.get(path) != seen)
     return tuple(f"{path} ({chosen[path]})" for path in moved)
-
-
-def _size_and_time(ws: Workspace, path: str) -> Unheld | None:
-    now = place.status(ws.root, path)
-    return (now.st_size, now.st_mtime_ns) if now else None
 
 
 def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
@@ -298,14 +294,6 @@ def _noting(path: str, progress: _Progress) -> Iterator[None]:
         progress.problems[path] = error.strerror or str(error)
     else:
         progress.changed.add(path)
-
-
-def _cannot(problems: Mapping[str, str]) -> WorkspaceError:
-    told = "; ".join(f"{path!r}: {reason}" for path, reason in [*problems.items()][:3])
-    return WorkspaceError(
-        f"{len(problems)} paths could not be restored: {told}",
-        remedy="make room for them (permissions, disk space, what is in the way) and try again",
-    )
 
 
 def write(ws: Workspace, files: Mapping[str, tuple[str, bytes] | None], start: str) -> None:

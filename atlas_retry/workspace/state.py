@@ -201,7 +201,8 @@ def changes(
     if before_id == after_id:
         return ()
     found = _between(ws, before_id, after_id)
-    return tuple(change for change, is_seen in found if is_seen or ignored)
+    pairs = found if ignored else (pair for pair in found if pair[1])
+    return tuple(change for change, _ in pairs)
 
 
 _Between = tuple[tuple[Change, bool], ...]

@@ -53,14 +53,8 @@ def look_again(ws: Workspace, last: Scan) -> Scan:
 def _rules(ws: Workspace) -> tuple[Stat | None, ...]:
     """Stat data of what git goes by beside the work tree's own ignore files."""
     of_both = (ws.common_dir / "info/exclude", ws.common_dir / "config")
-    return tuple(map(_stat_at, (ws.git_dir / "index", ws.git_dir / "config.worktree", *of_both)))
-
-
-def _stat_at(path: Path) -> Stat | None:
-    try:
-        return stat_of(path.stat())
-    except OSError:
-        return None
+    of_own = (ws.git_dir / "index", ws.git_dir / "config.worktree")
+    return tuple(stat_of(p.stat()) if p.exists() else None for p in (*of_own, *of_both))
 
 
 def listing(root: Path, env: Mapping[str, str], spare: Mapping[str, str] | None = None) -> Listing:
@@ -190,29 +184,22 @@ def _may_matter_elsewhere(path: str, last: Scan) -> bool:
     """Whether a change there may change what git sees, or a snapshot holds, elsewhere."""
     names, folders = path.split("/"), {path, *parents(path)}
     is_nested = any(f"{folder}/.git" in last.left_out for folder in folders)
-    is_half_held = any(_name(folder) in CACHES for folder in folders & last.folders.keys())
+    is_half_held = any(
+        folder.rpartition("/")[2] in CACHES for folder in folders & last.folders.keys()
+    )
     return is_nested or is_half_held or not _OF_GIT.isdisjoint(names)
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _visible(
     ws: Workspace, last: Scan, written: Collection[str], now: Mapping[str, Stat]
 ) -> list[str]:
     """The files that git does not ignore. Raises GitError."""
-    there = (path for path in written if path in now)
-    files = {path for path in there if _is_file(now[path])}
+    kinds = ((path, stat.S_IFMT(now[path][0])) for path in written if path in now)
+    files = {path for path, kind in kinds if kind not in (stat.S_IFDIR, stat.S_IFCHR)}
     gone = {path for path in written if path not in files}
     made = files - last.files.keys()
     stay = (path for path in last.visible() if path not in gone)
     return [*stay, *(made - _ignored(ws, made))]
-
-
-def _is_file(seen: Stat) -> bool:
-    """No folder, and no whiteout, which says that what lies below is gone."""
-    return not stat.S_ISDIR(seen[0]) and not stat.S_ISCHR(seen[0])
 
 
 def _ignored(ws: Workspace, paths: Collection[str]) -> set[str]:
