@@ -57,7 +57,7 @@ def complete_workspaces(incomplete: str) -> list[str]:
 
     names: list[str] = []
     with suppress(AtlasError):
-        names += [one.name for one in workspace.list_worktrees(here.workspace_at())]
+        names += [one.name for one in workspace.list_worktrees(here.workspace_at().common_dir)]
     folder = Path(incomplete).parent if incomplete else Path()
     with suppress(OSError):
         names += [str(path) for path in sorted(folder.iterdir()) if path.is_dir()]
