@@ -15,7 +15,7 @@ from atlas_retry.cli import here, options
 from atlas_retry.cli.hook import memory
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
-from atlas_retry.history import RunRow, RunState, archive, keeping, rescue, telling, validated
+from atlas_retry.history import RunRow, RunState, archive, entries, rescue, telling, validated
 from atlas_retry.history.rescue import Restoration
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
@@ -144,7 +144,7 @@ def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: s
         memory.bring(here.home(), row.id, snapshot_id)
     else:
         with history.opened(here.home()) as connection:
-            keeping.record(connection, row, state, by, left=snapshot_id)
+            entries.record(connection, row, state, by, left=snapshot_id)
 
 
 def _named(row: RunRow) -> str:
@@ -253,7 +253,7 @@ def follow(root: Path) -> None:
         if is_certain or _is_agreed(other.root):
             with workspace.lock(ws), history.opened(here.home()) as connection:
                 old = identity.take_over(ws, other)
-                keeping.moved(connection, other.root, str(ws.root), str(ws.common_dir))
+                entries.moved(connection, other.root, str(ws.root), str(ws.common_dir))
                 shutil.rmtree(old)
             where = printable(other.root)
             print(f"this workspace was {where} before; its runs are here now", file=sys.stderr)

@@ -15,7 +15,7 @@ from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.history import Order, RunRow, RunState, archive, keeping, overview, telling
+from atlas_retry.history import Order, RunRow, RunState, archive, entries, overview, telling
 from atlas_retry.model import Level
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
@@ -160,6 +160,6 @@ def _show_errors(row: RunRow) -> None:
 def _abandon(row: RunRow) -> None:
     with history.opened(here.home()) as connection:
         reason = "given up at the prompt of atlas resume"
-        keeping.record(connection, row, RunState.ABANDONED, reason)
+        entries.record(connection, row, RunState.ABANDONED, reason)
     label = "abandoned; to restore what was there before"
     print_commands(label, f"atlas undo {row.id}", to=sys.stdout)

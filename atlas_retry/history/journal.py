@@ -14,8 +14,7 @@ from atlas_retry.errors import AtlasError, Interrupted, StateError
 from atlas_retry.events import AgentActivity, AttemptStarted, Emit, Event, Notice
 from atlas_retry.history import learning
 from atlas_retry.history.database import REMEDY, connect, writing
-from atlas_retry.history.entries import heard, write
-from atlas_retry.history.keeping import move
+from atlas_retry.history.entries import heard, move, write
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import CutOff, Opening
 from atlas_retry.model import Level, Outcome, Validation, paid

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from atlas_retry import config, history, process, state_dir, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now, seconds_of
-from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, keeping, rescue
+from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, entries, rescue
 from atlas_retry.model import (
     Agent,
     AgentReply,
@@ -175,8 +175,8 @@ def _continued_run(
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
     with history.opened(opened.state) as connection:
         reason = "it was cut off, and goes on"
-        keeping.record(connection, scene.run, history.RunState.INTERRUPTED, reason)
-        keeping.continued(connection, scene.run, now(), round(elapsed_s * 1000))
+        entries.record(connection, scene.run, history.RunState.INTERRUPTED, reason)
+        entries.continued(connection, scene.run, now(), round(elapsed_s * 1000))
     return Segment(
         run_id=scene.run.id,
         so_far=_progress(scene),
