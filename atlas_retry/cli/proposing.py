@@ -11,15 +11,13 @@ import typer
 from msgspec.structs import replace
 
 from atlas_retry.cli import options
-from atlas_retry.config import init as proposing
-from atlas_retry.config.init.commands import only_checks
-from atlas_retry.config.init.values import Proposal, Proposed, Slot
 from atlas_retry.errors import UsageError
 from atlas_retry.reports.screen.console import screen
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.units import bounded, counted
 
 if TYPE_CHECKING:
+    from atlas_retry.config.init.values import Proposal, Proposed
     from atlas_retry.run.trying import TriedGate
 
 MARGINS = 4
@@ -51,6 +49,7 @@ def initialise(
 
     Raises UsageError if there is a configuration already, or no gate that can start.
     """
+    from atlas_retry.config import init as proposing
     from atlas_retry.run.trying import try_all, untried
 
     if not root.is_dir():
@@ -82,6 +81,9 @@ def checking(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
     validation no success. A formatter that cannot only check is left out, and so is what nothing
     but a file of settings asks for and cannot start. Raises UsageError where nothing is found.
     """
+    from atlas_retry.config import init as proposing
+    from atlas_retry.config.init.commands import only_checks
+
     proposal = proposing.propose(root, environ)
     idle = proposal.idle
     asked = [*proposal.gates, *(p for p in idle if p.in_ci)]
@@ -96,14 +98,18 @@ def checking(root: Path, environ: Mapping[str, str]) -> tuple[str, str]:
     return proposing.text_of(replace(proposal, choices=tuple(kept))), line + left
 
 
-def _writes(checking: Proposed, proposed: Proposed) -> bool:
+def _writes(checking: "Proposed", proposed: "Proposed") -> bool:
     """Whether it changes files even where it is to check only."""
+    from atlas_retry.config.init.values import Slot
+
     cannot_check = checking.run == proposed.run and not proposed.fix
     return checking.writes or (checking.slot is Slot.FORMAT and cannot_check)
 
 
-def _asked(root: Path, proposal: Proposal) -> Proposal:
+def _asked(root: Path, proposal: "Proposal") -> "Proposal":
     """The proposal with a person's own command. Raises UsageError where nobody can answer."""
+    from atlas_retry.config import init as proposing
+
     refusal = proposing.nothing_found(root, proposal)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise refusal
@@ -116,8 +122,10 @@ def _asked(root: Path, proposal: Proposal) -> Proposal:
     return replace(proposal, choices=(*proposal.choices, proposing.answered(command)))
 
 
-def _summary(tried: Sequence["TriedGate"], proposal: Proposal) -> Iterator[str]:
-    yield f"wrote {proposing.CONFIGURATION}"
+def _summary(tried: Sequence["TriedGate"], proposal: "Proposal") -> Iterator[str]:
+    from atlas_retry.config.init import CONFIGURATION
+
+    yield f"wrote {CONFIGURATION}"
     yield from _table([_row(one) for one in tried])
     yield from proposal.notes
     yield from copyable("next", "atlas validate")
