@@ -349,7 +349,7 @@ def test_a_configuration_that_a_person_allows_to_change_decides(
 
 
 def test_nothing_is_allowed_where_no_session_was_seen(project: Project) -> None:
-    with pytest.raises(UsageError, match="no session"):
+    with pytest.raises(UsageError, match="no agent session"):
         allow(project, "test_calc.py")
 
 
