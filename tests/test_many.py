@@ -172,7 +172,7 @@ def test_a_cascade_pauses_the_batch_and_resume_goes_on(yard: Yard) -> None:
     assert cascade["cascade_detected"] is True
     assert (cascade["failures_in_window"], cascade["threshold"]) == (3, 3)
     assert cascade["action"] == "pause_and_alert"
-    assert "S001 it is bad (in b, c, d)" in cascade["diagnosis"]
+    assert "S001: it is bad (in b, c, d)" in cascade["diagnosis"]
     assert "not started: e, f\nto go on:\n  atlas resume --all" in done.stderr
     for name in "ef":
         (yard.folder / name / "state.txt").write_text("good\n")
