@@ -40,7 +40,6 @@ class Status(StrEnum):
     BROKEN = "broken"
     """Could not be run; no agent can fix that."""
     VACUOUS = "vacuous"
-    """A test gate in which no test ran."""
     FLAKY = "flaky"
     """Failed, then passed on an unchanged tree."""
     SKIPPED = "skipped"
@@ -210,8 +209,6 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
 
 class GateCourse(Struct, frozen=True, kw_only=True):
-    """What became of one gate in a run."""
-
     name: str
     kind: Kind
     before: Status
@@ -223,8 +220,6 @@ TO_CHECK = "configure a required gate with a command; reviews are made by atlas 
 
 
 class Validation(Struct, frozen=True, kw_only=True):
-    """One run of all gates."""
-
     results: tuple[GateResult, ...] = ()
     started_at: str = ""
     completed_at: str = ""
@@ -536,8 +531,6 @@ class Lost(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """One run, ended."""
-
     run_id: str
     verdict: Verdict
     workspace: WorkspaceFacts

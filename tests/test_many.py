@@ -20,8 +20,8 @@ from atlas_retry.history import Order
 from atlas_retry.model import Verdict
 from atlas_retry.reports.screen.console import Printer
 from atlas_retry.run import folders, many
+from atlas_retry.run.folders import left_to_do
 from atlas_retry.run.one import Asked, Done
-from atlas_retry.run.waiting import left_to_do
 from tests.commands import run_atlas
 from tests.projects import git
 

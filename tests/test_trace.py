@@ -15,8 +15,7 @@ from atlas_retry import workspace
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.gates import trace
 from atlas_retry.gates.plan import Plan
-from atlas_retry.gates.trace import MAX_S, ranked, requests_of, seen_of
-from atlas_retry.gates.trace.tracers import GIVEN, Seen
+from atlas_retry.gates.trace import GIVEN, MAX_S, Seen, ranked, requests_of, seen_of
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 from atlas_retry.process import Command, run
 from atlas_retry.prompt import Brief, Traced, compose

@@ -44,7 +44,7 @@ def resume(
     """
     from atlas_retry.cli import run_output
     from atlas_retry.run import folders, many
-    from atlas_retry.run.waiting import left_to_do
+    from atlas_retry.run.folders import left_to_do
 
     targets = output.targets(report)
     (folder,) = folders.find([workspace], Path.cwd(), os.environ)

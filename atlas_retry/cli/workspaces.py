@@ -70,7 +70,7 @@ def remove(
 
 def status(*, json: options.Json = False) -> int:
     """Show the state, last verdict, age and cost of each workspace."""
-    from atlas_retry.run.waiting import left_to_do
+    from atlas_retry.run.folders import left_to_do
 
     waiting = [one.root for one in left_to_do(here.home())]
     names = workspace.names_around(Path.cwd(), environ=os.environ)

@@ -24,8 +24,6 @@ MAX_WINDOW = 10
 
 
 class Repository(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One item of a batch."""
-
     url: str
     """As for `git fetch`; an absolute path is one of the worker's machine."""
     revision: str = "HEAD"
@@ -70,8 +68,6 @@ class DeliverTo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole batch."""
-
     version: Literal[1]
     repositories: tuple[Repository, ...]
     ai_fix: bool = False

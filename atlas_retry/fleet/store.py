@@ -65,7 +65,6 @@ class Store:
         return msgspec.json.decode(content, type=Manifest)
 
     def result(self, batch: str, run: str) -> ItemResult | None:
-        """How a run ended, if it has."""
         content = self.get(batch, f"{run}/{RESULT}")
         return msgspec.json.decode(content, type=ItemResult) if content else None
 
@@ -79,7 +78,6 @@ class Store:
         return {result.run: result for result in ended}
 
     def address(self, batch: str, name: str) -> str:
-        """For people: where something is."""
         return f"{self.url}/{batch}/{name}"
 
     def _path(self, batch: str, name: str) -> str:

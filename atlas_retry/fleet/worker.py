@@ -26,8 +26,6 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Hands:
-    """The activity of a worker."""
-
     def __init__(self, at: Workplace, client: Client) -> None:
         self._at = at
         self._client = client

@@ -46,7 +46,6 @@ class Fleet:
 
     @workflow.query
     def status(self) -> BatchStatus:
-        """How far the batch has come."""
         return batch.status(self._state)
 
     @workflow.signal
@@ -61,7 +60,6 @@ class Fleet:
 
     @workflow.signal
     def stop(self) -> None:
-        """Start nothing more, and end what runs."""
         self._state = replace(self._state, stopped=True)
         for run in self._runs.values():
             run.cancel()

@@ -44,8 +44,6 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 class Course(Struct, kw_only=True):
-    """A validation under way."""
-
     gates: tuple[Gate, ...]
     plan: Plan
     emit: Emit
@@ -67,7 +65,6 @@ class Course(Struct, kw_only=True):
     """Gates that have run again because they were stale."""
 
     def is_blocked(self) -> bool:
-        """Whether a gate has failed the validation."""
         return any(result.blocks for result in self.results.values())
 
     def is_over(self) -> bool:

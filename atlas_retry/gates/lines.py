@@ -15,8 +15,6 @@ from atlas_retry.text.redaction import clean, redact
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """One shell line of a gate, to be run."""
-
     gate: Gate
     line: str
     log_name: str

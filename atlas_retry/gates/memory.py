@@ -44,7 +44,6 @@ _OF_SESSION = frozenset(
 """Variables that differ between two terminals; they count where a gate names them."""
 
 Files = Mapping[str, "Stat"]
-"""Stat data by path."""
 
 
 class _Answer(Struct, frozen=True, array_like=True):
@@ -59,7 +58,6 @@ class Memory:
     """Of one workspace: one small file, replaced as a whole."""
 
     def __init__(self, file: Path, root: Path, environ: Mapping[str, str]) -> None:
-        """`environ` is what the gates see."""
         self._file, self._root, self._environ = file, root, environ
 
     def recall(

@@ -127,7 +127,6 @@ class Plan(Struct, frozen=True, kw_only=True):
         )
 
     def seen(self) -> "Look | None":
-        """The work tree as it is now, for `changed_since`; None where nobody watches."""
         return self.watched.lookout().take() if self.watched else None
 
     def changed_since(self, before: "Look | None") -> tuple[str, ...]:

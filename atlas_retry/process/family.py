@@ -198,7 +198,6 @@ class Family:
                 self.signal_group(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End everyone at once."""
         with _lock:
             members = self._members()
             if self.leader and not self.is_over:

@@ -85,12 +85,10 @@ class Ladder:
         self._enter(self._run, _NEVER)
 
     def pump(self, stream: Stream) -> None:
-        """Take what the command has printed."""
         if stream.pump():
             self._printed_s = clock()
 
     def step(self, now_s: float) -> None:
-        """Go on with the present step, or to the next."""
         self._step(now_s)
 
     def _enter(self, step: Callable[[float], None], until_s: float) -> None:
@@ -289,7 +287,6 @@ def _stream(command: Command, name: str, undo: ExitStack, theirs: ExitStack) -> 
 
 
 def _obstacle(command: Command, error: OSError | ValueError) -> str:
-    """Why it could not be started, in one sentence."""
     program, folder = command.argv[0], str(command.cwd)
     if isinstance(error, ValueError):
         return f"`{program!a}` cannot be started: {error}"

@@ -14,8 +14,7 @@ from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.errors import UsageError
 from atlas_retry.gates.logs import shown_logs
 from atlas_retry.gates.plan import Plan, moved_to
-from atlas_retry.gates.trace import MAX_S, ranked, requests_of, seen_of
-from atlas_retry.gates.trace.tracers import Seen, TraceRequest
+from atlas_retry.gates.trace import MAX_S, Seen, TraceRequest, ranked, requests_of, seen_of
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
 from atlas_retry.history import reading

@@ -72,7 +72,6 @@ class SharedBudget:
         return self._before_usd + sum((*self._spent.values(), *self._promised.values()))
 
     def leave(self, key: str) -> None:
-        """This run has ended, however it ended."""
         with self._lock:
             self._promised.pop(key, None)
             self._runs -= 1

@@ -113,7 +113,6 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     @property
     def dearest_usd(self) -> float:
-        """The most that one attempt has cost."""
         return max(map(_cost_usd, self.attempts), default=0.0)
 
 
@@ -124,8 +123,6 @@ def _cost_usd(attempt: Attempt) -> float:
 
 
 class End(Struct, frozen=True, kw_only=True):
-    """Why a run is over."""
-
     verdict: Verdict
     reason: str | None = None
     remedy: str | None = None
@@ -414,7 +411,6 @@ def is_worse(validation: Validation, *, than: Validation) -> bool:
 
 
 def _is_red(result: GateResult) -> bool:
-    """Whether a required gate did not pass."""
     return result.blocks or (result.required and result.status is Status.SKIPPED)
 
 

@@ -75,8 +75,6 @@ def run_inside(
 
 
 class _InnerProcess(threading.Thread):
-    """The process inside, from its start to its end."""
-
     def __init__(
         self, layers: workspace.RunLayers, theirs: socket.socket, environ: Mapping[str, str]
     ) -> None:
@@ -150,7 +148,6 @@ class Door:
         threading.Thread(target=self._hear, name="door", daemon=True).start()
 
     def emit(self, event: Event) -> None:
-        """Say what happens."""
         self._tell("emit", event)
 
     def ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - as the one asked answers
@@ -168,7 +165,6 @@ class Door:
         return answer
 
     def close(self, answer: object) -> None:
-        """The last word."""
         self._tell("done", answer)
 
     def _tell(self, name: str, *arguments: object) -> None:

@@ -104,7 +104,6 @@ class Effects(Struct, kw_only=True):
     run: Run
     opened: OpenWorkspace
     folder: Path
-    """Of its prompts, logs and transcripts."""
     agent: Agent
     reviewer: Callable[[Gate], Agent]
     """Who judges for a review gate. Raises AgentError."""
@@ -113,7 +112,6 @@ class Effects(Struct, kw_only=True):
     journal: Journal
     emit: Emit
     started_s: float
-    """By the monotonic clock."""
     budget: SharedBudget
     """What the runs of a batch share."""
     door: "Door | None" = None
@@ -140,7 +138,6 @@ class Effects(Struct, kw_only=True):
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
-        """What differs between two snapshots."""
         return workspace.changes(self.opened.git, before, after)
 
     def _logs(self, kind: str, number: int) -> Path:
@@ -373,7 +370,6 @@ class Effects(Struct, kw_only=True):
         return replace(progress, elsewhere=elsewhere)
 
     def learn(self, outcome: Outcome) -> str | None:
-        """Record what a failed run teaches; the record's id."""
         return self.journal.learn(outcome)
 
     # --- the guard

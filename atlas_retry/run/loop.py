@@ -63,7 +63,6 @@ def retry(do: Effects) -> Outcome:
 
 
 def _begin(do: Effects) -> Progress:
-    """The baseline, and what the gates' own fixers make of it."""
     run, start = do.run, do.snapshot("start")
     do.emit(RunStarted(facts=run.workspace, start_snapshot=start.id, left_out=start.left_out))
     baseline = run.recorded or do.validate(None)
@@ -178,7 +177,6 @@ def _request(
 def _advanced(
     progress: Progress, attempt: Attempt, end: Taken, validation: Validation | None
 ) -> Progress:
-    """The run after an attempt."""
     return replace(
         progress,
         latest=validation or progress.latest,

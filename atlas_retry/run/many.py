@@ -18,9 +18,8 @@ from atlas_retry.model import Level, Outcome, Validation, Verdict, WorkspaceFact
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
-from atlas_retry.run.folders import labels
+from atlas_retry.run.folders import Waiting, labels, note
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
-from atlas_retry.run.waiting import Waiting, note
 from atlas_retry.settings import BatchSettings, OnCascade
 from atlas_retry.text.commands import copyable
 

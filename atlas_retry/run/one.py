@@ -83,12 +83,9 @@ class Finished(Struct, frozen=True, kw_only=True):
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """What became of a batch."""
-
     finished: tuple[Finished, ...]
     """In the order they were asked for."""
     not_started: tuple[str, ...] = ()
-    """Absolute paths."""
     next_command: str = ""
     """What starts those."""
     cascade: Cascade = field(default_factory=Cascade)
@@ -169,7 +166,6 @@ def run_locked(
 
 
 def _begun_apart(opened: OpenWorkspace, asked: Asked, run_id: str, door: "Door") -> Outcome:
-    """A run that begins in layers over its workspace."""
     opened = replace(opened, upper=door.layers.tree)
     return run_here(opened, asked, door.emit, Segment(run_id=run_id), door)
 

@@ -27,8 +27,6 @@ MIN_WAIT_S, MAX_BUSY = 0.1, 0.25
 
 
 class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
-    """One workspace with its configuration."""
-
     root: Path
     """Of the work tree; without git, the directory that was named."""
     settings: Settings
@@ -74,7 +72,6 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def learned(self) -> Learned:
-        """What is learned of its gates."""
         return Learned()
 
     @property
@@ -134,8 +131,6 @@ def validation_logs(opened: OpenWorkspace) -> Path:
 
 
 class LastRun(Struct, frozen=True, array_like=True):
-    """What is known of a gate's last run."""
-
     duration_s: float
     cpu_s: float
 

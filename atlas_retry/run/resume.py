@@ -227,7 +227,6 @@ def _turn(scene: _CutOffRun, there: str | None) -> str | None:
 
 
 def _progress(scene: _CutOffRun) -> Progress:
-    """What the run had come to."""
     remains, origin = scene.remains, scene.held[rescue.ORIGIN]
     baseline, settled = remains.validations[0], remains.validations[-1]
     results = [attempt.result or origin for attempt in remains.attempts]

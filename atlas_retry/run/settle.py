@@ -31,9 +31,7 @@ class Proof(Struct, frozen=True, kw_only=True):
     rule: str
     detail: str
     proving: frozenset[Kind]
-    """The gates that are asked."""
     most: int | None = None
-    """So many paths are named."""
 
 
 NEEDED = Proof(
@@ -48,7 +46,6 @@ UNSEEN = Proof(
     proving=frozenset(Kind) - {Kind.REVIEW},
     most=20,
 )
-"""What git does not hold."""
 MAX_SHOWN = 4
 
 Settled = tuple[Attempt, Taken, Validation | None]

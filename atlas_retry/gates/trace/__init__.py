@@ -3,36 +3,53 @@
 Writes to its scratch folder only. A trace that is not available is an empty one.
 """
 
+import re
+import shlex
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from math import sqrt
+from pathlib import Path
+from time import monotonic
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from atlas_retry.gates.plan import Plan
-from atlas_retry.gates.trace.tracers import (
-    PATTERN,
-    Seen,
-    TraceRequest,
-    seen_in_go,
-    seen_in_node,
-    seen_in_python,
-)
+from atlas_retry.gates.plan import Plan, command_of, environment
 from atlas_retry.model import Diagnostic, Frame, Gate, GateResult, Kind, Validation
+from atlas_retry.process import run
 from atlas_retry.prompt import Traced
 
-TRACERS: Mapping[str, Callable[[TraceRequest, Plan], list[Seen]]] = {
-    "pytest": seen_in_python,
-    "unittest": seen_in_python,
-    "go-test": seen_in_go,
-    **dict.fromkeys(PATTERN, seen_in_node),
-}
-"""By the tool of the diagnostics that name the failing tests."""
 MAX_S, MIN_S = 20.0, 5.0
 """Of one gate's trace: a gate that itself takes longer is not traced."""
 MAX_TIMES = 2
 """How much longer than the gate a trace may take."""
 MAX_TRACED = 1_000
+
+
+class TraceRequest(Struct, frozen=True, kw_only=True):
+    """The failing tests of one gate that one runner is asked for."""
+
+    gate: Gate
+    runner: str
+    """The tool of the diagnostics."""
+    tests: tuple[Diagnostic, ...]
+    """At least one; each has a `test_id`."""
+    name: str
+    """Of the folder that the tracer writes to."""
+    timeout_s: float
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What one traced run saw."""
+
+    failed: int
+    """Tests."""
+    lines: tuple[tuple[str, int, str, int, int, int], ...]
+    """Path, first line of the function (0: not known), its name (empty: not known), line, failing
+    and passing tests that ran it."""
 
 
 def requests_of(failed: Validation, gates: Mapping[str, Gate]) -> list[TraceRequest]:
@@ -104,3 +121,190 @@ def ranked(seen: Iterable[Seen]) -> tuple[Traced, ...]:
         Traced(frame=Frame(path=path, line=first, function=name or None), suspicion=figure)
         for (path, first, name), figure in order[:MAX_TRACED]
     )
+
+
+RECORDING, PLUGIN = "atlas_recording", "atlas_tracing"
+GIVEN: Mapping[str, Mapping[str, str]] = {
+    "pytest": {RECORDING: RECORDING, PLUGIN: PLUGIN},
+    "unittest": {RECORDING: RECORDING, "atlas_unittest": "sitecustomize"},
+}
+"""Modules that the project's Python is given, by runner, and under which names."""
+_PATH_SET = re.compile(r"(?<![\w$])PYTHONPATH=[\"']?")
+"""A line that sets the variable itself, so that what it is given has to go there."""
+
+HOOK = "atlas_coverage.cjs"
+PATTERN: Mapping[str, str] = {
+    "jest": "--coverage=false -t",
+    "vitest": "--coverage=false -t",
+    "mocha": "-g",
+    "node-test": "--test-name-pattern",
+}
+"""How a runner is given a regular expression for the full titles of tests."""
+MIN_LEFT_S = 0.1
+_SCRIPTS = re.compile(r"^(?:npm (?:test|t|run(?:-script)? \S+))(?! --)")
+_SEPARATOR = re.compile(r"&&|\|\||[;|\n]")
+
+MAX_FAILING, MAX_PASSING, MAX_PACKAGES = 12, 40, 2
+_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
+# https://go.dev/blog/cover: name.go:line.column,line.column numberOfStatements count
+_BLOCK = re.compile(r"^(\S+\.go):(\d+)\.\d+,\d+\.\d+ \d+ ([1-9]\d*)$", re.MULTILINE)
+_SCRIPT = """\
+go test -c -cover -coverpkg=./... -o {out}/bin {package} || exit 1
+cd {package} || exit 1
+{failing}
+{out}/bin -test.list '^Test' | grep -vxF -e ok {excluded} | head -n {limit} |
+while read -r name; do
+  {out}/bin -test.run "^$name\\$" -test.coverprofile "{out}/passing-$name" >{out}/said 2>&1 ||
+    rm -f "{out}/passing-$name"
+done
+"""
+
+
+def _run(wanted: TraceRequest, plan: Plan, line: str, timeout_s: float, **env: str) -> None:
+    command = command_of(wanted.gate, line, plan, wanted.name)
+    env = {**command.env, **env}
+    run(replace(command, env=env, timeout_s=timeout_s, keep_daemons=False))
+
+
+def _folder(plan: Plan, name: str) -> Path:
+    folder = plan.logs / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def seen_in_python(wanted: TraceRequest, plan: Plan) -> list[Seen]:
+    """What the gate's own command shows of these tests and of their neighbours."""
+    folder = _folder(plan, wanted.name)
+    for module, given in GIVEN[wanted.runner].items():
+        shutil.copy(Path(__file__).with_name(f"{module}.py"), folder / f"{given}.py")
+    failing = [test.test_id for test in wanted.tests]
+    asked = folder / "asked.json"
+    asked.write_bytes(msgspec.json.encode({"root": str(plan.root), "failing": failing}))
+    line = _PATH_SET.sub(rf"\g<0>{folder}:", wanted.gate.run)
+    env = environment(wanted.gate, plan.environ)
+    more = {
+        "ATLAS_TRACE": str(asked),
+        "COVERAGE_FILE": str(folder / "coverage"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": ":".join(filter(None, (str(folder), env.get("PYTHONPATH")))),
+    }
+    if wanted.runner == "pytest":
+        more["PYTEST_ADDOPTS"] = f"{env.get('PYTEST_ADDOPTS', '')} -p {PLUGIN}".strip()
+    _run(wanted, plan, line, wanted.timeout_s, **more)
+    written = sorted(folder.glob("seen-*.json"))
+    return [msgspec.json.decode(one.read_bytes(), type=Seen) for one in written]
+
+
+def seen_in_node(wanted: TraceRequest, plan: Plan) -> list[Seen]:
+    """What the failing tests run, and what the others do, by the coverage that V8 counts.
+
+    V8 does not tell one test from another: the failing tests run once, then the others; with
+    Node's own runner all of them, for it knows no pattern that leaves tests out before 22.1.
+    """
+    titles = "|".join(dict.fromkeys(_title(str(test.test_id)) for test in wanted.tests))
+    until_s = monotonic() + wanted.timeout_s
+    failing = _run_in_node(f"^(?:{titles})$", "failing", wanted, plan, until_s)
+    if not failing:
+        return []
+    passing = _run_in_node(f"^(?!.*(?:{titles})$)", "passing", wanted, plan, until_s)
+    lines = tuple(
+        (path, line, name, line, 1, int((path, name, line) in passing))
+        for path, name, line in failing
+    )
+    return [Seen(failed=1, lines=lines)]
+
+
+def _title(test_id: str) -> str:
+    return re.escape(re.sub(r" [\u203a>] ", " ", test_id.partition("::")[2]))
+
+
+def _run_in_node(
+    titles: str, which: str, wanted: TraceRequest, plan: Plan, until_s: float
+) -> frozenset[tuple[str, str, int]]:
+    """Path, name and line of every function that ran."""
+    folder = _folder(plan, f"{wanted.name}-{which}")
+    hook = shutil.copy(Path(__file__).with_name(HOOK), folder / HOOK)
+    options = f"{PATTERN[wanted.runner]} {shlex.quote(titles)}"
+    last = _SEPARATOR.split(wanted.gate.run)[-1].strip()
+    line = f"{wanted.gate.run} {'-- ' if _SCRIPTS.match(last) else ''}{options}"
+    own = environment(wanted.gate, plan.environ).get("NODE_OPTIONS", "")
+    env = {
+        "NODE_OPTIONS": f"{own} --require {shlex.quote(str(hook))}".strip(),
+        "ATLAS_TRACE": str(folder),
+        "ATLAS_TRACE_ROOT": str(plan.root),
+    }
+    _run(wanted, plan, line, max(until_s - monotonic(), MIN_LEFT_S), **env)
+    written = sorted(folder.glob("seen-*.json"))
+    kind = list[tuple[str, str, int]]
+    places = [msgspec.json.decode(one.read_bytes(), type=kind) for one in written]
+    return frozenset(chain.from_iterable(places))
+
+
+def seen_in_go(wanted: TraceRequest, plan: Plan) -> list[Seen]:
+    """What each failing test and some of its neighbours run; a test that panics says nothing.
+
+    One test binary with coverage is made, and run once a test.
+    """
+    root = plan.root / wanted.gate.cwd
+    tests: dict[str, list[str]] = {}
+    for test in wanted.tests:
+        package, _, name = str(test.test_id).partition("::")
+        tests.setdefault(package, []).append(name)
+    chosen = list(tests.items())[:MAX_PACKAGES]
+    seen: list[Seen] = []
+    for number, (package, names) in enumerate(chosen):
+        folder = _folder(plan, f"{wanted.name}-{number}")
+        script = _go_script(package, list(dict.fromkeys(names)), folder)
+        _run(wanted, plan, script, wanted.timeout_s / len(chosen))
+        seen += _profiles(folder, root)
+    return seen
+
+
+def _go_script(package: str, names: list[str], folder: Path) -> str:
+    out = shlex.quote(str(folder))
+    failing = (
+        f"{out}/bin -test.run {shlex.quote(_pattern(name))} "
+        f"-test.coverprofile {out}/failing-{number} >{out}/said 2>&1"
+        for number, name in enumerate(names[:MAX_FAILING])
+    )
+    excluded = (f"-e {shlex.quote(name.partition('/')[0])}" for name in names)
+    return _SCRIPT.format(
+        out=out,
+        package=shlex.quote(f"./{package}"),
+        failing="\n".join(failing),
+        excluded=" ".join(excluded),
+        limit=MAX_PASSING,
+    )
+
+
+def _pattern(name: str) -> str:
+    return "/".join(f"^{re.escape(part)}$" for part in name.split("/"))
+
+
+def _profiles(folder: Path, root: Path) -> list[Seen]:
+    failing = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("failing-*"))]
+    passing = [file.read_text(encoding="utf-8") for file in sorted(folder.glob("passing-*"))]
+    module = _MODULE.search((root / "go.mod").read_text(encoding="utf-8")) if failing else None
+    if not module:
+        return []
+    bad, good = _counted(failing, module[1]), _counted(passing, module[1])
+    lines = tuple((path, 0, "", line, bad[path, line], good[path, line]) for path, line in bad)
+    return [Seen(failed=len(failing), lines=lines)]
+
+
+def _counted(profiles: list[str], module: str) -> Counter[tuple[str, int]]:
+    """How many profiles ran a block, by path below the module and first line."""
+    counted = Counter[tuple[str, int]]()
+    for profile in profiles:
+        ran = {(path, int(line)) for path, line, _ in _BLOCK.findall(profile)}
+        counted.update((path.removeprefix(f"{module}/"), line) for path, line in ran)
+    return counted
+
+
+TRACERS: Mapping[str, Callable[[TraceRequest, Plan], list[Seen]]] = {
+    "pytest": seen_in_python,
+    "unittest": seen_in_python,
+    "go-test": seen_in_go,
+    **dict.fromkeys(PATTERN, seen_in_node),
+}
+"""By the tool of the diagnostics that name the failing tests."""
