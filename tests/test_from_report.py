@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from atlas_retry.model import Status, Validation, Verdict
 from atlas_retry.reports.subject import Recorded
-from atlas_retry.run.from_report import aligned
 from atlas_retry.run.one import Asked, opened_with, run_one
+from atlas_retry.run.triage import aligned
 from tests.projects import UNITTEST, Project
 from tests.values import gate, result, validation
 

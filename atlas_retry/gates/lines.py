@@ -43,12 +43,6 @@ def run_lines(
     ]
 
 
-def run_line(job: Job, plan: Plan, emit: Emit) -> GateResult:
-    """Run one alone."""
-    (result,) = run_lines([job], plan, emit)
-    return result
-
-
 def _decides(gate: Gate, plan: Plan) -> bool:
     """Whether its first failure ends the validation: what is skipped then has to be no loss."""
     may_be_flaky = plan.flake_reruns > 0 and gate.kind is Kind.TEST
@@ -100,18 +94,15 @@ def _void(result: GateResult, plan: Plan) -> GateResult:
 
 
 def run_fixers(gates: Iterable[Gate], plan: Plan, emit: Emit = unseen) -> tuple[str, ...]:
-    """Run the `fix` commands of these gates, in order; the paths that changed."""
-    changed: list[str] = []
+    """Run the gates' own `fix` commands, in order; the paths that changed. Judges no output."""
+    every: list[str] = []
     for number, gate in enumerate(gates):
-        if gate.fix:
-            changed += _run_fixer(gate, gate.fix, number, plan, emit)
-    return tuple(dict.fromkeys(changed))
-
-
-def _run_fixer(gate: Gate, line: str, number: int, plan: Plan, emit: Emit) -> tuple[str, ...]:
-    before = plan.seen()
-    completed = run(command_of(gate, line, plan, log_name(number, gate, "-fix")))
-    changed = plan.changed_since(before)
-    success = completed.ended is Ended.EXITED and completed.exit_code == 0
-    emit(FixerFinished(gate=gate.name, command=line, success=success, changed=changed))
-    return changed
+        if not gate.fix:
+            continue
+        before = plan.seen()
+        done = run(command_of(gate, gate.fix, plan, log_name(number, gate, "-fix")))
+        changed = plan.between(before, plan.seen())
+        success = done.ended is Ended.EXITED and done.exit_code == 0
+        emit(FixerFinished(gate=gate.name, command=gate.fix, success=success, changed=changed))
+        every += changed
+    return tuple(dict.fromkeys(every))

@@ -129,10 +129,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     def seen(self) -> "Look | None":
         return self.watched.lookout().take() if self.watched else None
 
-    def changed_since(self, before: "Look | None") -> tuple[str, ...]:
-        """The paths that have changed since `before` was `seen`."""
-        return self.between(before, self.seen())
-
     def between(self, before: "Look | None", after: "Look | None") -> tuple[str, ...]:
         """The paths that differ between two looks."""
         if not (self.watched and before and after):

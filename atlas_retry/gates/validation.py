@@ -24,7 +24,7 @@ from atlas_retry.events import (
     unseen,
 )
 from atlas_retry.gates.course import PUT_OFF, Course, is_writer
-from atlas_retry.gates.lines import Job, run_line, run_lines
+from atlas_retry.gates.lines import Job, run_lines
 from atlas_retry.gates.plan import Plan, Reuse, log_name, losses
 from atlas_retry.gates.results import changing, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
@@ -196,7 +196,8 @@ def _run_writer(course: Course, number: int) -> None:
 def _run_one(course: Course, number: int, suffix: str = "") -> GateResult:
     gate = course.gates[number]
     job = Job(gate=gate, line=gate.run, log_name=log_name(number, gate, suffix))
-    return run_line(job, course.plan, course.emit)
+    (result,) = run_lines([job], course.plan, course.emit)
+    return result
 
 
 def _run_readers(course: Course, group: tuple[int, ...]) -> None:

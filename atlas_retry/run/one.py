@@ -27,9 +27,9 @@ from atlas_retry.run import ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.decide import Progress, limits
 from atlas_retry.run.effects import Effects, Run, run_folder
-from atlas_retry.run.from_report import aligned, completed
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
+from atlas_retry.run.triage import aligned, completed
 from atlas_retry.settings import Isolation
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.redaction import redact, secret_values

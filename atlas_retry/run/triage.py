@@ -1,4 +1,4 @@
-"""Which failures are there without the change: what fails now, run on a revision before it."""
+"""A validation beside others: of a revision before the change, or recorded by another runner."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -7,12 +7,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from atlas_retry import workspace
+from atlas_retry.diagnostics import PARSERS
 from atlas_retry.diagnostics.counting import only_new
+from atlas_retry.diagnostics.tools import tool_of
+from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.plan import Plan, moved_to
+from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
 from atlas_retry.gates.validation import run_gates
-from atlas_retry.model import Gate, GateResult, Validation
+from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.settings import Settings
 from atlas_retry.workspace.trees import laid_out
 
 
@@ -87,3 +92,84 @@ def _marked(result: GateResult, known: frozenset[str]) -> GateResult:
             for diagnostic in result.diagnostics
         ),
     )
+
+
+def completed(
+    validation: Validation, root: Path, settings: Settings, hidden: frozenset[str]
+) -> Validation:
+    """The same with the diagnostics that its runner did not know to make."""
+    reading = OutputContext(root=root, secrets=hidden, parsers=settings.parsers)
+    results = tuple(with_diagnostics(result, reading) for result in validation.results)
+    return replace(validation, results=results)
+
+
+def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
+    """The results in the order of these gates, known by command or name, else by what complains.
+
+    Who recorded the failure may have called a tool otherwise, or several in one step: then each
+    gate gets the problems of the tool that it runs. A gate without a record counts as skipped: the
+    validation after the first attempt runs it. What another run has paid is not this one's.
+    Raises UsageError where no gate is spoken of.
+    """
+    loose = [r for r in validation.failures if not any(_is_of(r, gate) for gate in gates)]
+    results = tuple(
+        _own(gate, validation.results) or _share(gate, loose, gates) or _missing(gate)
+        for gate in gates
+    )
+    if all(result.status is Status.SKIPPED for result in results):
+        commands = ", ".join(gate.run for gate in gates)
+        raise UsageError(
+            "the report speaks of no gate of this configuration",
+            remedy=f"the commands are: {commands}",
+        )
+    return replace(validation, results=results)
+
+
+def _is_of(result: GateResult, gate: Gate) -> bool:
+    by_name = result.name == gate.name and result.kind is gate.kind
+    return result.command == gate.run or by_name
+
+
+def _named(result: GateResult, gate: Gate) -> GateResult:
+    return replace(result, name=gate.name, kind=gate.kind, required=gate.required, cost_usd=None)
+
+
+def _own(gate: Gate, results: Sequence[GateResult]) -> GateResult | None:
+    """The result of the gate itself; where it has several, the first that failed."""
+    own = [result for result in results if _is_of(result, gate)]
+    return _named(min(own, key=lambda result: result.success), gate) if own else None
+
+
+def _share(gate: Gate, loose: Sequence[GateResult], gates: Sequence[Gate]) -> GateResult | None:
+    """What the first of the results that are no gate's says of this one."""
+    shares = (_share_of(gate, result, gates) for result in loose)
+    return next(filter(None, shares), None)
+
+
+def _share_of(gate: Gate, result: GateResult, gates: Sequence[Gate]) -> GateResult | None:
+    problems = tuple(d for d in result.diagnostics if _owner(d, gates) is gate)
+    if problems:
+        text = "\n".join(diagnostic.text for diagnostic in problems)
+        result = replace(result, diagnostics=problems, stdout=text, stderr="", beyond=0)
+        return _named(replace(result, command=gate.run), gate)
+    is_only = len(gates) == 1 or gate.run in result.command.split("\n")
+    if is_only and not result.diagnostics:
+        return _named(replace(result, command=gate.run), gate)
+    return None
+
+
+def _missing(gate: Gate) -> GateResult:
+    return skipped(gate, "not in the report")
+
+
+def _owner(diagnostic: Diagnostic, gates: Sequence[Gate]) -> Gate | None:
+    """The gate that runs the tool, else the first of the fitting kind that may run any tool."""
+    tools = [tool_of(gate.run) for gate in gates]
+    if diagnostic.tool in tools:
+        return gates[tools.index(diagnostic.tool)]
+    kind = Kind.TEST if diagnostic.test_id else Kind.LINT
+    for gate, tool in zip(gates, tools, strict=True):
+        may_run_it = tool not in PARSERS or diagnostic.tool == "junit"
+        if gate.kind is kind and may_run_it:
+            return gate
+    return gates[0] if len(gates) == 1 else None
