@@ -121,4 +121,4 @@ def _status(done: Completed) -> ReplyStatus:
 
 def _error(done: Completed) -> str:
     printed = last_lines(done.stderr.text) or last_lines(done.stdout.text)
-    return " ".join(part for part in (done.error or f"exit {done.exit_code}:", printed) if part)
+    return " ".join(filter(None, (done.error or f"exit {done.exit_code}:", printed)))

@@ -84,7 +84,7 @@ def _remedy(status: int, message: str) -> str:
     by_status = _REMEDIES.get(status, usual)
     if status != _CLIENT:
         return by_status
-    return next((remedy for part, remedy in _BY_TEXT if part in message), by_status)
+    return next((remedy for words, remedy in _BY_TEXT if words in message), by_status)
 
 
 def _retry_after_s(asked: str) -> float | None:

@@ -1,8 +1,8 @@
-"""The Messages API as far as it is used: what is asked, what is told, the tools. Sends nothing.
+"""The Messages API as far as it is used: questions, answers, tools. Sends nothing.
 
 Facts: https://platform.claude.com/docs/en/api/messages-streaming and .../strict-tool-use. Forcing
 a tool (`tool_choice`) is refused with 400 by models that always think (Claude Sonnet 5.5), so the
-answer is a strict tool which the model is told to call, and is reminded of. Blocks of thinking
+answer is a strict tool which the model is asked to call, and is reminded of. Blocks of thinking
 have to go back unchanged.
 """
 

@@ -53,17 +53,17 @@ _SECRET: Final = GitIgnoreSpec.from_lines(
 
 def fault_of_name(path: str) -> str | None:
     """Why a path cannot be one of the project; None when it can."""
-    parts = path.split("/")
+    names = path.split("/")
     if not path or not path.isprintable():
         return "is no path of a file"
     if path.startswith(("/", "~")) or "\\" in path or path[1:2] == ":":
         return "has to be relative to the root of the project, with forward slashes"
-    if ".." in parts:
+    if ".." in names:
         return "leads out of the project: `..` is not allowed"
-    if "." in parts or "" in parts:
+    if "." in names or "" in names:
         return "has to be written without `.`, doubled or trailing slashes"
     # As case-folding and trimming file systems read it.
-    if any(part.casefold().rstrip(". ") in (".git", "git~1") for part in parts):
+    if any(name.casefold().rstrip(". ") in (".git", "git~1") for name in names):
         return "belongs to git"
     return None
 

@@ -98,7 +98,7 @@ class ApiRetry(msgspec.Struct):
 
     @property
     def reason(self) -> str:
-        what = " ".join(str(part) for part in (self.error_status, self.error) if part)
+        what = " ".join(map(str, filter(None, (self.error_status, self.error))))
         wait = f", again in {self.retry_delay_ms / 1000:.1f} s" if self.retry_delay_ms else ""
         return f"{what or 'no connection'}{wait}"
 

@@ -80,7 +80,7 @@ def _judged(gate: Gate, desk: Desk, reply: AgentReply) -> GateResult:
     if reply.status is ReplyStatus.TIMED_OUT:
         return _ended(gate, Status.TIMED_OUT, error=reply.error)
     if reply.status is not ReplyStatus.DONE:
-        why = "; ".join(part for part in (reply.error, reply.remedy) if part)
+        why = "; ".join(filter(None, (reply.error, reply.remedy)))
         return _ended(gate, Status.BROKEN, error=why or "no reviewer is available")
     answer = opinion.read(reply.structured or reply.summary)
     if answer is None:

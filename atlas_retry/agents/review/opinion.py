@@ -86,12 +86,12 @@ def chosen(diff: str, globs: Iterable[str]) -> str:
     if not patterns:
         return diff
     spec = GitIgnoreSpec.from_lines(patterns)
-    return "".join(part for part in _SECTION.split(diff) if spec.match_file(_path_of(part)))
-
-
-def _path_of(section: str) -> str:
-    header = _HEADER.match(section)
-    return (header["quoted"] or header["path"] or "") if header else ""
+    kept: list[str] = []
+    for section in _SECTION.split(diff):
+        header = _HEADER.match(section)
+        if header and spec.match_file(header["quoted"] or header["path"]):
+            kept.append(section)
+    return "".join(kept)
 
 
 def read(answer: str) -> Opinion | None:
@@ -119,7 +119,7 @@ def _diagnostic(problem: Problem, gate: str, level: Level) -> Diagnostic:
     is_inside = bool(path) and not path.startswith("/") and ".." not in path.split("/")
     line = problem.line if is_inside and (problem.line or 0) > 0 else None
     message = problem.message.strip()[:MAX_MESSAGE_CHARS]
-    where = ":".join(str(part) for part in (path, line) if part)
+    where = ":".join(map(str, filter(None, (path, line))))
     return Diagnostic(
         tool=gate,
         message=message,
