@@ -74,7 +74,7 @@ def explain(
     from atlas_retry.config.reference import rows
 
     found = find(start, environ)
-    return rows(_understood(found, overrides, _processors()).layer)
+    return tuple(rows(_understood(found, overrides, _processors()).layer))
 
 
 def schema() -> dict[str, object]:

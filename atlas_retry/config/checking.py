@@ -69,7 +69,8 @@ def _wrong(kind: object, value: object, path: Path, layer: Layer) -> Iterator[Co
         return
     try:
         convert(value, kind)
-        holds = value is None or all(_holds(meta, value) for meta in _metas(own))
+        checks = [meta.extra["holds"] for meta in _metas(own) if meta.extra]
+        holds = value is None or all(check(value) for check in checks)
     except ValidationError:
         holds = False
     except ValueError as error:
@@ -81,10 +82,6 @@ def _wrong(kind: object, value: object, path: Path, layer: Layer) -> Iterator[Co
 
 def _metas(kind: object) -> tuple[Meta, ...]:
     return getattr(kind, "__metadata__", ())
-
-
-def _holds(meta: Meta, value: object) -> bool:
-    return meta.extra is None or bool(meta.extra["holds"](value))
 
 
 def _member(kind: object, value: object) -> object:

@@ -31,35 +31,24 @@ class EffectiveKey(Struct, frozen=True, kw_only=True):
     """`file:line`, the name of a variable, `the command line` or `default`."""
 
 
-def rows(layer: Layer) -> tuple[EffectiveKey, ...]:
+def rows(layer: Layer) -> Iterator[EffectiveKey]:
     """Every key with its effective value and where it comes from, in the order of the schema."""
     defaults = dict(leaves(msgspec.to_builtins(Configuration())))
     effective = overlay(Layer(values=defaults), layer).tree()
-    return tuple(
-        EffectiveKey(
-            key=dotted(path),
-            value=redact(clean(inline(value))),
-            origin=layer.origin(_up_to_list(path)) or "default",
-        )
-        for path, value in _flat(effective)
-    )
+    for key, whole in leaves(effective):
+        origin = layer.origin(key) or "default"
+        for path, value in _apart(key, whole):
+            shown = redact(clean(inline(value)))
+            yield EffectiveKey(key=dotted(path), value=shown, origin=origin)
 
 
-def _flat(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _flat(inner, (*path, key))
-    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        for position, inner in enumerate(value):
-            yield from _flat(inner, (*path, position))
-    else:
+def _apart(path: Path, value: object) -> Iterator[tuple[Path, object]]:
+    """A list of mappings key by key; any other value as it is."""
+    if not isinstance(value, list) or not any(isinstance(item, dict) for item in value):
         yield path, value
-
-
-def _up_to_list(path: Path) -> Path:
-    """Lists are said as a whole."""
-    end = next((at for at, part in enumerate(path) if isinstance(part, int)), len(path))
-    return path[:end]
+        return
+    for position, item in enumerate(value):
+        yield from leaves(item, (*path, position))
 
 
 def inline(value: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.checking import nearest, refused
+from atlas_retry.config.checking import refused
 from atlas_retry.config.init.commands import bare
 from atlas_retry.config.keys import (
     Check,
@@ -18,7 +18,7 @@ from atlas_retry.config.keys import (
     ReviewGate,
 )
 from atlas_retry.config.layers import Layer, Path, dotted
-from atlas_retry.errors import ConfigError
+from atlas_retry.errors import ConfigError, near
 from atlas_retry.model import Gate, Kind, ReportFile
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds
 
@@ -202,17 +202,16 @@ def _unknown_readers(
 
     parsers = [*top.parsers, *PARSERS]
     if gate.parser and gate.parser not in parsers:
-        words = f"no parser {gate.parser!r}; {_hint(gate.parser, parsers)}"
+        words = f"no parser {gate.parser!r}{near(gate.parser, parsers) or _known(parsers)}"
         yield refused((*path, "parser"), words, layer)
     if gate.report and gate.report.format not in REPORT_FORMATS:
         name = gate.report.format
-        words = f"no format {name!r}; {_hint(name, [*REPORT_FORMATS])}"
+        words = f"no format {name!r}{near(name, [*REPORT_FORMATS]) or _known([*REPORT_FORMATS])}"
         yield refused((*path, "report", "format"), words, layer)
 
 
-def _hint(name: str, known: Sequence[str]) -> str:
-    near = nearest(name, known)
-    return f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+def _known(names: Sequence[str]) -> str:
+    return f"; known: {', '.join(names)}"
 
 
 def _unknown_gates(
@@ -222,7 +221,7 @@ def _unknown_gates(
     known = list(dict.fromkeys([*Kind, *names]))
     for name in top.prompt.gates:
         if name not in known:
-            words = f"no kind or gate of that name; {_hint(name, known)}"
+            words = f"no kind or gate of that name{near(name, known) or _known(known)}"
             yield refused(("prompt", "gates", name), words, layer)
 
 

@@ -3,19 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
+from typing import get_args
 
+import msgspec
 from msgspec import Struct, convert
 from msgspec.structs import replace
 
-from atlas_retry.config import document, environment, translation
+from atlas_retry.config import document, translation
 from atlas_retry.config.checking import refusals, together
-from atlas_retry.config.files import ConfigFile
-from atlas_retry.config.keys import Configuration
-from atlas_retry.config.layers import Layer, canonical, overlay, said_by
+from atlas_retry.config.files import PREFIX, ConfigFile
+from atlas_retry.config.keys import Configuration, keys, section_in
+from atlas_retry.config.layers import SAME, Layer, canonical, overlay, said_by
 from atlas_retry.config.translation import Surroundings
 from atlas_retry.errors import ConfigError, Place
 from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import redact
+
+NOTHING = "null"
+"""How a variable says None."""
 
 
 class Understood(Struct, frozen=True, kw_only=True):
@@ -41,7 +46,7 @@ def understand(
         read = [canonical(document.read(file.content, file.path)) for file in reversed(files)]
     except ConfigError as error:
         raise together((error,)) from error
-    layer = reduce(overlay, (*read, environment.read(variables), _flags(overrides)))
+    layer = reduce(overlay, (*read, _variables(variables), _flags(overrides)))
     model = _checked(layer, around)
     settings = translation.settings_of(model, layer, around)
     if not settings.gates:
@@ -62,6 +67,46 @@ def _flags(overrides: Mapping[str, object]) -> Layer:
     place = Place("the command line")
     layers = (said_by(place, tuple(key.split(".")), value) for key, value in overrides.items())
     return reduce(overlay, layers, Layer())
+
+
+def _variables(variables: Mapping[str, str]) -> Layer:
+    """What the variables say: `ATLAS_RETRY__MAX_AI_RETRY_ATTEMPTS=5`; lists and mappings as JSON.
+
+    A variable whose JSON cannot be read is a problem of the layer.
+    """
+    layers = (_variable(name, value) for name, value in variables.items())
+    return reduce(overlay, layers, Layer())
+
+
+def _variable(name: str, text: str) -> Layer:
+    place = Place(name, text=f"{name}={text}")
+    spelled = tuple(name.removeprefix(PREFIX).lower().split("__"))
+    path = SAME.get(spelled, spelled)
+    field = keys().get(path)
+    try:
+        value = _value(text, field.type) if field else text
+    except msgspec.DecodeError:
+        problem = ConfigError("expected JSON for a list or a mapping", place=place)
+        return Layer(problems=(problem,))
+    return said_by(place, path, value)
+
+
+def _value(text: str, kind: object) -> object:
+    """As the type wants it; text that cannot be that stays, to be refused with all others."""
+    if text == NOTHING:
+        return None
+    if section_in(kind) or _holds_more(kind):
+        return msgspec.json.decode(text)
+    try:
+        value = msgspec.convert(text, kind, strict=False)
+    except msgspec.ValidationError:
+        return text
+    return text if isinstance(value, str) else value
+
+
+def _holds_more(kind: object) -> bool:
+    origin = getattr(kind, "__origin__", None)
+    return origin in (tuple, Mapping) or any(map(_holds_more, get_args(kind)))
 
 
 def _checked(layer: Layer, around: Surroundings) -> Configuration:

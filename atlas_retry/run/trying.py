@@ -8,8 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import config, state_dir, workspace
+from atlas_retry.config.init import configuration
 from atlas_retry.config.init.commands import only_checks
-from atlas_retry.config.init.text import configuration
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice

@@ -6,9 +6,8 @@ import pytest
 
 from atlas_retry import config
 from atlas_retry.cli.proposing import initialise
-from atlas_retry.config.init import propose, text_of
+from atlas_retry.config.init import configuration, propose, text_of
 from atlas_retry.config.init.detect import choose, detect
-from atlas_retry.config.init.text import configuration
 from atlas_retry.config.init.values import Proposed, Slot
 from atlas_retry.errors import UsageError
 from tests.init.test_detect import PROJECTS, Layout, startable

@@ -53,17 +53,8 @@ class Machine(Struct, frozen=True, dict=True):
 
         Without a runner that is missing, where what it starts is there.
         """
-        settled = self._in_environment(proposed) or self._without_runner(proposed)
+        settled = self._started(proposed)
         return self._without_target(settled) or settled
-
-    def _in_environment(self, proposed: Proposed) -> Proposed | None:
-        """The proposal by a program of the project's own virtual environment."""
-        for need in proposed.needs:
-            for environment in ENVIRONMENTS:
-                path = f"{environment}/bin/{need.program}"
-                if need.program and (self.root / proposed.cwd / path).exists():
-                    return _instead(proposed, f"{need.program} ", f"{path} ", Need(path=path))
-        return None
 
     def _without_target(self, proposed: Proposed) -> Proposed | None:
         """What a target starts, where that can start and the target's own runner is missing."""
@@ -75,7 +66,7 @@ class Machine(Struct, frozen=True, dict=True):
         start, *others = line.split(" && ")
         here = ProjectFiles(Folder(self.root)).at(proposed.cwd)
         first = replace(proposed, run=start, needs=needs_of(here, line), body="")
-        first = self._in_environment(first) or self._without_runner(first)
+        first = self._started(first)
         needs = chain.from_iterable(needs_of(here, other) for other in others)
         rest = replace(first, needs=tuple(needs))
         if self.obstacle(first) or self.obstacle(rest):
@@ -86,14 +77,16 @@ class Machine(Struct, frozen=True, dict=True):
             first, run=f"{first.run}{tail}", body=proposed.body, reason=why, recheck=None
         )
 
-    def _without_runner(self, proposed: Proposed) -> Proposed:
+    def _started(self, proposed: Proposed) -> Proposed:
         runner = proposed.run.partition(" ")[0]
+        folder = self.root / proposed.cwd
+        if own := _in_environment(runner, folder):
+            return _instead(proposed, f"{runner} ", f"{own} ", Need(path=own))
         if self._which(runner):
             return proposed
         if runner in PYTHON_RUNNERS and self._which("python3"):
             return self._by_installed(proposed, runner)
-        modules = self.root / proposed.cwd / "node_modules"
-        if runner in NODE_RUNNERS and self._which("npm") and modules.exists():
+        if runner in NODE_RUNNERS and self._which("npm") and (folder / "node_modules").exists():
             return _by_npm(proposed, runner)
         if runner == "python" and self._which("python3"):
             need = Need(program="python3")
@@ -103,21 +96,19 @@ class Machine(Struct, frozen=True, dict=True):
     def _by_installed(self, proposed: Proposed, runner: str) -> Proposed:
         """What a missing runner would start, where the environment has it."""
         started = LAUNCHER.match(proposed.run)
-        if not started:
+        program = proposed.run[started.end() :].partition(" ")[0] if started else ""
+        own = _in_environment(program, self.root / proposed.cwd)
+        if not started or not (own or self._which(program)):
             return proposed
-        program = proposed.run[started.end() :].partition(" ")[0]
-        path = self._installed(program, self.root / proposed.cwd)
-        if not path:
-            return proposed
-        need = Need(path=path) if "/" in path else Need(program=path)
-        start = path.removesuffix(program)
+        need = Need(path=own) if own else Need(program=program)
+        start = (own or program).removesuffix(program)
         return _instead(proposed, started[0], start, need, _missing_runner(runner))
 
-    def _installed(self, program: str, folder: Path) -> str | None:
-        """How to start a program of the active environment, or of the project's own."""
-        own = (f"{name}/bin/{program}" for name in ENVIRONMENTS)
-        here = next((path for path in own if (folder / path).exists()), None)
-        return here or (program if self._which(program) else None)
+
+def _in_environment(program: str, folder: Path) -> str | None:
+    """A program of the project's own virtual environment."""
+    own = [f"{name}/bin/{program}" for name in ENVIRONMENTS if program]
+    return next((path for path in own if (folder / path).exists()), None)
 
 
 def _instead(proposed: Proposed, old: str, new: str, need: Need, why: str = "") -> Proposed:

@@ -15,11 +15,7 @@ INSTALL = {
     "cargo-clippy": "rustup component add clippy",
     "cargo-fmt": "rustup component add rustfmt",
     "cargo-nextest": "cargo install cargo-nextest",
-    "dotnet": "install the .NET SDK",
-    "gradle": "install Gradle",
     "java": "install a JDK",
-    "mix": "install Elixir",
-    "mvn": "install Maven",
     "task": "install Task (taskfile.dev)",
 }
 """How to get a program; otherwise `install NAME`."""

@@ -19,17 +19,8 @@ class Slot(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        return _KINDS[self]
-
-
-_KINDS = {
-    Slot.FORMAT: Kind.FORMAT,
-    Slot.LINT: Kind.LINT,
-    Slot.TYPES: Kind.LINT,
-    Slot.TEST: Kind.TEST,
-    Slot.HOOKS: Kind.PRE_COMMIT,
-    Slot.BUILD: Kind.BUILD,
-}
+        kinds = {Slot.TYPES: Kind.LINT, Slot.HOOKS: Kind.PRE_COMMIT}
+        return kinds.get(self) or Kind(self.value)
 
 
 class Need(Struct, frozen=True, kw_only=True):
