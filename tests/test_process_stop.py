@@ -22,6 +22,7 @@ from atlas_retry.process import (
     stop_requested,
     uninterruptible,
 )
+from atlas_retry.process import ladder as ladders
 from tests.processes import (
     ENV,
     STUBBORN,
@@ -456,3 +457,14 @@ print(run(Command(argv=("/bin/sh", "-c", "exit 4"), cwd=Path("/"), env={{}})).ex
     done = subprocess.run([*hidden, *python(code)], env=ENV, check=True, stdout=subprocess.PIPE)
     assert done.stdout == b"timed_out\n4\n"
     assert alive(number) == []
+
+
+def test_a_command_that_has_ended_when_it_is_asked_to_stop_is_gone_once(tmp_path: Path) -> None:
+    ladder = ladders.start(shell("true", cwd=tmp_path))
+    assert isinstance(ladder, ladders.Ladder)
+    while not ladder.is_gone:
+        ladder.may_have_ended = True
+        ladder.stop(time.monotonic())
+        ladder.step(time.monotonic())
+    ladder.step(time.monotonic())
+    assert ladder.completed().exit_code == 0

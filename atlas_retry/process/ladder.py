@@ -190,6 +190,7 @@ class Ladder:
             stream.close()
         if self.pidfd is not None:
             os.close(self.pidfd)
+            self.pidfd = None  # who stops it may look once more
         self.is_gone = True
 
     def completed(self) -> Completed:
