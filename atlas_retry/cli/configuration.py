@@ -1,6 +1,5 @@
 """`atlas config`: the effective values and where each comes from, errors, schemas."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,14 +10,14 @@ import typer
 from atlas_retry import config
 from atlas_retry.cli import options
 from atlas_retry.reports import documents
+from atlas_retry.reports.documents import encode
 
 
 def show(path: options.PathArgument = Path(), *, as_json: options.Json = False) -> int:
     """Print every effective value and where it comes from."""
     rows = config.explain(path.resolve(), environ=os.environ, overrides={})
     if as_json:
-        document = [{"key": r.key, "value": r.value, "origin": r.origin} for r in rows]
-        print(json.dumps(document, indent=2))
+        print(encode(rows), end="")
         return 0
     width = max(len(row.key) for row in rows)
     for row in rows:
@@ -30,8 +29,8 @@ def check(path: options.PathArgument = Path(), *, as_json: options.Json = False)
     """Check the configuration, and warn of what is unwise."""
     settings = config.load(path.resolve(), environ=os.environ, overrides={})
     if as_json:
-        document = {"gates": len(settings.gates), "sources": settings.sources}
-        print(json.dumps({**document, "warnings": settings.warnings}, indent=2))
+        counted = {"gates": len(settings.gates), "sources": settings.sources}
+        print(encode({**counted, "warnings": settings.warnings}), end="")
         return 0
     for warning in settings.warnings:
         print(f"warning: {warning}", file=sys.stderr)
@@ -46,5 +45,5 @@ def schema(
     ] = False,
 ) -> int:
     """Print the JSON Schema of the configuration, for editors."""
-    print(json.dumps(documents.schema() if report else config.schema(), indent=2))
+    print(encode(documents.schema() if report else config.schema()), end="")
     return 0

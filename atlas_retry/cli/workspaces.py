@@ -1,6 +1,5 @@
 """`atlas workspace` and `atlas status`: named workspaces, and where each one stands."""
 
-import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -41,7 +40,7 @@ def list_all(*, as_json: options.Json = False) -> int:
             {"name": w.name, "branch": w.branch, "root": str(w.root), "is_there": w.is_there}
             for w in worktrees
         ]
-        print(json.dumps(rows, indent=2))
+        print(encode(rows), end="")
         return 0
     width = max((len(one.name) for one in worktrees), default=0)
     for one in worktrees:
