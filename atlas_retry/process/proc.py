@@ -82,7 +82,7 @@ def children() -> set[int]:
 
 def carries(pid: int, entry: bytes) -> bool:
     """Whether its environment has an entry that starts like this."""
-    return any(found.startswith(entry) for found in _read(f"/proc/{pid}/environ").split(b"\0"))
+    return any(one.startswith(entry) for one in _read(f"/proc/{pid}/environ").split(b"\0"))
 
 
 def names(members: Iterable[Member]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ TIMEOUT_S = 60.0
 def tell(line: str | None, outcome: Outcome, environ: Mapping[str, str], emit: Emit) -> None:
     """Run the line by /bin/sh in the workspace, with the run's JSON on stdin.
 
-    It sees what a gate sees. That it failed, or took longer than a minute, is only told.
+    It sees what a gate sees. That it failed, or took longer than a minute, is only reported.
     """
     if line is None or outcome.verdict.is_green:
         return

@@ -91,19 +91,19 @@ def open_configured(
 
     Raises UsageError where there is no such directory, ConfigError, StateError.
     """
-    root, home = _found(path, environ)
+    root, home = _located(path, environ)
     settings = config.load(path, environ=environ, overrides=overrides or {})
     return OpenWorkspace(root=root, settings=settings, state=home, environ=environ)
 
 
 def open_proposed(path: Path, environ: Mapping[str, str], proposed: str) -> OpenWorkspace:
     """The same with a configuration that is written nowhere, `proposed`."""
-    root, home = _found(path, environ)
+    root, home = _located(path, environ)
     settings = config.load_proposed(root, proposed, environ=environ)
     return OpenWorkspace(root=root, settings=settings, state=home, environ=environ)
 
 
-def _found(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
+def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
     """Root and state directory of a workspace, as it was before an atlas that was killed."""
     if not path.is_dir():
         raise UsageError(f"{path} is no directory")

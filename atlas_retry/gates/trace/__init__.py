@@ -278,7 +278,7 @@ def _go_script(package: str, names: list[str], folder: Path) -> str:
 
 
 def _pattern(name: str) -> str:
-    return "/".join(f"^{re.escape(part)}$" for part in name.split("/"))
+    return "/".join(f"^{re.escape(level)}$" for level in name.split("/"))
 
 
 def _profiles(folder: Path, root: Path) -> list[Seen]:
