@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from atlas_retry.model import Attempt, Change, ChangeStatus, Frame, Gate, Kind, Status, Violation
 from atlas_retry.prompt import Brief, Traced, compose
-from atlas_retry.prompt.condense import condensed
-from atlas_retry.prompt.noise import quiet
+from atlas_retry.prompt.condense import condensed, quiet
 from atlas_retry.prompt.untrusted import elided, harmless_code, harmless_output
 from atlas_retry.settings import PromptSettings
 from tests.briefs import PROJECT, PYTEST_LOG, RUFF_LOG, brief_of, failed
@@ -114,12 +113,6 @@ def test_what_somebody_has_just_changed_ranks_above_the_rest_and_says_so() -> No
     ranking = [entry.split()[1] for entry in prompt.ranking]
     assert ranking.index("Cart.add") < ranking.index("Cart.total")
     assert "just changed" in prompt.text
-
-
-def test_an_undefined_name_brings_the_imports_and_what_has_a_similar_name() -> None:
-    prompt = compose(brief_of(LINTED))
-    assert "from .money import rounded" in prompt.text
-    assert any("rounded (similar name)" in entry for entry in prompt.ranking)
 
 
 def test_a_lint_error_is_marked_at_its_line() -> None:

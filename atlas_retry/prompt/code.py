@@ -23,7 +23,7 @@ MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""
 MIN_TOLD_CHARS = 12
 """A shorter line may stand anywhere."""
-MAX_PASSAGES = 10
+MAX_PASSAGES = 12
 """An agent reads few passages well: the others are named."""
 
 
@@ -39,8 +39,6 @@ class Cutting(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str]
     quoted: str = ""
     """The errors, which may show a failing test's source already."""
-    is_lean: bool = False
-    """Little room: less documentation."""
 
 
 class Block(Struct, frozen=True, kw_only=True):
@@ -116,7 +114,7 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
     source = cutting.project.source(candidate.passage.path)
     if source is None or available <= 0:
         return None
-    cut = excerpt(candidate.passage, source, max_chars=available, is_lean=cutting.is_lean)
+    cut = excerpt(candidate.passage, source, max_chars=available)
     if cut is None or not cut.omitted_lines or candidate.is_test:
         return cut
     if cut.told >= ALMOST_WHOLE:
@@ -124,7 +122,7 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
     if not any(mark.note for mark in candidate.passage.marks):
         return None
     limit = min(available, int(max(available * WINDOW_SHARE, MIN_WINDOW_CHARS)))
-    return excerpt(candidate.passage, source, max_chars=limit, is_lean=cutting.is_lean)
+    return excerpt(candidate.passage, source, max_chars=limit)
 
 
 def _heading(candidate: Candidate, *, is_whole: bool) -> str:

@@ -77,7 +77,6 @@ def compose(brief: Brief) -> Prompt:
         room=room - len(errors.text) - aside - heading,
         redact=brief.redact,
         quoted=errors.text,
-        is_lean=budget < wording.SHORT_BELOW_CHARS,
     )
     blocks = code(found, left)
     rest = unshown(found, blocks)

@@ -1,6 +1,9 @@
-"""Shortens one problem to its decisive lines. Reorders nothing."""
+"""Shortens what a tool printed to its decisive lines. Knows no tool, reorders nothing."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
 
 from atlas_retry.source.excerpt import shortened
 
@@ -23,6 +26,12 @@ _OUTSIDE = re.compile(
 _NEXT = re.compile(r'^>|^\s*File "|^\S+:\d+(:\d+)?[: ]|^\s+at |^\s*-->')
 _EMPTY = re.compile(r"^[\s_^~|=-]*$")
 MAX_LINE_CHARS = 240
+MIN_LINES = 200
+"""A shorter log is not filtered."""
+MAX_SHARE = 0.02
+MIN_FAMILY = 40
+_VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{6,}\b|\d+|\b[\w.-]+(?:[/\\][\w.-]+)+\b")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def condensed(text: str, limit: int) -> str:
@@ -80,3 +89,31 @@ def _joined(lines: list[str], kept: set[int], limit: int) -> str:
         else:
             gap = gap or not _EMPTY.match(line)
     return "\n".join(shown)[:limit]
+
+
+def quiet(text: str) -> str:
+    """The text without frequent families of lines."""
+    lines = text.splitlines()
+    if len(lines) < MIN_LINES:
+        return text
+    shapes = [_shape(line) for line in lines]
+    sizes = Counter(shapes)
+    limit = max(MIN_FAMILY, int(len(lines) * MAX_SHARE))
+    return "\n".join(_kept(lines, shapes, sizes, limit))
+
+
+def _kept(lines: list[str], shapes: list[str], sizes: Counter[str], limit: int) -> Iterator[str]:
+    pairs = zip(lines, shapes, strict=True)
+    for is_frequent, run in groupby(pairs, key=lambda pair: sizes[pair[1]] > limit):
+        some = [line for line, _ in run]
+        if is_frequent:
+            yield f"... ({len(some)} lines of progress or repetition left out)"
+        else:
+            yield from some
+
+
+def _shape(line: str) -> str:
+    """A line without what varies from one to the next: numbers, paths, most words."""
+    plain = _VARYING.sub("#", line.strip()[:200])
+    words = _WORD.findall(plain)
+    return f"{len(words)}:{' '.join(words[:2])}:{re.sub(r'[A-Za-z_]+', 'w', plain)[:40]}"

@@ -1,15 +1,14 @@
 """Turns the failed gates into the part of the prompt that quotes them. Reads no source."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
 
 from msgspec import Struct, field
 
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.model import Attempt, Diagnostic, GateResult
-from atlas_retry.prompt.condense import condensed
-from atlas_retry.prompt.noise import quiet
+from atlas_retry.prompt.condense import condensed, quiet
 from atlas_retry.prompt.problems import family, gravity
 from atlas_retry.prompt.untrusted import elided, harmless_output
 from atlas_retry.source.excerpt import shortened
@@ -69,15 +68,8 @@ class Quoted(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = field(default=())
 
 
-class PromptEntry(Struct, frozen=True):
-    """One cause: its clearest problem and the others like it."""
-
-    shown: Diagnostic
-    others: tuple[Diagnostic, ...] = ()
-
-    @property
-    def count(self) -> int:
-        return self.shown.count + sum(other.count for other in self.others)
+Cause = tuple[Diagnostic, ...]
+"""Problems that are alike; the first is shown."""
 
 
 def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
@@ -190,9 +182,9 @@ def _rest(result: GateResult, calm: str) -> list[str]:
     return [line for line in dict.fromkeys(lines) if _PLACED.match(line)]
 
 
-def _quote(entry: PromptEntry, quoting: Quoting) -> str:
-    text = elided(_text_of(entry.shown, quoting), quoting.per_error)
-    return "\n".join(filter(None, (text, _others(entry))))
+def _quote(cause: Cause, quoting: Quoting) -> str:
+    text = elided(_text_of(cause[0], quoting), quoting.per_error)
+    return "\n".join(filter(None, (text, _others(cause))))
 
 
 def _text_of(diagnostic: Diagnostic, quoting: Quoting) -> str:
@@ -228,13 +220,14 @@ def _line_of(diagnostic: Diagnostic) -> str:
     return " ".join(filter(None, (place, diagnostic.rule_id, diagnostic.message)))
 
 
-def _others(entry: PromptEntry) -> str:
+def _others(cause: Cause) -> str:
     """How many more there are of one cause, and where."""
-    if entry.count == 1:
+    count = sum(problem.count for problem in cause)
+    if count == 1:
         return ""
-    places = [d.test_id or _place(d) for d in entry.others]
+    places = [d.test_id or _place(d) for d in cause[1:]]
     shown = some(filter(None, dict.fromkeys(places)), MAX_PLACES)
-    return harmless_output(f"({entry.count - 1} more like this: {shown})")
+    return harmless_output(f"({count - 1} more like this: {shown})")
 
 
 def _place(diagnostic: Diagnostic) -> str:
@@ -242,43 +235,36 @@ def _place(diagnostic: Diagnostic) -> str:
     return f"{diagnostic.path}{line}" if diagnostic.path else ""
 
 
-def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[PromptEntry]:
-    """One entry a cause; the rarest causes first, what the last attempt introduced before all.
+def grouped(diagnostics: tuple[Diagnostic, ...], last: Attempt | None = None) -> list[Cause]:
+    """What the last attempt introduced before all, then the rarest causes.
 
     Rare problems come first because old debts of a project come in numbers.
     """
-    same: dict[tuple[str, ...], list[Diagnostic]] = defaultdict(list)
-    families: dict[tuple[str, ...], int] = defaultdict(int)
+    same: dict[Hashable, list[Diagnostic]] = defaultdict(list)
     for diagnostic in diagnostics:
-        kind: tuple[str, ...] = family(diagnostic)
-        same[(*kind, diagnostic.message)].append(diagnostic)
-        families[kind] += 1
-    introduced = frozenset(last.introduced) if last else frozenset[str]()
-    turn: dict[tuple[str, ...], int] = defaultdict(int)
-    ranked: list[tuple[tuple[int, int, float, int], PromptEntry]] = []
-    for order, (key, members) in enumerate(same.items()):
-        kind = key[:3]
-        weight = round(families[kind] / gravity(members[0]) ** 2, 2)
-        new = not any(d.fingerprint in introduced for d in members)
-        entry = PromptEntry(members[0], tuple(members[1:]))
-        ranked.append(((int(new), turn[kind], weight, order), entry))
-        turn[kind] += 1
-    return [entry for _, entry in sorted(ranked, key=lambda pair: pair[0])]
+        same[family(diagnostic), diagnostic.message].append(diagnostic)
+    sizes = Counter(map(family, diagnostics))
+    introduced = last.introduced if last else ()
+
+    def rank(cause: Cause) -> tuple[bool, float]:
+        return not _those(cause, introduced), sizes[family(cause[0])] / gravity(cause[0]) ** 2
+
+    return sorted(map(tuple, same.values()), key=rank)
 
 
-def _filled(entries: list[PromptEntry], room: int, quoting: Quoting) -> Quoted:
+def _filled(causes: list[Cause], room: int, quoting: Quoting) -> Quoted:
     """As many causes as fit, each condensed; the first gets the most."""
     shown: list[str] = []
-    for entry in entries[:MAX_ENTRIES]:
-        told = _text_of(entry.shown, quoting)
+    for cause in causes[:MAX_ENTRIES]:
+        told = _text_of(cause[0], quoting)
         first = min(len(told.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
         share = max(int(room * FIRST_SHARE), first, MIN_ENTRY_CHARS)
         text = condensed(told, min(share, quoting.per_error))
-        text = "\n".join(filter(None, (text, _others(entry))))
+        text = "\n".join(filter(None, (text, _others(cause))))
         if len(text) + 1 > room:
             text = elided(text, room - 1) if not shown and room > 1 else ""
         if text:
             shown.append(text)
             room -= len(text) + 1
-    left = len(entries) - len(shown)
+    left = len(causes) - len(shown)
     return Quoted(text="\n".join(shown), left_out=(f"{left} more errors",) if left else ())

@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
@@ -89,17 +90,9 @@ def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
     path = _test_file(diagnostic, frames, project)
     if path:
         yield path
-        yield from (conftest for conftest in conftests(path) if conftest in project.paths)
+        fixtures = (f"{folder}/conftest.py" for folder in PurePosixPath(path).parents)
+        yield from filter(project.paths.__contains__, map(posixpath.normpath, fixtures))
     yield from (frame.path for frame in frames)
-
-
-def conftests(path: str) -> Iterator[str]:
-    """Where pytest looks for the fixtures of a test file, nearest first."""
-    folder = posixpath.dirname(path)
-    while folder:
-        yield f"{folder}/conftest.py"
-        folder = posixpath.dirname(folder)
-    yield "conftest.py"
 
 
 def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:

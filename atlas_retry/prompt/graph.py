@@ -1,13 +1,12 @@
 """Who calls whom, as far as names and imports tell. A guess with weights, not an analysis."""
 
-import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
 from msgspec import Struct
 
-from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project, module_of
+from atlas_retry.prompt.project import PACKAGE_LANGUAGES, Project
 from atlas_retry.source import Import, Scope, ScopeKind, Use, language_of, uses
 
 MAX_FILES = 60
@@ -15,8 +14,8 @@ MAX_FILES = 60
 MAX_CANDIDATES = 12
 """A bare method name with more definitions than this says too little."""
 MAX_REEXPORTS = 4
+NOT_CALLED = 0.6
 
-_CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "constructor", "new", "initialize")
 _SELF = frozenset({"self", "cls", "this", "super()", "$this", "Self", "self.__class__", "super"})
 
 
@@ -30,7 +29,6 @@ class Spot(Struct, frozen=True):
 class Edge(Struct, frozen=True):
     """Something that a definition uses; one of `targets`, equally likely."""
 
-    line: int
     weight: float
     targets: tuple[Spot, ...]
 
@@ -134,15 +132,14 @@ class Graph:
         return uses(path, source, start, end) if source is not None else ()
 
     def _edges(self, spot: Spot) -> tuple[Edge, ...]:
-        """What a definition uses, each name once a line; a class uses its constructor."""
+        """What a definition uses, each name once a line."""
         found: dict[tuple[int, tuple[Spot, ...]], float] = {}
         for use in self._own_uses(spot):
             targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
             if targets and len(targets) <= MAX_CANDIDATES:
                 place = (use.line, targets)
-                found[place] = max(found.get(place, 0.0), _certainty(use))
-        edges = [Edge(line, weight, targets) for (line, targets), weight in found.items()]
-        return (*edges, *self._construction(spot))
+                found[place] = max(found.get(place, 0.0), 1.0 if use.is_call else NOT_CALLED)
+        return tuple(Edge(weight, targets) for (_, targets), weight in found.items())
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
         """A class's own statements only: its methods speak for themselves."""
@@ -156,13 +153,6 @@ class Graph:
             if use.line not in inner:
                 yield use
 
-    def _construction(self, spot: Spot) -> Iterator[Edge]:
-        if spot.scope.kind is not ScopeKind.CLASS:
-            return
-        for member in self.members(spot):
-            if member.scope.name in (*_CONSTRUCTORS, spot.scope.name):
-                yield Edge(spot.scope.def_line, 1.0, (member,))
-
     def lookup(self, path: str, use: Use, inside: Spot | None = None) -> list[Spot]:
         """What a mention of a name may mean, the closest meaning only."""
         if use.receiver is None:
@@ -171,15 +161,8 @@ class Graph:
             own = self.method(inside.path, inside.scope.owner, use.name)
         else:
             own = self.through(path, use.receiver, use.name)
-        return own or self._anywhere(path, use.receiver, use.name)
-
-    def _anywhere(self, path: str, receiver: str, name: str) -> list[Spot]:
-        """Methods of that name in the same language; of a module or class so named first."""
         language = language_of(path)
-        same = [spot for spot in self.by_name.get(name, ()) if language_of(spot.path) == language]
-        within = re.split(r"\W+", receiver)[-1]
-        named = [s for s in same if within in (module_of(s.path), s.scope.owner)]
-        return named or [spot for spot in same if spot.scope.owner]
+        return own or [s for s in self.by_name.get(use.name, ()) if language_of(s.path) == language]
 
     def _bare(self, path: str, name: str) -> list[Spot]:
         named = [scope for scope in self.project.definitions(path) if scope.name == name]
@@ -253,7 +236,3 @@ def _has_bare_name(scope: Scope) -> bool:
 
 def _is_method(spot: Spot) -> bool:
     return spot.scope.owner is not None and spot.scope.depth > 0
-
-
-def _certainty(use: Use) -> float:
-    return 1.0 if use.is_call else 0.6

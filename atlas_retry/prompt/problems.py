@@ -18,7 +18,7 @@ MAX_PROBLEMS = 400
 """The rarest families of problems are looked at first."""
 MAX_FAMILY_CHARS = 2_000
 """Of a message, that tell its family."""
-NAMED, CLOSE, SETS_IT, SAME_NAME = 0.6, 0.5, 0.8, 0.5
+NAMED, SETS_IT = 0.6, 0.8
 
 _QUOTED = re.compile(
     r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]{0,500}\]\*?|\*)?[`\"'\u2019\u201d»]"
@@ -40,9 +40,6 @@ _RUN_TIME = re.compile(
 )
 _MAYBE_NONE = re.compile(r"of [\"'`]None[\"'`]|Optional|possibly")
 _COSMETIC = re.compile(r"unused|redundant|style|format|deprecated|docstring|overlap", re.IGNORECASE)
-NO_NAME = re.compile(
-    r"undefined|not defined|cannot find|undeclared|unresolved|not in scope", re.IGNORECASE
-)
 _SET = re.compile(r"\b(?:self|cls|this)\.(\w+)(?: *: *[^=\n]{1,200})? *=(?!=)")
 UNDEFINED = re.compile(
     r"""
@@ -114,8 +111,6 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     defined = chain.from_iterable(_defined(path, name, graph) for name in names)
     yield from ((spot, NAMED, "named", ()) for spot in _meant(defined, owners, graph))
     if lacking:
-        close = _close(names, owners, graph)
-        yield from ((spot, CLOSE, "similar name", ()) for spot in close)
         setting = _setting(names, owners, graph)
         yield from ((spot, SETS_IT, "sets such an attribute", ()) for spot in setting)
 
@@ -125,15 +120,6 @@ def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:
     if here:
         here = _outermost(here, graph)
         yield here, 1.0, "problem", (line,)
-        for twin in _twins(here, graph):
-            yield twin, SAME_NAME, "of the same name", ()
-
-
-def _twins(spot: Spot, graph: Graph) -> Iterator[Spot]:
-    """Its overloads, or the getter and setter of one property."""
-    for scope in graph.project.declared(spot.path):
-        if scope.qualified_name == spot.scope.qualified_name and scope != spot.scope:
-            yield Spot(spot.path, scope)
 
 
 def _outermost(spot: Spot, graph: Graph) -> Spot:
@@ -177,19 +163,6 @@ def _meant(spots: Iterable[Spot], owners: tuple[Spot, ...], graph: Graph) -> Ite
 
 def _members(owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     return chain.from_iterable(map(graph.members, owners))
-
-
-def _close(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
-    """Renamed things: similar names, in the class that is named, for a name that nothing has."""
-    own = {member.scope.name: member for member in _members(owners, graph)}
-    pool = own or {spot.scope.name: spot for spot in graph.spots if spot.scope.depth == 0}
-    for name in names[:3]:
-        last = name.rpartition(".")[2]
-        if last in (own or graph.by_name):
-            continue
-        for other in difflib.get_close_matches(last, pool, n=2, cutoff=0.6):
-            if other != last:
-                yield pool[other]
 
 
 def _setting(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:

@@ -5,12 +5,12 @@ import math
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property, lru_cache
 from itertools import chain, filterfalse
 
 from atlas_retry.prompt.aliases import Aliases, aliased, aliases_of
-from atlas_retry.source import Import, Scope, ScopeKind, definitions, imports, language_of
+from atlas_retry.source import Import, Scope, definitions, imports, language_of
 
 MAX_READS = 4_000
 """Files read for one prompt, whatever the size of the tree."""
@@ -33,7 +33,6 @@ _TEST_PATH = re.compile(
 )
 _CRATE = re.compile(r'^\s*name\s*=\s*"([\w-]+)"', re.MULTILINE)
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
-_OVERLOAD = re.compile(rb"\s*@(\w+\.)*overload\b")
 _C_LIKE = frozenset({"c", "cpp"})
 _C_SUFFIXES = (".h", ".hpp", ".c", ".cc", ".cpp", ".cxx")
 
@@ -47,7 +46,6 @@ class Project:
         self._read = read
         self._list = paths
         self._sources: dict[str, bytes | None] = {}
-        self.declared = lru_cache(maxsize=None)(self._declared)
         self.definitions = lru_cache(maxsize=None)(self._definitions)
         self.imports = lru_cache(maxsize=None)(self._imports)
         self._all_ending = lru_cache(maxsize=None)(self._find_ending)
@@ -132,17 +130,9 @@ class Project:
                 scores[path] += weight
         return tuple(heapq.nlargest(limit, scores, key=lambda path: scores[path]))
 
-    def _declared(self, path: str) -> tuple[Scope, ...]:
-        """Every definition, those without a body among them: overloads, abstract ones."""
-        source = self.source(path)
-        return definitions(path, source) if source is not None else ()
-
     def _definitions(self, path: str) -> tuple[Scope, ...]:
         source = self.source(path)
-        found = self.declared(path)
-        if language_of(path) in _SCRIPTS:
-            return _written(found)
-        return _implemented(found, source) if path.endswith(".py") and source else found
+        return definitions(path, source) if source is not None else ()
 
     def _imports(self, path: str) -> tuple[Import, ...]:
         source = self.source(path)
@@ -272,33 +262,3 @@ def _shared(path: str, other: str) -> int:
 def is_test_path(path: str) -> bool:
     """Whether a file holds tests or what belongs to them, by its path alone."""
     return _TEST_PATH.search(path) is not None
-
-
-def _written(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """Without the declarations of overloads: of one name, the function that is written out."""
-    longest = {s.qualified_name: s for s in sorted(scopes, key=lambda scope: scope.lines)}
-    return tuple(scope for scope in scopes if not _is_declaration(scope, longest))
-
-
-def _is_declaration(scope: Scope, longest: Mapping[str, Scope]) -> bool:
-    return scope.kind is ScopeKind.FUNCTION and longest[scope.qualified_name] is not scope
-
-
-def _implemented(scopes: tuple[Scope, ...], source: bytes) -> tuple[Scope, ...]:
-    """Without the functions that only declare an overload."""
-    if b"overload" not in source:
-        return scopes
-    lines = source.splitlines()
-    return tuple(scope for scope in scopes if not _is_overload(scope, lines))
-
-
-def _is_overload(scope: Scope, lines: list[bytes]) -> bool:
-    above = lines[scope.start_line - 1 : scope.def_line - 1]
-    return scope.kind is ScopeKind.FUNCTION and any(map(_OVERLOAD.match, above))
-
-
-def module_of(path: str) -> str:
-    """The name that a file has as a module: its own, or its folder's where it stands for that."""
-    folder, file = posixpath.split(path)
-    stem = file.partition(".")[0]
-    return posixpath.basename(folder) if stem in ("mod", "lib", "index", "__init__") else stem

@@ -214,20 +214,8 @@ def _scene(
 
 def _sources(graph: Graph) -> list[Spot]:
     """Functions, tables and constants outside the tests."""
-    code = [spot for spot in graph.spots if not is_test_path(spot.path)]
-    return [spot for spot in code if _is_source(spot, graph)]
-
-
-def _is_source(spot: Spot, graph: Graph) -> bool:
-    if spot.scope.kind is ScopeKind.FUNCTION:
-        return True
-    return spot.scope.kind is ScopeKind.VARIABLE and _is_table(spot, graph)
-
-
-def _is_table(spot: Spot, graph: Graph) -> bool:
-    """Whether a value is of a module or class: what a function binds belongs to that."""
-    owner = graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
-    return owner is None or owner.scope.kind is ScopeKind.CLASS
+    code = (spot for spot in graph.spots if not is_test_path(spot.path))
+    return [spot for spot in code if spot.scope.kind in (ScopeKind.FUNCTION, ScopeKind.VARIABLE)]
 
 
 def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> dict[Spot, tuple[int, ...]]:

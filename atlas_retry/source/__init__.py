@@ -3,7 +3,6 @@
 `parse(language_of(path), source)` is the tolerant tree-sitter tree for whoever needs more.
 """
 
-from atlas_retry.source.documentation import documentation
 from atlas_retry.source.imports import Import, imports
 from atlas_retry.source.names import Use, uses
 from atlas_retry.source.parsing import comment_of, language_of, nodes_of_types, parse
@@ -16,7 +15,6 @@ __all__ = [
     "Use",
     "comment_of",
     "definitions",
-    "documentation",
     "enclosing",
     "imports",
     "language_of",

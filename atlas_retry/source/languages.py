@@ -66,7 +66,6 @@ _TYPESCRIPT_ONLY = """
 (enum_declaration name: (_) @name) @class
 (type_alias_declaration name: (_) @name) @class
 (internal_module name: (_) @name) @module
-(function_signature name: (_) @name) @function
 """
 
 _JAVASCRIPT_IMPORTS = """

@@ -1,17 +1,14 @@
-"""Cuts the text of a passage: whole, without its longest remarks, or around its marks."""
+"""Cuts the text of a passage: whole, or around its marks."""
 
 import re
 
 from msgspec import Struct
 
-from atlas_retry.source import comment_of, documentation
+from atlas_retry.source import comment_of
 from atlas_retry.source.excerpt.places import Passage, shortened
 
 MAX_LINE_CHARS = 400
 MAX_SIGNATURE_LINES = 12
-SPARED = 0.18
-"""Of the lines that say something, the most that are spared from a documentation text."""
-
 MIN_TOLD = 4
 """Characters of words; a line with fewer says nothing."""
 _WORD_CHAR = re.compile(r"\w")
@@ -27,20 +24,16 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     """Share of the lines that say something which are shown."""
 
 
-def excerpt(
-    passage: Passage, source: bytes, *, max_chars: int, is_lean: bool = False
-) -> Excerpt | None:
+def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | None:
     """The passage within `max_chars`: whole, else its signature and windows around the marks.
 
-    Lean: less of its documentation. White space is exact, for agents edit by exact text.
+    White space is exact, for agents edit by exact text.
     None where not even the marked lines fit, or the source is binary.
     """
     if b"\0" in source[:8192]:
         return None
     lines = _decorated(passage, source)
     kept = set(range(len(lines)))
-    if is_lean or _size(lines, kept) > max_chars:
-        kept -= _spared(passage, source, lines)
     if _size(lines, kept) > max_chars:
         kept = _windows(passage, lines, max_chars)
     if not kept:
@@ -69,24 +62,6 @@ def _decorated(passage: Passage, source: bytes) -> list[str]:
 def _size(lines: list[str], kept: set[int]) -> int:
     gap = len(_GAP) + 3 if len(kept) < len(lines) else 0
     return sum(len(lines[index]) + 1 for index in kept) + gap
-
-
-def _spared(passage: Passage, source: bytes, lines: list[str]) -> set[int]:
-    """The end of its own docstring, as far as nearly all that it says is still shown."""
-    first = passage.def_line + MAX_SIGNATURE_LINES
-    own = [text for text in documentation(passage.path, source) if passage.def_line < text[0]]
-    start, end = min(own, default=(first, first))
-    if start >= first or end > passage.end_line:
-        return set()
-    start, end = start - passage.start_line, end - passage.start_line
-    telling = _telling(lines)
-    room = int(len(telling) * SPARED)
-    spared = set[int]()
-    for index in range(end - 1, start, -1):
-        if len(spared & telling) + (index in telling) > room:
-            break
-        spared.add(index)
-    return spared if len(spared) > 1 else set()
 
 
 def _telling(lines: list[str]) -> set[int]:
