@@ -11,14 +11,6 @@ DEFAULT_BUDGET_CHARS = 16_000
 DEFAULT_ERROR_CHARS = 2_000
 
 
-def _as_it_is(text: str) -> str:
-    return text
-
-
-def _no_paths() -> tuple[str, ...]:
-    return ()
-
-
 class Traced(Struct, frozen=True, kw_only=True):
     """A function that failing tests ran."""
 
@@ -34,7 +26,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     validation: Validation
     read: Callable[[str], bytes | None]
     """Content of a file by its path relative to the root; None where there is nothing."""
-    paths: Callable[[], Iterable[str]] = _no_paths
+    paths: Callable[[], Iterable[str]] = tuple
     """Every file of the project."""
     gates: tuple[Gate, ...] = ()
     """Whose commands the agent may run."""
@@ -57,7 +49,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     """The most that one error may take; cut in the middle."""
     marker: str = "0000"
     """Random, so that what is quoted cannot end its own fence."""
-    redact: Callable[[str], str] = _as_it_is
+    redact: Callable[[str], str] = str
 
 
 class Prompt(Struct, frozen=True, kw_only=True):

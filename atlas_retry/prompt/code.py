@@ -48,10 +48,6 @@ class Block(Struct, frozen=True, kw_only=True):
     text: str
     """The line that names it, and the passage."""
 
-    @property
-    def passage(self) -> Passage:
-        return self.candidate.passage
-
 
 def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     """The best passages, whole where they fit, likeliest first."""
@@ -92,7 +88,7 @@ def _value(candidate: Candidate, cutting: Cutting) -> float:
 
 def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int) -> int:
     """Add one passage if it fits and is not there yet; the characters that it takes."""
-    if any(_covers(block.passage, candidate.passage) for block in blocks):
+    if any(_covers(block.candidate.passage, candidate.passage) for block in blocks):
         return 0
     head = len(_heading(candidate, is_whole=False)) + len(START) + 1
     cut = _cut(candidate, cutting, room - head - 1)
@@ -102,7 +98,7 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
     text = f"{_heading(candidate, is_whole=cut.told >= ALMOST_WHOLE)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
-    inside = [block for block in blocks if _covers(candidate.passage, block.passage)]
+    inside = [block for block in blocks if _covers(candidate.passage, block.candidate.passage)]
     for block in inside:
         blocks.remove(block)
     blocks.append(Block(candidate=candidate, text=text))
@@ -151,7 +147,9 @@ def shown(blocks: tuple[Block, ...]) -> str:
 def unshown(found: tuple[Candidate, ...], blocks: tuple[Block, ...]) -> tuple[Candidate, ...]:
     """The code that did not fit, likeliest first."""
     code = [c for c in found if not c.is_test]
-    return tuple(c for c in code if not any(_covers(block.passage, c.passage) for block in blocks))
+    return tuple(
+        c for c in code if not any(_covers(block.candidate.passage, c.passage) for block in blocks)
+    )
 
 
 def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:

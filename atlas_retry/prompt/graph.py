@@ -15,6 +15,7 @@ MAX_CANDIDATES = 12
 """A bare method name with more definitions than this says too little."""
 MAX_REEXPORTS = 4
 NOT_CALLED = 0.6
+CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "constructor", "new", "initialize")
 
 _SELF = frozenset({"self", "cls", "this", "super()", "$this", "Self", "self.__class__", "super"})
 
@@ -132,14 +133,17 @@ class Graph:
         return uses(path, source, start, end) if source is not None else ()
 
     def _edges(self, spot: Spot) -> tuple[Edge, ...]:
-        """What a definition uses, each name once a line."""
+        """What a definition uses, each name once a line; a class uses its constructor."""
         found: dict[tuple[int, tuple[Spot, ...]], float] = {}
         for use in self._own_uses(spot):
             targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
             if targets and len(targets) <= MAX_CANDIDATES:
                 place = (use.line, targets)
                 found[place] = max(found.get(place, 0.0), 1.0 if use.is_call else NOT_CALLED)
-        return tuple(Edge(weight, targets) for (_, targets), weight in found.items())
+        edges = [Edge(weight, targets) for (_, targets), weight in found.items()]
+        if spot.scope.kind is ScopeKind.CLASS:
+            edges += [Edge(1.0, (m,)) for m in self.members(spot) if m.scope.name in CONSTRUCTORS]
+        return tuple(edges)
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
         """A class's own statements only: its methods speak for themselves."""

@@ -18,7 +18,7 @@ MAX_PROBLEMS = 400
 """The rarest families of problems are looked at first."""
 MAX_FAMILY_CHARS = 2_000
 """Of a message, that tell its family."""
-NAMED, SETS_IT = 0.6, 0.8
+NAMED, SETS_IT, SAME_NAME = 0.6, 0.8, 0.5
 
 _QUOTED = re.compile(
     r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]{0,500}\]\*?|\*)?[`\"'\u2019\u201d»]"
@@ -112,7 +112,7 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     yield from ((spot, NAMED, "named", ()) for spot in _meant(defined, owners, graph))
     if lacking:
         setting = _setting(names, owners, graph)
-        yield from ((spot, SETS_IT, "sets such an attribute", ()) for spot in setting)
+        yield from ((spot, SETS_IT, "similar name", ()) for spot in setting)
 
 
 def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:
@@ -120,6 +120,9 @@ def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:
     if here:
         here = _outermost(here, graph)
         yield here, 1.0, "problem", (line,)
+        for scope in graph.project.definitions(path):
+            if scope.qualified_name == here.scope.qualified_name and scope != here.scope:
+                yield Spot(path, scope), SAME_NAME, "of the same name", ()
 
 
 def _outermost(spot: Spot, graph: Graph) -> Spot:
@@ -166,11 +169,11 @@ def _members(owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
 
 
 def _setting(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
-    """The methods that set an attribute of a similar name: the one that is missed was renamed."""
+    """The methods that are named alike or set such an attribute: what is missed was renamed."""
     setters: dict[str, Spot] = {}
     for member in _members(owners, graph):
         if member.scope.kind is ScopeKind.FUNCTION:
-            for attribute in _SET.findall(graph.body(member)):
+            for attribute in (member.scope.name, *_SET.findall(graph.body(member))):
                 setters.setdefault(attribute, member)
     for name in names[:3]:
         last = name.rpartition(".")[2]

@@ -31,7 +31,7 @@ class Suspect(Struct, frozen=True, kw_only=True):
 
     spot: Spot
     score: float
-    """Likelihoods of all suspects add up to 1."""
+    """Compared with the others; only the ratio means something."""
     why: str
     lines: tuple[int, ...] = ()
     """Lines of it that a traceback names."""
@@ -164,11 +164,10 @@ def suspects(
     rated = {spot: _rating(spot, scene) for spot in _considered(tests, scene)}
     top = max(rated.values(), default=0.0)
     chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
-    whole = sum(chances.values()) or 1.0
     found = [
         Suspect(
             spot=spot,
-            score=chance / whole,
+            score=chance,
             why=_why(spot, scene),
             lines=scene.framed.get(spot, ()),
         )
