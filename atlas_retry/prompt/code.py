@@ -9,7 +9,7 @@ from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import harmless_code
 from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
-SIZE_AVERSION = 0.3
+SIZE_AVERSION = 0.2
 """How much a long passage must be likelier than a short one to go first."""
 MIN_PASSAGE_CHARS = 150
 TEST_SHARE = 0.15

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from atlas_retry.prompt.failing import FailingTest
 from atlas_retry.prompt.graph import Edge, Graph, Spot
@@ -58,8 +58,23 @@ def _passed_on(amount: float, used: tuple[Edge, ...]) -> Iterator[tuple[Spot, fl
 
 def common(parts: Collection[Weights]) -> Weights:
     """The average of the logarithms: high for what every test leads to, not for what one does."""
+    return _sums({spot: logarithm(a) / len(parts) for spot, a in part.items()} for part in parts)
+
+
+def usual(parts: Collection[Weights]) -> Weights:
+    """The logarithm of the average: high for what any test leads to."""
+    sums = _sums(parts)
+    return {spot: logarithm(amount / len(parts)) for spot, amount in sums.items()}
+
+
+def logarithm(amount: float) -> float:
+    """Of a flow, 0 for none."""
+    return math.log(1 + amount / FLOOR)
+
+
+def _sums(parts: Iterable[Weights]) -> Weights:
     found: Weights = defaultdict(float)
     for part in parts:
         for spot, amount in part.items():
-            found[spot] += math.log(1 + amount / FLOOR) / len(parts)
+            found[spot] += amount
     return found

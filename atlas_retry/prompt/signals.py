@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from atlas_retry.prompt.brief import Traced
 from atlas_retry.prompt.failing import FailingTest, each_once
-from atlas_retry.prompt.flow import Weights, common, led_to, spread
+from atlas_retry.prompt.flow import Weights, common, led_to, spread, usual
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
 from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
@@ -203,7 +203,7 @@ def _scene(
         framed=_framed(tests, graph),
         homes=frozenset(test.frames[-1].path for test in tests if test.frames),
         common=common([led_to(test, graph) for test in each_once(tests)]),
-        healthy=common([spread({spot: 1.0}, graph.edges) for spot in passed]),
+        healthy=usual([spread({spot: 1.0}, graph.edges) for spot in passed]),
         pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),
         titles=bm25(about.titles, {spot: tuple(stems(text)) for spot, text in texts.items()}),
         traced=_traced(trace, graph),
