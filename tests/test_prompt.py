@@ -115,6 +115,10 @@ def test_what_somebody_has_just_changed_ranks_above_the_rest_and_says_so() -> No
     assert "just changed" in prompt.text
 
 
+def test_an_undefined_name_brings_the_imports() -> None:
+    assert "from .money import rounded" in compose(brief_of(LINTED)).text
+
+
 def test_a_lint_error_is_marked_at_its_line() -> None:
     assert (
         "return rounded(sum(self.items) - 1)  # <-- ERROR: F821 Undefined name `roundd`"

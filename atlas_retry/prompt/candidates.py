@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from itertools import chain
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from atlas_retry.prompt.failing import (
     passing,
 )
 from atlas_retry.prompt.graph import Graph, Spot
-from atlas_retry.prompt.problems import named_at_fault
+from atlas_retry.prompt.problems import UNDEFINED, named_at_fault
 from atlas_retry.prompt.project import Project, is_test_path
 from atlas_retry.prompt.signals import Changed, Suspect, suspects
 from atlas_retry.source import ScopeKind, language_of
@@ -37,6 +38,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w{3,}")
 MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
 MAX_CLASS_LINES = 25
+MAX_IMPORT_LINES = 40
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -65,14 +67,15 @@ def candidates(
         failed = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_LOCATED])
         tests = (*each_once(failed), *failed)[:MAX_TESTS]
         graph = Graph(project, graph.starts, _beyond(tests, graph))
-        found += _own_sources(tests)
+        found += _own_sources(tests, project)
         passed = passing(failed, graph)
-        found += _scored(suspects(tests, passed, graph, trace, changed))
+        found += _scored(suspects(tests, passed, graph, trace, changed), project)
         _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))
-        found += _scored(named_at_fault(linted, graph))
+        found += _scored(named_at_fault(linted, graph), project)
         found += _plain_places(linted, project)
+        found += _import_blocks(linted, project)
     ordered = sorted(found, key=lambda c: -c.score)
     return tuple(
         replace(c, passage=marked(c.passage, marks.get(c.passage.path, ()))) for c in ordered
@@ -120,12 +123,12 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     return graph.project.speaking_of(sought, language, MAX_BEYOND) if language else ()
 
 
-def _scored(found: tuple[Suspect, ...]) -> list[Candidate]:
+def _scored(found: tuple[Suspect, ...], project: Project) -> list[Candidate]:
     top = max((suspect.score for suspect in found), default=0.0) or 1.0
     return [
         Candidate(
             passage=replace(
-                _passage(suspect.spot),
+                _passage(suspect.spot, project),
                 marks=tuple(Mark(line=n, note="") for n in suspect.lines),
             ),
             score=suspect.score / top,
@@ -136,11 +139,12 @@ def _scored(found: tuple[Suspect, ...]) -> list[Candidate]:
     ]
 
 
-def _passage(spot: Spot) -> Passage:
-    """The definition; of a long class its head."""
+def _passage(spot: Spot, project: Project) -> Passage:
+    """The definition; of a long class, what stands before its first method."""
     scope = spot.scope
-    is_class = scope.kind is ScopeKind.CLASS
-    end = min(scope.end_line, scope.def_line + MAX_CLASS_LINES) if is_class else scope.end_line
+    end = scope.end_line
+    if scope.kind is ScopeKind.CLASS and scope.lines > MAX_CLASS_LINES:
+        end = min(_inner_functions(spot, project), default=end + 1) - 1
     return Passage(
         path=spot.path,
         start_line=scope.start_line,
@@ -150,12 +154,20 @@ def _passage(spot: Spot) -> Passage:
     )
 
 
-def _own_sources(tests: tuple[FailingTest, ...]) -> list[Candidate]:
+def _inner_functions(spot: Spot, project: Project) -> Iterator[int]:
+    """The first lines of the functions inside a definition."""
+    for scope in project.definitions(spot.path):
+        is_inside = spot.scope.def_line < scope.start_line < spot.scope.end_line
+        if scope.kind is ScopeKind.FUNCTION and is_inside:
+            yield scope.start_line
+
+
+def _own_sources(tests: tuple[FailingTest, ...], project: Project) -> list[Candidate]:
     """The failing tests themselves, the shortest first: it says most a character."""
     spots = {test.spot: test for test in tests if test.spot}
     shortest = sorted(spots.items(), key=lambda item: item[0].scope.lines)
     return [
-        Candidate(passage=_passage(spot), score=1.0, why="the failing test", is_test=True)
+        Candidate(passage=_passage(spot, project), score=1.0, why="the failing test", is_test=True)
         for spot, _ in shortest[:MAX_SHOWN_TESTS]
     ]
 
@@ -190,3 +202,26 @@ def _plain_places(diagnostics: tuple[Diagnostic, ...], project: Project) -> list
         passage = passage_at(path, source, diagnostic.region.start_line)
         found.setdefault(passage, 0.9 / (1 + len(found)) ** 0.5)
     return [Candidate(passage=p, score=s, why="problem") for p, s in found.items()]
+
+
+def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
+    """Of each file in which a name is undefined: that is where it belongs."""
+    unnamed = [d.path for d in diagnostics[:MAX_MARKS] if UNDEFINED.search(d.message)]
+    paths = [known_path(path, project.paths) for path in filter(None, unnamed)]
+    found = []
+    for path in list(dict.fromkeys(filter(None, paths)))[:5]:
+        lines = [one for one in project.imports(path) if one.start_line < _first(path, project)]
+        if lines:
+            start = lines[0].start_line
+            end = min(lines[-1].end_line, start + MAX_IMPORT_LINES)
+            passage = Passage(
+                path=path, start_line=start, end_line=end, def_line=start, symbol="imports"
+            )
+            found.append(Candidate(passage=passage, score=0.6, why="where names come from"))
+    return found
+
+
+def _first(path: str, project: Project) -> int:
+    """The first line of a function or class: imports below it are local ones."""
+    scopes = [s for s in project.definitions(path) if s.end_line > s.start_line]
+    return min((scope.start_line for scope in scopes), default=1 << 30)
