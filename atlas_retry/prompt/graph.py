@@ -141,9 +141,7 @@ class Graph:
                 place = (use.line, targets)
                 found[place] = max(found.get(place, 0.0), 1.0 if use.is_call else NOT_CALLED)
         edges = [Edge(weight, targets) for (_, targets), weight in found.items()]
-        if spot.scope.kind is ScopeKind.CLASS:
-            edges += [Edge(1.0, (m,)) for m in self.members(spot) if m.scope.name in CONSTRUCTORS]
-        return tuple(edges)
+        return (*edges, *self._construction(spot))
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
         """A class's own statements only: its methods speak for themselves."""
@@ -156,6 +154,12 @@ class Graph:
         for use in self._uses(spot.path, scope.start_line, scope.end_line):
             if use.line not in inner:
                 yield use
+
+    def _construction(self, spot: Spot) -> Iterator[Edge]:
+        members = self.members(spot) if spot.scope.kind is ScopeKind.CLASS else ()
+        for member in members:
+            if member.scope.name in CONSTRUCTORS:
+                yield Edge(1.0, (member,))
 
     def lookup(self, path: str, use: Use, inside: Spot | None = None) -> list[Spot]:
         """What a mention of a name may mean, the closest meaning only."""
