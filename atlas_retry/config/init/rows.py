@@ -277,19 +277,20 @@ def _plain_tests(project: ProjectFiles) -> Iterator[Proposed]:
     ours = (path for path in project.below(*TEST_FILES) if path.count("/") <= DEEPEST)
     path = next((path for path in ours if not path.endswith("__init__.py")), None)
     text = project.text(path) if path else ""
-    run = ""
+    run = reason = ""
     if path and re.search(r"\bunittest\b", text + project.automation):
         folder = path.rpartition("/")[0]
         # unittest looks into packages only: into another folder it has to be sent
         start = f" -s {folder}" if folder and not project.has(f"{folder}/__init__.py") else ""
         run = f"python -m unittest discover{start}"
+        reason = f"{path} uses unittest"
     elif re.search(r"^(?:async )?def test|^class Test", text, re.MULTILINE):
-        run = "pytest"
+        run, reason = "pytest", f"{path} is there"
     if run:
         yield Proposed(
             slot=Slot.TEST,
             run=python_start(project, "pytest") + run,
-            reason=f"{path} is there",
+            reason=reason,
             tool="unittest" if "unittest" in run else "pytest",
             language="python",
             weak=True,
