@@ -340,8 +340,8 @@ class SourceChange(Struct, kw_only=True, dict=True):
 
 def _parts_of(node: "Node") -> "list[Node]":
     """Children without remarks and what only stands between."""
-    parts = (child for child in node.children if child.type not in (",", ";", "\n"))
-    return [part for part in parts if not tokens.is_remark(part)]
+    children = (child for child in node.children if child.type not in (",", ";", "\n"))
+    return [child for child in children if not tokens.is_remark(child)]
 
 
 def _is_container(node: "Node") -> bool:

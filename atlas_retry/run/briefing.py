@@ -47,7 +47,7 @@ def first_brief(
     A workspace that is `opened` and under git knows its files already.
     """
     tracker = opened.tracker if opened and opened.has_git else None
-    tree = workspace.source_tree(root, found=tracker.scan() if tracker else None)
+    tree = workspace.source_tree(root, scan=tracker.scan() if tracker else None)
     hidden = secret_values(environ)
     return Brief(
         validation=validation,

@@ -102,8 +102,8 @@ def commit_patch(ws: Workspace, mail: bytes) -> tuple[Made, str]:
                 f"the patch does not fit {base[:12]}: {error}",
                 remedy="check out the commit that the run started from",
             ) from error
-        said = dict(line.split(": ", 1) for line in head.decode().splitlines() if ": " in line)
-        text = f"{said.get('Subject', '')}\n\n{body}\n"
+        headers = dict(line.split(": ", 1) for line in head.decode().splitlines() if ": " in line)
+        text = f"{headers.get('Subject', '')}\n\n{body}\n"
         if not body.rpartition("\n")[2].startswith(f"{TRAILER}: "):
             raise UsageError(f"it is no patch of `atlas deliver --patch`: no {TRAILER} in it")
         tree = desk.git("write-tree").decode().strip()
@@ -242,8 +242,8 @@ def set_branch(ws: Workspace, branch: str, made: Made, *, is_pushed: bool) -> No
     except GitError as error:
         raise UsageError(f"{branch!r} cannot be the name of a branch") from error
     form = "--format=%(objectname) %(worktreepath)"
-    found = os.fsdecode(git("for-each-ref", form, ref, cwd=ws.root, env=ws.environ)).rstrip("\n")
-    tip, _, checked_out = found.partition(" ")
+    line = os.fsdecode(git("for-each-ref", form, ref, cwd=ws.root, env=ws.environ)).rstrip("\n")
+    tip, _, checked_out = line.partition(" ")
     if tip and tip not in (made.base, made.commit):
         raise WorkspaceError(
             f"the branch {branch} is at {tip[:12]}, and the run began at {made.base[:12]}",

@@ -138,10 +138,10 @@ def git_dir_of(root: Path) -> Path:
 
 def common_dir_of(git_dir: Path) -> Path:
     """What linked worktrees share. Source: gitrepository-layout(5), `commondir`."""
-    told = git_dir / "commondir"
-    if not told.is_file():
+    pointer = git_dir / "commondir"
+    if not pointer.is_file():
         return git_dir
-    return (git_dir / os.fsdecode(told.read_bytes().rstrip(b"\n"))).resolve()
+    return (git_dir / os.fsdecode(pointer.read_bytes().rstrip(b"\n"))).resolve()
 
 
 class Uncommitted(Struct, frozen=True, kw_only=True):
@@ -167,13 +167,13 @@ def uncommitted(root: Path, env: Mapping[str, str]) -> Uncommitted:
     Source: git-status(1), "Porcelain Format Version 2": the path is the last of so many fields.
     """
     how = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
-    told, paths = dict[str, str](), set[str]()
+    headers, paths = dict[str, str](), set[str]()
     for line in split(git("status", *how, cwd=root, env=env)):
         kind, _, rest = line.partition(" ")
         if kind == "#":
             name, _, value = rest.partition(" ")
-            told[name] = value
+            headers[name] = value
         else:
             paths.add(rest.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
-    head = told.get("branch.oid", _NO_COMMIT)
+    head = headers.get("branch.oid", _NO_COMMIT)
     return Uncommitted(head=None if head == _NO_COMMIT else head, paths=frozenset(paths))

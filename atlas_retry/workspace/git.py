@@ -136,11 +136,11 @@ def _verb(arguments: Sequence[str]) -> str:
 
 
 def _error(verb: str, status: int | None, stderr: str) -> GitError:
-    said = [line for line in stderr.splitlines() if line.strip()]
-    remedy = next((line.strip() for line in said if "--add safe.directory" in line), None)
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    remedy = next((line.strip() for line in lines if "--add safe.directory" in line), None)
     # a wrapper may speak before git does
-    own = [line for line in said if line.startswith(("fatal: ", "error: "))]
-    first = (own or said or [f"exit code {status}"])[0].removeprefix("fatal: ")
+    own = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    first = (own or lines or [f"exit code {status}"])[0].removeprefix("fatal: ")
     return GitError(f"git {verb} failed: {first}", status=status, remedy=remedy)
 
 
@@ -175,13 +175,13 @@ def check_version(path: str | None) -> None:
         remedy = None if _program(path) else "install git"
         raise WorkspaceError(error.message, remedy=remedy) from error
     wanted = ".".join(map(str, MINIMUM))
-    found = re.fullmatch(r"git version (\d+)\.(\d+).*\n", out)
-    if not found:
+    version = re.fullmatch(r"git version (\d+)\.(\d+).*\n", out)
+    if not version:
         raise WorkspaceError(
             f"{_program(path)} is not git alone: asked for its version it says {out.strip()!r}",
             remedy=f"put git {wanted} or newer itself first on PATH",
         )
-    if (int(found[1]), int(found[2])) < MINIMUM:
+    if (int(version[1]), int(version[2])) < MINIMUM:
         raise WorkspaceError(
             f"git {wanted} or newer is needed, and {_program(path)} is {out.strip()!r}",
             remedy="install a newer git",

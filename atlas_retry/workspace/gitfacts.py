@@ -170,13 +170,13 @@ def refs_in(files: Mapping[str, bytes]) -> dict[str, str]:
 
     Source: gitrepository-layout(5); a ref's own file wins over `packed-refs`.
     """
-    found: dict[str, str] = {}
+    refs: dict[str, str] = {}
     for line in os.fsdecode(files.get("packed-refs", b"")).splitlines():
         if not line.startswith(("#", "^")):
             oid, _, name = line.partition(" ")
-            found[name] = oid
+            refs[name] = oid
     loose = (name for name in files if name.startswith("refs/"))
-    return found | {name: os.fsdecode(files[name]).strip() for name in loose}
+    return refs | {name: os.fsdecode(files[name]).strip() for name in loose}
 
 
 _CONFIGS: dict[tuple[Path, ...], tuple[Mapping[Path, bytes], Mapping[str, str]]] = {}
@@ -202,12 +202,12 @@ def _settings(root: Path, env: Mapping[str, str]) -> dict[str, str]:
     Source: git-config(1), `--show-scope` with `-z`: scope NUL key LF value NUL.
     """
     items = split(git("config", "--list", "-z", "--show-scope", "--includes", cwd=root, env=env))
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for scope, setting in zip(items[::2], items[1::2], strict=True):
         if scope in {"local", "worktree"}:
             key, _, value = setting.partition("\n")
-            found.setdefault(key, []).append(value)
-    return {key: "\n".join(values) for key, values in found.items()}
+            by_key.setdefault(key, []).append(value)
+    return {key: "\n".join(values) for key, values in by_key.items()}
 
 
 def _hooks(root: Path, common: Path, config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -244,8 +244,8 @@ def _text(name: str, path: Path) -> Iterator[tuple[str, str]]:
 
 def _worktrees(common: Path) -> Iterator[tuple[str, str]]:
     for folder in sorted((common / "worktrees").glob("*")):
-        told = (folder / "gitdir", folder / "HEAD", folder / "locked")
-        text = [os.fsdecode(path.read_bytes()).strip() for path in told if path.is_file()]
+        files = (folder / "gitdir", folder / "HEAD", folder / "locked")
+        text = [os.fsdecode(path.read_bytes()).strip() for path in files if path.is_file()]
         yield f"worktrees/{folder.name}", "\n".join(text)
 
 
@@ -258,10 +258,10 @@ def _state(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _index(root: Path, env: Mapping[str, str], file: Path) -> Iterator[tuple[str, str]]:
-    found = staged(root, env, file)
-    yield "index", found.digest
-    yield from ((f"index-flags:{path}", names) for path, names in found.flags.items())
-    for path in found.submodules:
+    index = staged(root, env, file)
+    yield "index", index.digest
+    yield from ((f"index-flags:{path}", names) for path, names in index.flags.items())
+    for path in index.submodules:
         if (root / path / ".git").exists() and not (root / path).is_symlink():
             facts = _facts(root / path, env)
             yield from ((f"submodules/{path}:{name}", value) for name, value in facts)

@@ -57,8 +57,8 @@ def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
             signed.append(_read(file))
     gone = (other for other in signed if not other.is_there)
     alike = (other for other in gone if other.first_commit == own.first_commit)
-    found = [(other, other.inode == own.inode) for other in alike]
-    return tuple(sorted(found, key=lambda pair: not pair[1]))
+    candidates = [(other, other.inode == own.inode) for other in alike]
+    return tuple(sorted(candidates, key=lambda pair: not pair[1]))
 
 
 def take_over(ws: Workspace, other: Identity) -> Path:

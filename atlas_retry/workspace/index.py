@@ -58,9 +58,9 @@ def staged(root: Path, env: Mapping[str, str], index: Path | None = None) -> Sta
         return _read_index(root, env)
     key = index, hashlib.sha256(index.read_bytes()).hexdigest()
     if key not in _READ:
-        found = _read_index(root, env)
+        content = _read_index(root, env)
         _READ.clear()
-        _READ[key] = found
+        _READ[key] = content
     return _READ[key]
 
 
@@ -87,9 +87,9 @@ def ids_when(root: Path, env: Mapping[str, str], wanted: Mapping[str, Stat]) -> 
     Left out is what the index does not know, and what may have moved in the moment in which it was
     written. Source: racy-git.txt in git's technical documentation. Raises GitError.
     """
-    told = git("rev-parse", "--git-path", "index", cwd=root, env=env)
+    index_path = git("rev-parse", "--git-path", "index", cwd=root, env=env)
     try:
-        written_ns = (root / os.fsdecode(told).rstrip("\n")).stat().st_mtime_ns
+        written_ns = (root / os.fsdecode(index_path).rstrip("\n")).stat().st_mtime_ns
     except FileNotFoundError:
         return {}
     some = tuple(wanted) if len(wanted) <= _MANY_PATHS else ()
@@ -113,8 +113,8 @@ def _is_of(entry: re.Match[bytes], seen: Stat) -> bool:
     )
 
 
-def _ns(told: bytes) -> int:
-    seconds, _, rest = told.partition(b":")
+def _ns(stamp: bytes) -> int:
+    seconds, _, rest = stamp.partition(b":")
     return int(seconds) * 10**9 + int(rest)
 
 

@@ -130,8 +130,8 @@ def _put_back(ws: Workspace, note: Note, but: frozenset[str] = frozenset()) -> t
     """The paths that were restored; `but` stays. Whatever goes is held under a name."""
     paths = None
     if but:
-        found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
-        paths = {change.path for change in found} - but
+        differences = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
+        paths = {change.path for change in differences} - but
     done = restore(ws, note.snapshot, paths)
     if done.changed:
         keep(ws, _LEFT, done.before)
@@ -185,8 +185,8 @@ def put_back_aside(ws: Workspace) -> tuple[str, ...]:
 
 def _edited_since(ws: Workspace, note: Note, quiet_s: float) -> Iterator[str]:
     """By the time of the inode's last change, which nobody can set back."""
-    found = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
-    for path in (*(c.path for c in found), *map(os.fsdecode, note.unheld)):
+    differences = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
+    for path in (*(c.path for c in differences), *map(os.fsdecode, note.unheld)):
         status = place.status(ws.root, path)
         if status and status.st_ctime > quiet_s:
             yield path

@@ -66,9 +66,9 @@ class RunLayers(Struct, frozen=True, kw_only=True):
         uppers = {path: self.folder / "outside" / str(path)[1:] / "upper" for path in self.overlaid}
         uppers[self.root] = self.tree
         over = ((path, overlay.mounting(path, upper)) for path, upper in uppers.items())
-        parts = [*over, *self._through()]
-        for _, part in sorted(parts, key=lambda pair: len(pair[0].parts)):
-            argv += part
+        mounts = [*over, *self._through()]
+        for _, options in sorted(mounts, key=lambda pair: len(pair[0].parts)):
+            argv += options
         argv += ("--unshare-pid", "--die-with-parent", "--chdir", str(command.cwd), "--")
         return replace(command, argv=(*argv, *command.argv))
 

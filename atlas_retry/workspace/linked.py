@@ -68,10 +68,10 @@ def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:
 
 def stamps(folders: Iterable[str]) -> dict[str, Stamp]:
     """The stat data of the files in folders, by absolute path; without dependencies and caches."""
-    found: dict[str, Stamp] = {}
+    by_path: dict[str, Stamp] = {}
     for folder in folders:
-        found.update(islice(_files(folder), _MAX_FILES))
-    return found
+        by_path.update(islice(_files(folder), _MAX_FILES))
+    return by_path
 
 
 def _files(folder: str) -> Iterator[tuple[str, Stamp]]:

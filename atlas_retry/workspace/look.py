@@ -134,28 +134,28 @@ class Tracker:
         """As `snapshots.snapshot`, made from the last one."""
         return self._hold(self.scan()).snapshot
 
-    def _hold(self, found: Scan) -> "HeldTree":
+    def _hold(self, scan: Scan) -> "HeldTree":
         from atlas_retry.workspace.snapshots import take_from  # start-up
 
-        if self._held is None or found is not self._held_from:
-            self._held = take_from(self.ws, found, self._held)
-            self._held_from = found
+        if self._held is None or scan is not self._held_from:
+            self._held = take_from(self.ws, scan, self._held)
+            self._held_from = scan
         return self._held
 
     def take(self) -> "WholeLook":
         """As `snapshots.take`, made from the last one."""
         self.moved()
-        found = self.scan()
-        held = self._hold(found)
-        return held.snapshot, held.state, found
+        scan = self.scan()
+        held = self._hold(scan)
+        return held.snapshot, held.state, scan
 
     def uncommitted(self) -> Uncommitted:
         """What may not be as in the last commit; git is asked once for each index."""
-        found = self.scan()
-        if self._status is None or self._status[0].rules != found.rules:
-            self._status = found, uncommitted(self.ws.root, self.ws.environ)
+        scan = self.scan()
+        if self._status is None or self._status[0].rules != scan.rules:
+            self._status = scan, uncommitted(self.ws.root, self.ws.environ)
         then, status = self._status
-        moved = differing(then.files, found.files)
+        moved = differing(then.files, scan.files)
         return replace(status, paths=status.paths | moved) if moved else status
 
     @property
@@ -175,13 +175,13 @@ class Tracker:
         Of everything but dependencies and caches, where there is no git that can read it.
         """
         try:
-            found = self.scan()
+            scan = self.scan()
         except WorkspaceError:
-            found = without_git(self.ws.root, self.ws.state)
-        if found.files is not self._seen_from:
-            self._seen = found.visible()
-            self._seen_from = found.files
-        return found.taken_ns, self._seen
+            scan = without_git(self.ws.root, self.ws.state)
+        if scan.files is not self._seen_from:
+            self._seen = scan.visible()
+            self._seen_from = scan.files
+        return scan.taken_ns, self._seen
 
 
 class Lookout:
@@ -233,14 +233,14 @@ class Lookout:
 
 
 def _read(root: Path, paths: Iterable[str], files: Mapping[str, Stat]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    ids: dict[str, str] = {}
     left_bytes = MAX_READ_BYTES
     for path in paths:
         seen = files.get(path)
         if seen and seen[1] <= left_bytes and (oid := _id_at(root / path, seen)):
-            found[path] = oid
+            ids[path] = oid
             left_bytes -= seen[1]
-    return found
+    return ids
 
 
 def _held(asked: Mapping[str, Stat], files: Mapping[str, Known]) -> dict[str, str]:
@@ -283,9 +283,9 @@ def tracked(root: Path, paths: Collection[str], *, environ: Mapping[str, str]) -
 def _id_at(path: Path, seen: Stat) -> str | None:
     """The id of a content; None where it cannot be read, or moved since it was `seen`."""
     with suppress(OSError):
-        found = _id_of(path, seen)
+        oid = _id_of(path, seen)
         if stat_of(path.lstat()) == seen:
-            return found
+            return oid
     return None
 
 

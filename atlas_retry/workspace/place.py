@@ -48,21 +48,21 @@ def put(root: Path, path: str, entry: StoredFile, content: bytes) -> None:
 
 def look(root: Path, path: str) -> StoredFile | None:
     """The file or link that is at `path`, whatever a snapshot would think of it."""
-    found = _open_and_read(root, path)
-    return entry_of(found[0], blob_id(found[1])) if found else None
+    file = _open_and_read(root, path)
+    return entry_of(file[0], blob_id(file[1])) if file else None
 
 
 def read(root: Path, path: str, max_bytes: int | None = None) -> bytes | None:
     """Content of a file or target of a link; None where there is neither, or more than that."""
-    found = _open_and_read(root, path, max_bytes)
-    return found[1] if found else None
+    file = _open_and_read(root, path, max_bytes)
+    return file[1] if file else None
 
 
 def status(root: Path, path: str) -> os.stat_result | None:
     """Of the file or link that is at `path`; None where there is none, or a folder."""
     with suppress(*_NOT_THERE), _parent(root, path, make=False) as (folder, name):
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        return None if stat.S_ISDIR(found.st_mode) else found
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        return None if stat.S_ISDIR(status.st_mode) else status
     return None
 
 
@@ -71,11 +71,11 @@ def _open_and_read(root: Path, path: str, max_bytes: int | None = None) -> tuple
         return None
     try:
         with _parent(root, path, make=False) as (folder, name):
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            mode = found.st_mode
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            mode = status.st_mode
             if stat.S_ISLNK(mode):
                 return mode, os.fsencode(os.readlink(name, dir_fd=folder))
-            if not stat.S_ISREG(mode) or (max_bytes is not None and found.st_size > max_bytes):
+            if not stat.S_ISREG(mode) or (max_bytes is not None and status.st_size > max_bytes):
                 return None
             with os.fdopen(os.open(name, _OLD, dir_fd=folder), "rb") as file:
                 return mode, file.read()
@@ -124,8 +124,8 @@ def _parent(root: Path, path: str, *, make: bool = True) -> Iterator[tuple[int, 
     *above, name = path.split("/")
     folder = os.open(root, _FOLDER)
     try:
-        for part in above:
-            inner = _open(folder, part, make=make)
+        for folder_name in above:
+            inner = _open(folder, folder_name, make=make)
             os.close(folder)
             folder = inner
         yield folder, name

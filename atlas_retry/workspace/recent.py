@@ -50,8 +50,8 @@ def _since(
         return {}
     before = revision_tree(root, revision, paths, environ=environ)
     after = source_tree(root, environ=environ)
-    found = {path: tuple(_new(before.read(path), after.read(path))) for path in sorted(paths)}
-    return {path: lines for path, lines in found.items() if lines}
+    by_path = {path: tuple(_new(before.read(path), after.read(path))) for path in sorted(paths)}
+    return {path: lines for path, lines in by_path.items() if lines}
 
 
 def _new(before: bytes | None, after: bytes | None) -> Iterator[range]:

@@ -83,7 +83,7 @@ def restore(
     `Tracker.take` does from the last one. Raises WorkspaceError.
     """
     look = look or partial(take, ws)
-    before, now, found = look()
+    before, now, scan = look()
     goal = _goal(ws, snapshot_id, paths, since, now)
     progress = _Progress()
     conflicts = set(_conflicts(ws, goal, now))
@@ -91,9 +91,9 @@ def restore(
         is_changed, is_conflict = put_back_index(ws, goal.target, goal.expected)
         if is_changed:
             progress.changed.add(INDEX)
-            _, now, found = look()  # what is tracked is not ignored
+            _, now, scan = look()  # what is tracked is not ignored
         conflicts.update([INDEX] if is_conflict else [])
-    _work(ws, goal, look, (now, found), progress)
+    _work(ws, goal, look, (now, scan), progress)
     if progress.problems:
         first = [f"{path!r}: {reason}" for path, reason in progress.problems.items()][:3]
         raise WorkspaceError(
@@ -127,9 +127,9 @@ def differing(ws: Workspace, snapshot_id: str) -> tuple[str, ...]:
     """What `restore(ws, snapshot_id)` would restore or remove; changes nothing."""
     _, now, _ = take(ws)
     goal = _Goal(target=read_state(ws, snapshot_id), expected=None, paths=None)
-    found = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
+    paths = {*(path for path, _ in _wrong(ws, goal, now)), *_extra(goal, now)}
     index = () if is_staged(ws, goal.target) else (INDEX,)
-    return (*sorted(found), *index)
+    return (*sorted(paths), *index)
 
 
 def _goal(
@@ -198,14 +198,14 @@ def _round(
     ws: Workspace, goal: _Goal, seen: tuple[TreeState, Scan], progress: _Progress
 ) -> set[str]:
     """Restore what differs, but for what could not be restored before; the paths."""
-    now, found = seen
+    now, scan = seen
     stuck, done = progress.problems, len(progress.changed)
     wrong = {path: entry for path, entry in _wrong(ws, goal, now) if path not in stuck}
     extra = [path for path in _extra(goal, now) if path not in stuck]
     _remove(ws, _first_of(extra, wrong), progress)
-    _put(ws, wrong, found, now, progress)
-    _folders(ws, goal, found, progress)
-    for path in found.leftovers:
+    _put(ws, wrong, scan, now, progress)
+    _folders(ws, goal, scan, progress)
+    for path in scan.leftovers:
         place.remove(ws.root, path)
     differing = {*wrong, *extra}
     if differing and len(progress.changed) > done:
@@ -240,23 +240,21 @@ def _extra(goal: _Goal, now: TreeState) -> Iterator[str]:
 
 
 def _put(
-    ws: Workspace, wrong: Mapping[str, StoredFile], found: Scan, now: TreeState, progress: _Progress
+    ws: Workspace, wrong: Mapping[str, StoredFile], scan: Scan, now: TreeState, progress: _Progress
 ) -> None:
     held = contents(ws, [entry.oid for entry in wrong.values()])
     for (path, entry), content in zip(wrong.items(), held, strict=True):
         with _noting(path, progress):
-            if path in found.folders:
-                _empty_out(ws, path, found, now, progress)
+            if path in scan.folders:
+                _empty_out(ws, path, scan, now, progress)
             place.put(ws.root, path, entry, content)
 
 
-def _empty_out(
-    ws: Workspace, folder: str, found: Scan, now: TreeState, progress: _Progress
-) -> None:
+def _empty_out(ws: Workspace, folder: str, scan: Scan, now: TreeState, progress: _Progress) -> None:
     """Remove a folder that is in a file's way, as far as what is in it is held."""
     inside = [path for path in now.files if path.startswith(f"{folder}/")]
     _remove(ws, inside, progress)
-    below = [path for path in found.folders if path.startswith(f"{folder}/")]
+    below = [path for path in scan.folders if path.startswith(f"{folder}/")]
     for path in sorted(below, reverse=True):
         place.remove_folder(ws.root, path)
 
@@ -267,16 +265,16 @@ def _remove(ws: Workspace, paths: Iterable[str], progress: _Progress) -> None:
             place.remove(ws.root, path)
 
 
-def _folders(ws: Workspace, goal: _Goal, found: Scan, progress: _Progress) -> None:
+def _folders(ws: Workspace, goal: _Goal, scan: Scan, progress: _Progress) -> None:
     """Remove folders that should not be there and have nothing in them; make the empty ones."""
     wanted = _folders_of(goal.target)
-    ours = _folders_of(goal.expected) if goal.expected else {*found.folders}
+    ours = _folders_of(goal.expected) if goal.expected else {*scan.folders}
     emptied = folders_above(progress.changed)
-    for path in sorted((found.folders.keys() & ours) - wanted, reverse=True):
+    for path in sorted((scan.folders.keys() & ours) - wanted, reverse=True):
         if goal.is_meant(path) or path in emptied:
             place.remove_folder(ws.root, path)
     for path in goal.target.empty:
-        if path not in found.folders and goal.covers(path):
+        if path not in scan.folders and goal.covers(path):
             with _noting(path, progress):
                 place.make_folder(ws.root, path)
 

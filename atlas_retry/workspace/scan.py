@@ -111,7 +111,7 @@ def scan(
     Folders come before what is in them, so that what is near the root is held first when
     ignored files are too many.
     """
-    found = Scan()
+    taken = Scan()
     seen = _Seen(set(listing("")), listing) if listing else None
     inside = avoid is not None and avoid.is_relative_to(root)
     apart = avoid.relative_to(root).as_posix() if avoid and inside else None
@@ -121,8 +121,8 @@ def scan(
 
     waiting = deque([_Folder(prefix="")])
     while waiting:
-        waiting.extend(_look_into(f"{root}/", waiting.popleft(), seen, is_wanted, found))
-    return found
+        waiting.extend(_look_into(f"{root}/", waiting.popleft(), seen, is_wanted, taken))
+    return taken
 
 
 def without_git(root: Path, avoid: Path) -> Scan:
@@ -159,63 +159,63 @@ def _look_into(
     folder: _Folder,
     seen: _Seen | None,
     is_wanted: Callable[[str], bool],
-    found: Scan,
+    scan: Scan,
 ) -> Iterator[_Folder]:
-    inside = _listed(base, folder, found)
+    inside = _listed(base, folder, scan)
     if inside is None:
         return
-    noted, folders = _noted(found), list[str]()
+    noted, folders = _noted(scan), list[str]()
     for entry in inside:
         path = folder.prefix + entry.name
         if entry.name == ".git":
-            _note_nested(path, found)
+            _note_nested(path, scan)
         elif entry.name == TEMPORARY:
-            found.leftovers.append(path)
+            scan.leftovers.append(path)
         elif entry.is_dir(follow_symlinks=False):
             folders.append(entry.name)
         else:
-            _note_entry(entry, path, folder, seen, found)
-    if folder.prefix and not folders and _noted(found) == noted:
-        found.empty.append(folder.prefix[:-1])
+            _note_entry(entry, path, folder, seen, scan)
+    if folder.prefix and not folders and _noted(scan) == noted:
+        scan.empty.append(folder.prefix[:-1])
     for name in folders:
         if is_wanted(folder.prefix + name):
-            yield from _enter(folder.prefix + name, name, folder, seen, found)
+            yield from _enter(folder.prefix + name, name, folder, seen, scan)
 
 
-def _listed(base: str, folder: _Folder, found: Scan) -> "list[os.DirEntry[str]] | None":
+def _listed(base: str, folder: _Folder, scan: Scan) -> "list[os.DirEntry[str]] | None":
     """What is in a folder, which is noted; None where it is left out."""
     try:
         status = stat_of(os.stat(base + folder.prefix))  # noqa: PTH116 - once for each folder
         with os.scandir(base + folder.prefix) as entries:
             inside = sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        found.left_out[folder.prefix] = why(error)
+        scan.left_out[folder.prefix] = why(error)
         return None
-    if folder.ignored and (reason := _why_not_enter(inside, found)):
-        found.left_out[folder.prefix] = reason
+    if folder.ignored and (reason := _why_not_enter(inside, scan)):
+        scan.left_out[folder.prefix] = reason
         return None
     if folder.prefix:
-        found.folders[folder.prefix[:-1]] = status
+        scan.folders[folder.prefix[:-1]] = status
     else:
-        found.top = status
-    if not is_settled(status, found.taken_ns):
-        found.fresh[folder.prefix] = frozenset(entry.name for entry in inside)
+        scan.top = status
+    if not is_settled(status, scan.taken_ns):
+        scan.fresh[folder.prefix] = frozenset(entry.name for entry in inside)
     return inside
 
 
-def is_full(found: Scan) -> bool:
+def is_full(scan: Scan) -> bool:
     """Whether there are more ignored files than a snapshot holds."""
-    return found.ignored_bytes > MAX_IGNORED_BYTES or _TOO_MANY in found.left_out.values()
+    return scan.ignored_bytes > MAX_IGNORED_BYTES or _TOO_MANY in scan.left_out.values()
 
 
-def _noted(found: Scan) -> int:
-    return len(found.files) + len(found.left_out)
+def _noted(scan: Scan) -> int:
+    return len(scan.files) + len(scan.left_out)
 
 
-def _why_not_enter(inside: Collection["os.DirEntry[str]"], found: Scan) -> str | None:
+def _why_not_enter(inside: Collection["os.DirEntry[str]"], scan: Scan) -> str | None:
     if any(entry.name in _CACHE_MARKS for entry in inside):
         return CACHE
-    return _TOO_MANY if found.ignored_bytes >= MAX_IGNORED_BYTES else None
+    return _TOO_MANY if scan.ignored_bytes >= MAX_IGNORED_BYTES else None
 
 
 def is_ignored(reason: str) -> bool:
@@ -228,13 +228,13 @@ def why(error: OSError) -> str:
     return f"{UNREADABLE}: {error.strerror}"
 
 
-def _note_nested(path: str, found: Scan) -> None:
+def _note_nested(path: str, scan: Scan) -> None:
     if path != ".git":
-        found.left_out[path] = NESTED
+        scan.left_out[path] = NESTED
 
 
 def _enter(
-    path: str, name: str, above: _Folder, seen: _Seen | None, found: Scan
+    path: str, name: str, above: _Folder, seen: _Seen | None, scan: Scan
 ) -> Iterator[_Folder]:
     if seen is None:
         yield _Folder(prefix=f"{path}/")
@@ -243,34 +243,34 @@ def _enter(
     ignored = path not in seen.folders
     cache = above.cache or (f"{path}/" if name in CACHES else None)
     if cache and ignored:
-        found.left_out[cache] = CACHE
+        scan.left_out[cache] = CACHE
     else:
         yield _Folder(prefix=f"{path}/", ignored=ignored, cache=cache)
 
 
 def _note_entry(
-    entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, found: Scan
+    entry: "os.DirEntry[str]", path: str, folder: _Folder, seen: _Seen | None, scan: Scan
 ) -> None:
     ignored = seen is not None and path not in seen.paths
     if ignored and folder.cache:
-        found.left_out[folder.cache] = CACHE
+        scan.left_out[folder.cache] = CACHE
         return
     try:
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
     except OSError as error:
-        found.left_out[path] = why(error)
+        scan.left_out[path] = why(error)
         return
     is_plain = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES and not ignored
-    if not is_plain and (reason := _why_not_hold(status, found, ignored=ignored)):
-        found.left_out[path] = reason
-        found.unheld[path] = (status.st_size, status.st_mtime_ns)
+    if not is_plain and (reason := _why_not_hold(status, scan, ignored=ignored)):
+        scan.left_out[path] = reason
+        scan.unheld[path] = (status.st_size, status.st_mtime_ns)
         return
     if ignored:
-        found.ignored_bytes += status.st_size
-        found.ignored.add(path)
-    found.files[path] = stat_of(status)
+        scan.ignored_bytes += status.st_size
+        scan.ignored.add(path)
+    scan.files[path] = stat_of(status)
 
 
 def stat_of(status: os.stat_result) -> Stat:
@@ -290,12 +290,12 @@ def is_settled(seen: Stat, now_ns: int) -> bool:
     return max(seen[2], seen[3]) + margin < now_ns
 
 
-def _why_not_hold(status: os.stat_result, found: Scan, *, ignored: bool) -> str | None:
+def _why_not_hold(status: os.stat_result, scan: Scan, *, ignored: bool) -> str | None:
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
         return _KINDS.get(stat.S_IFMT(status.st_mode), "not a file")
     if ignored and status.st_size > MAX_IGNORED_FILE_BYTES:
         return f"ignored, and more than {MAX_IGNORED_FILE_BYTES >> 20} MiB"
-    if ignored and found.ignored_bytes + status.st_size > MAX_IGNORED_BYTES:
+    if ignored and scan.ignored_bytes + status.st_size > MAX_IGNORED_BYTES:
         return _TOO_MANY
     if status.st_size > MAX_FILE_BYTES:
         return f"more than {MAX_FILE_BYTES >> 20} MiB"

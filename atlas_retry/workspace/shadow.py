@@ -241,9 +241,9 @@ def contents(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
 
 
 def _in_order(ws: Workspace, oids: Sequence[str]) -> Iterator[bytes]:
-    found = read_blobs(ws, dict.fromkeys(oids))
+    blobs = read_blobs(ws, dict.fromkeys(oids))
     for oid in oids:
-        yield found[oid]
+        yield blobs[oid]
 
 
 def _lines(items: Iterable[str]) -> bytes:
@@ -252,7 +252,7 @@ def _lines(items: Iterable[str]) -> bytes:
 
 def parse_batch(out: bytes) -> dict[str, bytes]:
     """Source: git-cat-file(1), BATCH OUTPUT."""
-    found: dict[str, bytes] = {}
+    blobs: dict[str, bytes] = {}
     start = 0
     while start < len(out):
         end = out.index(b"\n", start)
@@ -260,6 +260,6 @@ def parse_batch(out: bytes) -> dict[str, bytes]:
         if kind == "missing":
             raise WorkspaceError(f"the snapshot is damaged: {oid} is missing")
         start = end + 1 + int(size[0])
-        found[oid] = out[end + 1 : start]
+        blobs[oid] = out[end + 1 : start]
         start += 1
-    return found
+    return blobs

@@ -59,9 +59,9 @@ WholeLook = tuple[Snapshot, TreeState, Scan]
 
 def take(ws: Workspace) -> WholeLook:
     """A snapshot by a walk over all of the work tree."""
-    found = look_over(ws)
-    held = take_from(ws, found, None)
-    return held.snapshot, held.state, found
+    scan = look_over(ws)
+    held = take_from(ws, scan, None)
+    return held.snapshot, held.state, scan
 
 
 class HeldTree(Struct, frozen=True, kw_only=True):
@@ -83,12 +83,12 @@ _NOTHING = HeldTree(
 )
 
 
-def take_from(ws: Workspace, found: Scan, before: HeldTree | None) -> HeldTree:
+def take_from(ws: Workspace, scan: Scan, before: HeldTree | None) -> HeldTree:
     """Hold what a walk has found; `before` is the last snapshot, else what is remembered counts."""
     with exclusive(ws):
         last = before or _recalled(ws) or _NOTHING
         try:
-            held = _next(ws, found, last)
+            held = _next(ws, scan, last)
         except GitError:  # what was remembered may be gone
             held = _next(ws, look_over(ws), _NOTHING)
         if held.snapshot.id != last.snapshot.id:
@@ -174,14 +174,14 @@ def _joined(paths: Iterable[str]) -> bytes:
     return os.fsencode("".join(f"{path}\0" for path in paths))
 
 
-def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
+def _next(ws: Workspace, scan: Scan, before: HeldTree) -> HeldTree:
     """Hold what differs from the last snapshot."""
     blobs = Blobs(ws, before.known)
-    if found.files is before.listed and all(one.settled for one in before.files.values()):
+    if scan.files is before.listed and all(one.settled for one in before.files.values()):
         files = before.files
     else:
-        files = _hold_all(ws, found, before.files, blobs)
-    state = _state(ws, found, files, blobs, before)
+        files = _hold_all(ws, scan, before.files, blobs)
+    state = _state(ws, scan, files, blobs, before)
     manifest = blobs.add(manifest_of(state))
     last = before.snapshot
     new = manifest if manifest != before.manifest else None
@@ -189,46 +189,46 @@ def _next(ws: Workspace, found: Scan, before: HeldTree) -> HeldTree:
     ids = ids_of(blobs.flush(changed)) if changed else (last.id, last.work)
     remember_state(ids[0], state)
     return HeldTree(
-        snapshot=Snapshot(id=ids[0], work=ids[1], left_out=told(state.left_out)),
+        snapshot=Snapshot(id=ids[0], work=ids[1], left_out=missed(state.left_out)),
         state=state,
         manifest=manifest,
         files=files,
         known=blobs.known,
-        listed=found.files,
+        listed=scan.files,
     )
 
 
 def _hold_all(
-    ws: Workspace, found: Scan, before: Mapping[str, Known], blobs: Blobs
+    ws: Workspace, scan: Scan, before: Mapping[str, Known], blobs: Blobs
 ) -> dict[str, Known]:
     held: dict[str, Known] = {}
     base = f"{ws.root}/"
-    for path, status in found.files.items():
+    for path, status in scan.files.items():
         known = before.get(path)
         if known is not None and known.settled and known.status == status:
             held[path] = known
             continue
         now = hold(base + path, blobs)
         if isinstance(now, str):
-            found.left_out[path] = now
+            scan.left_out[path] = now
         elif now:
             held[path] = now
     return held
 
 
 def _state(
-    ws: Workspace, found: Scan, files: Mapping[str, Known], blobs: Blobs, before: HeldTree
+    ws: Workspace, scan: Scan, files: Mapping[str, Known], blobs: Blobs, before: HeldTree
 ) -> TreeState:
     index = ws.git_dir / "index"
     work, ignored = before.state.work, before.state.ignored
     if files is not before.files:
         entries, was = before.state.files, before.files
-        parts: tuple[dict[str, StoredFile], dict[str, StoredFile]] = ({}, {})
+        groups: tuple[dict[str, StoredFile], dict[str, StoredFile]] = ({}, {})
         for path, known in files.items():
             is_same = known is was.get(path)
-            part = parts[path in found.ignored]
-            part[path] = entries[path] if is_same else entry_of(known.status[0], known.oid)
-        work, ignored = parts
+            group = groups[path in scan.ignored]
+            group[path] = entries[path] if is_same else entry_of(known.status[0], known.oid)
+        work, ignored = groups
     own_files = git_files(ws.git_dir, ws.common_dir)
     return TreeState(
         work=work,
@@ -236,9 +236,9 @@ def _state(
         git={name: entry for name, path in own_files if (entry := _small(path, blobs))},
         index=_small(index, blobs),
         index_mtime_ns=index.stat().st_mtime_ns if index.exists() else 0,
-        empty=tuple(sorted(found.empty)),
-        left_out=found.left_out,
-        unheld=found.unheld,
+        empty=tuple(sorted(scan.empty)),
+        left_out=scan.left_out,
+        unheld=scan.unheld,
     )
 
 
@@ -252,7 +252,7 @@ def _small(path: Path, blobs: Blobs) -> StoredFile | None:
     return None
 
 
-def told(left_out: Mapping[str, str]) -> tuple[str, ...]:
+def missed(left_out: Mapping[str, str]) -> tuple[str, ...]:
     """What is not held and would be missed."""
     lines = (f"{path} ({why})" for path, why in left_out.items() if why != CACHE)
     return tuple(sorted(lines))
@@ -263,4 +263,4 @@ def load(ws: Workspace, snapshot_id: str) -> Snapshot:
     state, work = read_state(ws, snapshot_id), EMPTY_TREE
     if state.work:
         work = shadow_git(ws, "rev-parse", f"{snapshot_id}:work").decode().strip()
-    return Snapshot(id=snapshot_id, work=work, left_out=told(state.left_out))
+    return Snapshot(id=snapshot_id, work=work, left_out=missed(state.left_out))

@@ -200,8 +200,8 @@ def changes(
     """
     if before_id == after_id:
         return ()
-    found = _between(ws, before_id, after_id)
-    pairs = found if ignored else (pair for pair in found if pair[1])
+    between = _between(ws, before_id, after_id)
+    pairs = between if ignored else (pair for pair in between if pair[1])
     return tuple(change for change, _ in pairs)
 
 

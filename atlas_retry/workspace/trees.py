@@ -70,13 +70,13 @@ class DirectoryTree:
         root: Path,
         env: Mapping[str, str],
         max_bytes: int | None = None,
-        found: Scan | None = None,
+        scan: Scan | None = None,
     ) -> None:
-        """`found` is what a walk has found there."""
+        """`scan` is what a walk has found there."""
         self._root = root
         self._env = env
         self._max_bytes = max_bytes
-        self._found = found
+        self._scan = scan
 
     def paths(self) -> Iterable[str]:
         return sorted(self._modes)
@@ -89,8 +89,8 @@ class DirectoryTree:
 
     @cached_property
     def _modes(self) -> Mapping[str, str]:
-        found = self._found or walk(self._root, self._env)
-        return {path: git_mode(status[0]) for path, status in found.visible().items()}
+        scan = self._scan or walk(self._root, self._env)
+        return {path: git_mode(status[0]) for path, status in scan.visible().items()}
 
 
 def walk(root: Path, environ: Mapping[str, str]) -> Scan:
@@ -139,14 +139,14 @@ def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> D
 
 
 def source_tree(
-    root: Path, *, environ: Mapping[str, str] | None = None, found: Scan | None = None
+    root: Path, *, environ: Mapping[str, str] | None = None, scan: Scan | None = None
 ) -> DirectoryTree:
     """The same for who reads sources: what is too big to be one is not read.
 
-    `found` is what a walk has found there.
+    `scan` is what a walk has found there.
     """
     env = user_environment(os.environ if environ is None else environ)
-    return DirectoryTree(root, env, MAX_SOURCE_BYTES, found)
+    return DirectoryTree(root, env, MAX_SOURCE_BYTES, scan)
 
 
 DEPENDENCIES = ("node_modules", ".venv", "venv", "target", "vendor")

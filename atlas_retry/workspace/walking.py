@@ -35,9 +35,9 @@ from atlas_retry.workspace.scan import (
 def look_over(ws: Workspace) -> Scan:
     """One walk over the work tree."""
     rules, upper = _rules(ws), entries(ws.upper) if ws.upper else None
-    found = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
-    found.rules, found.upper = rules, upper
-    return found
+    taken = scan(ws.root, listing(ws.root, ws.environ, without(ws)), avoid=ws.state)
+    taken.rules, taken.upper = rules, upper
+    return taken
 
 
 def look_again(ws: Workspace, last: Scan) -> Scan:
@@ -144,20 +144,20 @@ def _moved_files(base: str, last: Scan) -> dict[str, Stat] | None:
 
 def entries(upper: Path) -> Mapping[str, Stat] | None:
     """All that an upper layer holds, folders and whiteouts too; None where it cannot be read."""
-    found: dict[str, Stat] = {}
+    stats: dict[str, Stat] = {}
     waiting = [""]
     try:
         while waiting:
             prefix = waiting.pop()
             for entry in os.scandir(f"{upper}/{prefix}"):
                 path = prefix + entry.name
-                found[path] = stat_of(entry.stat(follow_symlinks=False))
+                stats[path] = stat_of(entry.stat(follow_symlinks=False))
                 if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
                     waiting.append(f"{path}/")
     except OSError:
         return None
-    found.pop(".git", None)
-    return found
+    stats.pop(".git", None)
+    return stats
 
 
 def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
@@ -171,9 +171,9 @@ def look_at_written(ws: Workspace, last: Scan) -> Scan | None:
     if any(_may_matter_elsewhere(path, last) for path in written):
         return None
     with suppress(GitError):
-        found = _joined(last, *_walk(ws, last, written, _visible(ws, last, written, now)))
-        is_counted_anew = is_full(found) and found.ignored_bytes != last.ignored_bytes
-        return None if is_counted_anew else replace(found, upper=now, taken_ns=taken_ns)
+        joined = _joined(last, *_walk(ws, last, written, _visible(ws, last, written, now)))
+        is_counted_anew = is_full(joined) and joined.ignored_bytes != last.ignored_bytes
+        return None if is_counted_anew else replace(joined, upper=now, taken_ns=taken_ns)
     return None
 
 
@@ -225,8 +225,8 @@ def _walk(
     return scan(ws.root, lambda _: visible, avoid=ws.state, enter=enter), kept
 
 
-def _joined(last: Scan, found: Scan, kept: Collection[str]) -> Scan:
-    """What was found, and of the last walk what lies in the folders that were not entered."""
+def _joined(last: Scan, scan: Scan, kept: Collection[str]) -> Scan:
+    """The scan, and of the last one what lies in the folders that were not entered."""
 
     @cache
     def stays(folder: str) -> bool:
@@ -239,14 +239,14 @@ def _joined(last: Scan, found: Scan, kept: Collection[str]) -> Scan:
     ignored = {path for path in last.ignored if path in files}
     left_out = {p: why for p, why in last.left_out.items() if stays(p.rstrip("/"))}
     return replace(
-        found,
-        files=files | found.files,
-        ignored=ignored | found.ignored,
-        folders={p: seen for p, seen in last.folders.items() if stays(p)} | found.folders,
-        fresh={p: names for p, names in last.fresh.items() if stays(p[:-1])} | found.fresh,
+        scan,
+        files=files | scan.files,
+        ignored=ignored | scan.ignored,
+        folders={p: seen for p, seen in last.folders.items() if stays(p)} | scan.folders,
+        fresh={p: names for p, names in last.fresh.items() if stays(p[:-1])} | scan.fresh,
         rules=last.rules,
-        empty=[*filter(stays, last.empty), *found.empty],
-        left_out=left_out | found.left_out,
-        unheld={path: last.unheld[path] for path in of(last.unheld)} | found.unheld,
-        ignored_bytes=found.ignored_bytes + sum(files[path][1] for path in ignored),
+        empty=[*filter(stays, last.empty), *scan.empty],
+        left_out=left_out | scan.left_out,
+        unheld={path: last.unheld[path] for path in of(last.unheld)} | scan.unheld,
+        ignored_bytes=scan.ignored_bytes + sum(files[path][1] for path in ignored),
     )

@@ -88,7 +88,7 @@ def list_worktrees(common_dir: Path) -> tuple[Worktree, ...]:
 
     Source: gitrepository-layout(5), `worktrees/<id>/gitdir`.
     """
-    found: list[Worktree] = []
+    named: list[Worktree] = []
     for own in (common_dir / "worktrees").glob("*"):
         with suppress(FileNotFoundError):
             root = Path(os.fsdecode((own / "gitdir").read_bytes().rstrip(b"\n"))).parent
@@ -96,8 +96,8 @@ def list_worktrees(common_dir: Path) -> tuple[Worktree, ...]:
             before, _, branch = head.partition(_BRANCH)
             if root.parent == _home_of(common_dir):
                 on = branch if before == "ref: " else None
-                found.append(Worktree(name=root.name, root=root, branch=on, is_there=root.is_dir()))
-    return tuple(sorted(found, key=lambda worktree: worktree.name))
+                named.append(Worktree(name=root.name, root=root, branch=on, is_there=root.is_dir()))
+    return tuple(sorted(named, key=lambda worktree: worktree.name))
 
 
 def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:

@@ -146,13 +146,13 @@ def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str])
 
 
 def seal(
-    ws: Workspace, settings: Settings, environ: Mapping[str, str], found: Scan | None = None
+    ws: Workspace, settings: Settings, environ: Mapping[str, str], scan: Scan | None = None
 ) -> Seal:
     """Take, right before a turn, the state of everything beside the tree that decides.
 
-    `found` is a walk over the work tree.
+    `scan` is a walk over the work tree.
     """
-    return seals.seal(ws.root, settings, environ, found)
+    return seals.seal(ws.root, settings, environ, scan)
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):

@@ -92,10 +92,10 @@ class FolderStat(Struct, frozen=True, kw_only=True):
 
 
 def seal(
-    root: Path, settings: Settings, environ: Mapping[str, str], found: Scan | None = None
+    root: Path, settings: Settings, environ: Mapping[str, str], scan: Scan | None = None
 ) -> Seal:
-    """Take the state of everything that decides what passes. `found` is a walk over the root."""
-    look = _look(root, found or walk(root, environ))
+    """Take the state of everything that decides what passes. `scan` is a walk over the root."""
+    look = _look(root, scan or walk(root, environ))
     imported = imported_folders(root, environ, (gate.run for gate in settings.gates))
     linked = tuple(sorted({*look.linked, *imported}))
     return Seal(
@@ -136,9 +136,9 @@ class Moved(Struct, frozen=True, kw_only=True):
     """What was there at the comparison."""
 
 
-def compared(taken: Seal, found: Scan | None = None) -> Moved:
-    """What has moved since the seal was taken. `found` is a walk over the root."""
-    look, was = _look(taken.root, found or walk(taken.root, taken.environ)), taken.look
+def compared(taken: Seal, scan: Scan | None = None) -> Moved:
+    """What has moved since the seal was taken. `scan` is a walk over the root."""
+    look, was = _look(taken.root, scan or walk(taken.root, taken.environ)), taken.look
     paths = differing(was.aside, look.aside)
     caches = [path for path in paths if CHECK_CACHES.match(path)]
     return Moved(
@@ -217,14 +217,14 @@ def restore_modes(taken: Seal, look: FolderStat | None = None) -> None:
                 (taken.root / path).chmod(taken.look.modes[path])
 
 
-def _look(root: Path, found: Scan | None = None) -> FolderStat:
+def _look(root: Path, scan: Scan | None = None) -> FolderStat:
     """One look at the stat data of everything below a folder.
 
-    `found` is a walk that knows the project's own files: only what it left out is walked here.
+    `scan` is a walk that knows the project's own files: only what it left out is walked here.
     Without it nothing counts as ignored.
     """
     seen = FolderStat(aside={}, ignored={}, modes={}, nested=[], linked=set())
-    waiting = _unwalked(root, found, seen) if found else [_Unwalked(prefix="")]
+    waiting = _unwalked(root, scan, seen) if scan else [_Unwalked(prefix="")]
     while waiting:
         folder = waiting.pop()
         with suppress(OSError):
@@ -279,24 +279,24 @@ def _note_file(
         seen.ignored[path] = stamp(entry)
 
 
-def _unwalked(root: Path, found: Scan, seen: FolderStat) -> list[_Unwalked]:
+def _unwalked(root: Path, scan: Scan, seen: FolderStat) -> list[_Unwalked]:
     """Note what a walk has found; the folders that are for us to look into."""
-    folders = {folder.prefix[:-1]: folder for folder in _left_out(found)}
-    own = _outside_of(folders, found.folders.keys() - folders)
-    seen.modes.update((path, stat.S_IMODE(found.folders[path][0])) for path in own)
-    checks = {path for path in found.files if path.endswith(_CHECK_FILES)}
-    for path in _outside_of(folders, checks | found.ignored):
-        (seen.aside if _is_check(path) else seen.ignored)[path] = _stamp(found.files[path])
-    big = _statuses(root, _big_ignored(found))
+    folders = {folder.prefix[:-1]: folder for folder in _left_out(scan)}
+    own = _outside_of(folders, scan.folders.keys() - folders)
+    seen.modes.update((path, stat.S_IMODE(scan.folders[path][0])) for path in own)
+    checks = {path for path in scan.files if path.endswith(_CHECK_FILES)}
+    for path in _outside_of(folders, checks | scan.ignored):
+        (seen.aside if _is_check(path) else seen.ignored)[path] = _stamp(scan.files[path])
+    big = _statuses(root, _big_ignored(scan))
     seen.ignored.update((path, _stamp(there)) for path, there in big)
     entered = (path for path, folder in folders.items() if not folder.is_aside)
     seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
     return [*folders.values()]
 
 
-def _big_ignored(found: Scan) -> Iterator[str]:
-    files = (path for path in found.left_out if not path.endswith("/"))
-    return (path for path in files if is_ignored(found.left_out[path]))
+def _big_ignored(scan: Scan) -> Iterator[str]:
+    files = (path for path in scan.left_out if not path.endswith("/"))
+    return (path for path in files if is_ignored(scan.left_out[path]))
 
 
 def _outside_of(folders: Mapping[str, _Unwalked], paths: Iterable[str]) -> Iterator[str]:
@@ -310,11 +310,11 @@ def _statuses(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, Stat]]:
             yield path, stat_of((root / path).lstat())
 
 
-def _left_out(found: Scan) -> Iterator[_Unwalked]:
+def _left_out(scan: Scan) -> Iterator[_Unwalked]:
     """The uppermost folders that a walk has not entered, or that hold more than the project's."""
-    closed = {path[:-1] for path in found.left_out if path.endswith("/")}
-    aside = {path for path in found.folders if path.rpartition("/")[2] in _ASIDE_FOLDERS}
-    nested = {path.removesuffix("/.git") for path in found.left_out if path.endswith("/.git")}
+    closed = {path[:-1] for path in scan.left_out if path.endswith("/")}
+    aside = {path for path in scan.folders if path.rpartition("/")[2] in _ASIDE_FOLDERS}
+    nested = {path.removesuffix("/.git") for path in scan.left_out if path.endswith("/.git")}
     every = closed | aside | nested
     for path in every:
         if every.isdisjoint(parents(path)):
