@@ -53,7 +53,7 @@ def seconds(value: float | str) -> float:
     """A duration as a configuration writes it; 0 for what is none, or is over a day."""
     match = re.fullmatch(DURATION, value.strip()) if isinstance(value, str) else None
     if match and any(match.groups()):
-        hours, minutes, rest = (float(part or 0) for part in match.groups())
+        hours, minutes, rest = (float(number or 0) for number in match.groups())
         value = hours * 3600 + minutes * 60 + rest
     return float(value) if not isinstance(value, str) and 0 < value <= DAY_S else 0
 
@@ -356,8 +356,8 @@ def attempts_allowed(gate: Gate, *, flag: int | None = None, configured: int | N
     Its own `max_retries`, else the flag, else what the configuration sets for all gates, else the
     default of its kind, else 3.
     """
-    told = (gate.max_retries, flag, configured, ATTEMPTS_BY_KIND.get(gate.kind))
-    return next((limit for limit in told if limit is not None), DEFAULT_ATTEMPTS)
+    limits = (gate.max_retries, flag, configured, ATTEMPTS_BY_KIND.get(gate.kind))
+    return next((limit for limit in limits if limit is not None), DEFAULT_ATTEMPTS)
 
 
 def attempts_of_run(settings: Settings, *, flag: int | None = None) -> int:

@@ -35,14 +35,14 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
     `overrides` are the flags, by dotted key. Raises ConfigError with everything that is wrong,
     each with its place.
     """
-    found = find(start, environ)
+    sources = find(start, environ)
     processors = _processors()
-    file = _slot(found, environ)
-    wanted = remembered.digest(found, overrides, processors)
+    file = _slot(sources, environ)
+    wanted = remembered.digest(sources, overrides, processors)
     settings = remembered.recall(file, wanted) if file else None
-    if settings and all(_is_folder(found.root, gate.cwd) for gate in settings.gates):
+    if settings and all(_is_folder(sources.root, gate.cwd) for gate in settings.gates):
         return settings
-    settings = _understood(found, overrides, processors).settings
+    settings = _understood(sources, overrides, processors).settings
     if file:
         remembered.remember(file, wanted, settings)
     return settings
@@ -50,8 +50,8 @@ def load(start: Path, *, environ: Mapping[str, str], overrides: Mapping[str, obj
 
 def load_proposed(start: Path, proposed: str, *, environ: Mapping[str, str]) -> Settings:
     """As `load`, with a configuration that nobody has written down."""
-    found = find(start, environ, proposed.encode())
-    return _understood(found, {}, _processors()).settings
+    sources = find(start, environ, proposed.encode())
+    return _understood(sources, {}, _processors()).settings
 
 
 def load_text(content: bytes, name: str) -> Settings:
@@ -73,8 +73,8 @@ def explain(
     """Every key with its effective value and its origin, in order. Raises ConfigError."""
     from atlas_retry.config.reference import rows
 
-    found = find(start, environ)
-    return tuple(rows(_understood(found, overrides, _processors()).layer))
+    sources = find(start, environ)
+    return tuple(rows(_understood(sources, overrides, _processors()).layer))
 
 
 def schema() -> dict[str, object]:
@@ -84,26 +84,26 @@ def schema() -> dict[str, object]:
     return json_schema()
 
 
-def _slot(found: ConfigSources, environ: Mapping[str, str]) -> Path | None:
+def _slot(sources: ConfigSources, environ: Mapping[str, str]) -> Path | None:
     try:
-        return remembered.slot(state_dir.locate(environ) / "cache", found)
+        return remembered.slot(state_dir.locate(environ) / "cache", sources)
     except StateError:
         return None
 
 
 def _understood(
-    found: ConfigSources, overrides: Mapping[str, object], processors: int
+    sources: ConfigSources, overrides: Mapping[str, object], processors: int
 ) -> "Understood":
     from atlas_retry.config.translation import Surroundings
     from atlas_retry.config.understanding import understand
 
     around = Surroundings(
         processors=processors,
-        folder=found.folder,
-        sources=tuple(file.path for file in found.files),
-        is_folder=lambda path: _is_folder(found.root, path),
+        folder=sources.folder,
+        sources=tuple(file.path for file in sources.files),
+        is_folder=lambda path: _is_folder(sources.root, path),
     )
-    return understand(found.files, around, variables=found.variables, overrides=overrides)
+    return understand(sources.files, around, variables=sources.variables, overrides=overrides)
 
 
 def _is_folder(root: Path, path: str) -> bool:

@@ -124,7 +124,7 @@ def _in_section(
 
 
 def _unknown(path: Path, siblings: list[str]) -> str:
-    *above, key = (part for part in path if isinstance(part, str))
+    *above, key = (step for step in path if isinstance(step, str))
     elsewhere = {known[-1]: dotted(known) for known in reversed(list(keys()))}
     spelled = [str(old[-1]) for old in SAME if old[:-1] == tuple(above)]
     near = nearest(key, [*siblings, *spelled]) or elsewhere.get(nearest(key, [*elsewhere]) or "")

@@ -57,9 +57,9 @@ def _decoded(content: bytes, source: str) -> str:
         text = content.decode("utf-8", "replace")
         at = len(content[: error.start].decode())
         raise ConfigError(message, place=_place_of(text, at, source)) from error
-    if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        message = f"the control character U+{ord(found[0]):04X} is not allowed in YAML"
-        raise ConfigError(message, place=_place_of(text, found.start(), source))
+    if unprintable := yaml.reader.Reader.NON_PRINTABLE.search(text):
+        message = f"the control character U+{ord(unprintable[0]):04X} is not allowed in YAML"
+        raise ConfigError(message, place=_place_of(text, unprintable.start(), source))
     return text
 
 

@@ -76,7 +76,7 @@ class Layer(Struct, frozen=True, kw_only=True):
 
 def dotted(path: Path) -> str:
     """A path as a person writes it: `validation.lint[0].run`."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(parts).removeprefix(".")
 
 

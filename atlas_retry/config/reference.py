@@ -63,14 +63,16 @@ def inline(value: object) -> str:
 
 def descriptions(section: type[Struct]) -> dict[str, str]:
     """The words under each key of a section."""
-    found: dict[str, str] = {}
+    words_by_key: dict[str, str] = {}
     for each in reversed(section.__mro__[: section.__mro__.index(ConfigSection)]):
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
         body = tree.body if isinstance(tree, ast.ClassDef) else []
         for key, words in pairwise(body):
             if isinstance(key, ast.AnnAssign) and isinstance(words, ast.Expr):
-                found[ast.unparse(key.target)] = " ".join(ast.literal_eval(words.value).split())
-    return found
+                words_by_key[ast.unparse(key.target)] = " ".join(
+                    ast.literal_eval(words.value).split()
+                )
+    return words_by_key
 
 
 def default_of(field: FieldInfo) -> object:
@@ -105,11 +107,11 @@ def _sections(above: type[Struct]) -> Iterator[type[Struct]]:
 
 def _part(schema: JsonSchema, path: Path) -> JsonSchema:
     """The schema at this path; sections that only the other spellings have are made."""
-    part = schema
+    inner = schema
     for name in path:
-        part = part["properties"].setdefault(
+        inner = inner["properties"].setdefault(
             name, {"type": "object", "additionalProperties": False, "properties": {}}
         )
-        if reference := part.get("$ref"):
-            part = schema["$defs"][reference.rpartition("/")[2]]
-    return part
+        if reference := inner.get("$ref"):
+            inner = schema["$defs"][reference.rpartition("/")[2]]
+    return inner

@@ -23,22 +23,22 @@ class _Entry(msgspec.Struct):
     settings: Settings
 
 
-def digest(found: ConfigSources, overrides: Mapping[str, object], processors: int) -> str:
+def digest(sources: ConfigSources, overrides: Mapping[str, object], processors: int) -> str:
     """Of everything that decides what the settings are."""
     parts = (
         __version__,
         processors,
-        os.fsencode(found.root),
-        [(os.fsencode(file.path), file.content) for file in found.files],
-        [(name, os.fsencode(value)) for name, value in found.variables.items()],
+        os.fsencode(sources.root),
+        [(os.fsencode(file.path), file.content) for file in sources.files],
+        [(name, os.fsencode(value)) for name, value in sources.variables.items()],
         sorted((key, repr(value)) for key, value in overrides.items()),
     )
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-def slot(folder: Path, found: ConfigSources) -> Path:
+def slot(folder: Path, sources: ConfigSources) -> Path:
     """The one file for this project: a new state of it replaces the old one."""
-    return folder / f"config-{zlib.crc32(os.fsencode(found.project.path)):08x}.json"
+    return folder / f"config-{zlib.crc32(os.fsencode(sources.project.path)):08x}.json"
 
 
 def recall(file: Path, wanted: str) -> Settings | None:

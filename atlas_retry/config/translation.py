@@ -155,7 +155,7 @@ def _gate(written: _WrittenGate, name: str, whole: Configuration, folder: str) -
 
 
 def _joined(folder: str, cwd: str) -> str:
-    parts = [part for part in (*folder.split("/"), *cwd.split("/")) if part not in ("", ".")]
+    parts = [name for name in (*folder.split("/"), *cwd.split("/")) if name not in ("", ".")]
     return "/".join(parts) or "."
 
 

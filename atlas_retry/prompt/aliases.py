@@ -19,12 +19,12 @@ def aliases_of(manifests: Iterable[tuple[str, bytes]]) -> Aliases:
 
     Source: https://nodejs.org/api/packages.html, https://www.typescriptlang.org/tsconfig#paths
     """
-    found: list[tuple[str, str]] = []
+    aliases: list[tuple[str, str]] = []
     for path, content in manifests:
         folder, name = posixpath.split(path)
         values = _read(content)
-        found += _package(folder, values) if name == "package.json" else _paths(folder, values)
-    return tuple(found)
+        aliases += _package(folder, values) if name == "package.json" else _paths(folder, values)
+    return tuple(aliases)
 
 
 def aliased(module: str, aliases: Aliases) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _package(folder: str, values: Mapping[str, object]) -> Iterator[tuple[str, s
     for key in ("source", "module", "main", "types"):
         yield from ((name, posixpath.join(folder, leaf)) for leaf in _leaves(values.get(key)))
     yield from ((name, posixpath.join(folder, index)) for index in ("src/index", "index"))
-    yield from ((f"{name}/*", posixpath.join(folder, part)) for part in ("src/*", "*"))
+    yield from ((f"{name}/*", posixpath.join(folder, tail)) for tail in ("src/*", "*"))
 
 
 def _leaves(target: object) -> Iterator[str]:

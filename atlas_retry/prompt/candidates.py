@@ -60,34 +60,34 @@ def candidates(
     """Everything worth showing, likeliest first; each passage with its marks."""
     tested = _diagnostics(results, testing=True)
     linted = _diagnostics(results, testing=False)
-    found: list[Candidate] = []
+    unordered: list[Candidate] = []
     marks = _marks(linted)
     if tested:
         graph = Graph(project, _starts(tested, project))
         failed = tuple(locate(diagnostic, project, graph) for diagnostic in tested[:MAX_LOCATED])
         tests = (*each_once(failed), *failed)[:MAX_TESTS]
         graph = Graph(project, graph.starts, _beyond(tests, graph))
-        found += _own_sources(tests, project)
+        unordered += _own_sources(tests, project)
         passed = passing(failed, graph)
-        found += _scored(suspects(tests, passed, graph, trace, changed), project)
+        unordered += _scored(suspects(tests, passed, graph, trace, changed), project)
         _add_test_marks(marks, tests)
     if linted:
         graph = Graph(project, _starts(linted, project))
-        found += _scored(named_at_fault(linted, graph), project)
-        found += _plain_places(linted, project)
-        found += _import_blocks(linted, project)
-    ordered = sorted(found, key=lambda c: -c.score)
+        unordered += _scored(named_at_fault(linted, graph), project)
+        unordered += _plain_places(linted, project)
+        unordered += _import_blocks(linted, project)
+    ordered = sorted(unordered, key=lambda c: -c.score)
     return tuple(
         replace(c, passage=marked(c.passage, marks.get(c.passage.path, ()))) for c in ordered
     )
 
 
 def _diagnostics(results: tuple[GateResult, ...], *, testing: bool) -> tuple[Diagnostic, ...]:
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for result in results:
-        told = result.diagnostics or (_whole_output(result),)
-        found += [d for d in told if _is_of_test(result, d) is testing]
-    return tuple(found)
+        of_gate = result.diagnostics or (_whole_output(result),)
+        diagnostics += [d for d in of_gate if _is_of_test(result, d) is testing]
+    return tuple(diagnostics)
 
 
 def _whole_output(result: GateResult) -> Diagnostic:
@@ -123,8 +123,8 @@ def _beyond(tests: tuple[FailingTest, ...], graph: Graph) -> tuple[str, ...]:
     return graph.project.speaking_of(sought, language, MAX_BEYOND) if language else ()
 
 
-def _scored(found: tuple[Suspect, ...], project: Project) -> list[Candidate]:
-    top = max((suspect.score for suspect in found), default=0.0) or 1.0
+def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]:
+    top = max((suspect.score for suspect in suspected), default=0.0) or 1.0
     return [
         Candidate(
             passage=replace(
@@ -134,7 +134,7 @@ def _scored(found: tuple[Suspect, ...], project: Project) -> list[Candidate]:
             score=suspect.score / top,
             why=suspect.why,
         )
-        for suspect in found
+        for suspect in suspected
         if suspect.score > 0
     ]
 
@@ -193,22 +193,22 @@ def _add_test_marks(marks: dict[str, list[Mark]], tests: tuple[FailingTest, ...]
 
 def _plain_places(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
     """Places outside every function: the lines around them."""
-    found: dict[Passage, float] = {}
+    scores: dict[Passage, float] = {}
     for diagnostic in diagnostics[:MAX_MARKS]:
         path = known_path(diagnostic.path, project.paths) if diagnostic.path else None
         source = project.source(path) if path else None
         if path is None or source is None or diagnostic.region is None:
             continue
         passage = passage_at(path, source, diagnostic.region.start_line)
-        found.setdefault(passage, 0.9 / (1 + len(found)) ** 0.5)
-    return [Candidate(passage=p, score=s, why="problem") for p, s in found.items()]
+        scores.setdefault(passage, 0.9 / (1 + len(scores)) ** 0.5)
+    return [Candidate(passage=p, score=s, why="problem") for p, s in scores.items()]
 
 
 def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
     """Of each file in which a name is undefined: that is where it belongs."""
     unnamed = [d.path for d in diagnostics[:MAX_MARKS] if UNDEFINED.search(d.message)]
     paths = [known_path(path, project.paths) for path in filter(None, unnamed)]
-    found = []
+    blocks = []
     for path in list(dict.fromkeys(filter(None, paths)))[:5]:
         lines = [one for one in project.imports(path) if one.start_line < _first(path, project)]
         if lines:
@@ -217,8 +217,8 @@ def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> lis
             passage = Passage(
                 path=path, start_line=start, end_line=end, def_line=start, symbol="imports"
             )
-            found.append(Candidate(passage=passage, score=0.6, why="where names come from"))
-    return found
+            blocks.append(Candidate(passage=passage, score=0.6, why="where names come from"))
+    return blocks
 
 
 def _first(path: str, project: Project) -> int:

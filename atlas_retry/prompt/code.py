@@ -49,12 +49,12 @@ class Block(Struct, frozen=True, kw_only=True):
     """The line that names it, and the passage."""
 
 
-def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
+def code(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     """The best passages, whole where they fit, likeliest first."""
-    others = [candidate for candidate in found if not candidate.is_test][:MAX_CONSIDERED]
+    others = [candidate for candidate in all_candidates if not candidate.is_test][:MAX_CONSIDERED]
     blocks: list[Block] = []
     room = cutting.room
-    for candidate in _tests(found, cutting):
+    for candidate in _tests(all_candidates, cutting):
         room -= _take(candidate, blocks, cutting, min(room, int(cutting.room * TEST_SHARE)))
     tests = len(blocks)
     for candidate in sorted(others, key=lambda c: -_value(c, cutting)):
@@ -64,9 +64,9 @@ def code(found: tuple[Candidate, ...], cutting: Cutting) -> tuple[Block, ...]:
     return (*blocks[:tests], *likeliest)
 
 
-def _tests(found: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
+def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Candidate]:
     """Failing tests whose source the output does not show."""
-    tests = [c for c in found if c.is_test]
+    tests = [c for c in all_candidates if c.is_test]
     unseen = [c for c in tests if not _is_quoted(c.passage, cutting)]
     return unseen[: 3 if cutting.room > MANY_CHARS else 1]
 
@@ -75,8 +75,8 @@ def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
     source = (cutting.project.source(passage.path) or b"").decode("utf-8", "replace")
     lines = source.splitlines()[passage.start_line - 1 : passage.end_line]
     long = [line.strip() for line in lines if len(line.strip()) > MIN_TOLD_CHARS]
-    told = sum(line in cutting.quoted for line in long)
-    return bool(long) and told * 2 > len(long)
+    quoted_count = sum(line in cutting.quoted for line in long)
+    return bool(long) and quoted_count * 2 > len(long)
 
 
 def _value(candidate: Candidate, cutting: Cutting) -> float:
@@ -95,7 +95,7 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
     if cut is None:
         return 0
     safe = cutting.redact(harmless_code(cut.text, cutting.project.paths))
-    text = f"{_heading(candidate, is_whole=cut.told >= ALMOST_WHOLE)}\n{safe}"
+    text = f"{_heading(candidate, is_whole=cut.shown_share >= ALMOST_WHOLE)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
     inside = [block for block in blocks if _covers(candidate.passage, block.candidate.passage)]
@@ -113,7 +113,7 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
     cut = excerpt(candidate.passage, source, max_chars=available)
     if cut is None or not cut.omitted_lines or candidate.is_test:
         return cut
-    if cut.told >= ALMOST_WHOLE:
+    if cut.shown_share >= ALMOST_WHOLE:
         return cut
     if not any(mark.note for mark in candidate.passage.marks):
         return None
@@ -124,10 +124,10 @@ def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | No
 def _heading(candidate: Candidate, *, is_whole: bool) -> str:
     passage = candidate.passage
     symbol = f" {passage.symbol}" if passage.symbol else ""
-    part = "" if is_whole else ", in part"
+    extent = "" if is_whole else ", in part"
     first, last = passage.start_line, passage.end_line
     lines = f"{first}" if first == last else f"{first}-{last}"
-    return f"{passage.path}:{lines}{symbol} ({candidate.why}{part})"
+    return f"{passage.path}:{lines}{symbol} ({candidate.why}{extent})"
 
 
 def _covers(one: Passage, other: Passage) -> bool:
@@ -144,9 +144,11 @@ def shown(blocks: tuple[Block, ...]) -> str:
     return "\n".join(f"{START if b is first else '#### '}{b.text}" for b in blocks)
 
 
-def unshown(found: tuple[Candidate, ...], blocks: tuple[Block, ...]) -> tuple[Candidate, ...]:
+def unshown(
+    all_candidates: tuple[Candidate, ...], blocks: tuple[Block, ...]
+) -> tuple[Candidate, ...]:
     """The code that did not fit, likeliest first."""
-    code = [c for c in found if not c.is_test]
+    code = [c for c in all_candidates if not c.is_test]
     return tuple(
         c for c in code if not any(_covers(block.candidate.passage, c.passage) for block in blocks)
     )

@@ -53,7 +53,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
         shown = (self.code_heading, fenced(self.code, marker)) if self.code else ()
         head = (self.opening, self.own, self.learnings, self.history, f"\n{wording.PREVIOUS}")
         tail = (self.pointers, self.left_out, self.logs, self.closing)
-        return "\n".join(part for part in (*head, *quoted, *shown, *tail) if part)
+        return "\n".join(section for section in (*head, *quoted, *shown, *tail) if section)
 
 
 def compose(brief: Brief) -> Prompt:
@@ -64,7 +64,7 @@ def compose(brief: Brief) -> Prompt:
     """
     results = _failed(brief)
     project = Project(brief.read, brief.paths)
-    found = candidates(results, project, brief.trace, brief.changed)
+    all_candidates = candidates(results, project, brief.trace, brief.changed)
     budget = max(brief.budget_chars, 0)
     parts = _fixed(brief, results, budget)
     room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
@@ -78,8 +78,8 @@ def compose(brief: Brief) -> Prompt:
         redact=brief.redact,
         quoted=errors.text,
     )
-    blocks = code(found, left)
-    rest = unshown(found, blocks)
+    blocks = code(all_candidates, left)
+    rest = unshown(all_candidates, blocks)
     left_out = (*errors.left_out, *((f"{len(rest)} passages of code",) if rest else ()))
     note = f"Left out: {', '.join(left_out)}." if left_out else ""
     parts = replace(
@@ -95,7 +95,7 @@ def compose(brief: Brief) -> Prompt:
         text=text,
         stable_chars=text.rfind("\n", 0, max(text.find(brief.marker), 0)) + 1,
         left_out=left_out,
-        ranking=tuple(_ranked(found)),
+        ranking=tuple(_ranked(all_candidates)),
     )
 
 
@@ -164,8 +164,8 @@ def _history(brief: Brief, budget: int) -> str:
     last = elided(brief.redact(_held(brief)), room)
     diagnosis = wording.DIAGNOSE if brief.ask is Ask.DIAGNOSE else ""
     left = room - len(last) - len(diagnosis)
-    told = brief.redact(ledger(brief.history, left, is_detailed=bool(diagnosis)))
-    lines = (wording.RETRY_INTRO, told, last, diagnosis)
+    earlier = brief.redact(ledger(brief.history, left, is_detailed=bool(diagnosis)))
+    lines = (wording.RETRY_INTRO, earlier, last, diagnosis)
     return "\n".join((f"\n## Previous Attempt Errors ({of})\n", *filter(None, lines)))
 
 
@@ -195,7 +195,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _ranked(found: tuple[Candidate, ...]) -> Iterator[str]:
-    for candidate in found[:MAX_RANKING]:
+def _ranked(all_candidates: tuple[Candidate, ...]) -> Iterator[str]:
+    for candidate in all_candidates[:MAX_RANKING]:
         passage = candidate.passage
         yield f"{passage.path}:{passage.start_line} {passage.symbol or ''} ({candidate.why})"

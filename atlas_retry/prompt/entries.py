@@ -83,11 +83,11 @@ def quoted(results: tuple[GateResult, ...], quoting: Quoting) -> Quoted:
         problems = {_problem(d): result.name for d in result.diagnostics}
         first = {named.get(problem) for problem in problems}
         is_same = problems and None not in first
-        part = _again(result, first) if is_same else _gate(result, share, quoting)
+        quote = _again(result, first) if is_same else _gate(result, share, quoting)
         named = problems | named
-        parts.append(part.text)
-        left += part.left_out
-        room = max(0, room - len(part.text) - 1)
+        parts.append(quote.text)
+        left += quote.left_out
+        room = max(0, room - len(quote.text) - 1)
     return Quoted(text="\n".join(parts), left_out=tuple(left))
 
 
@@ -138,19 +138,19 @@ def _safe(text: str, quoting: Quoting) -> str:
 
 def headline(result: GateResult, command_chars: int) -> str:
     """`### lint failed: the command (exit code 1)`; a timeout says its reason."""
-    said = result.status.value.replace("_", " ")
+    status = result.status.value.replace("_", " ")
     ended = f" (exit code {result.exit_code})" if result.exit_code is not None else ""
     error = result.error or ""
     reason = f"\n{error}" if error and not error.startswith("exit code") else ""
     command = shortened(" ".join((result.command or "(no command)").split()), command_chars)
-    return harmless_output(f"### {result.name} {said}: {command}{ended}{reason}")
+    return harmless_output(f"### {result.name} {status}: {command}{ended}{reason}")
 
 
 def _summary(result: GateResult) -> str:
     """The tool's own last words: counts of failures, coverage reached."""
     tail = f"{result.stdout[-20_000:]}\n{result.stderr[-20_000:]}".splitlines()
-    found = [line.strip() for line in tail if _SUMMARY.match(line.strip())]
-    return "\n".join(line[:MAX_SUMMARY_CHARS] for line in dict.fromkeys(found[-3:]))
+    summary_lines = [line.strip() for line in tail if _SUMMARY.match(line.strip())]
+    return "\n".join(line[:MAX_SUMMARY_CHARS] for line in dict.fromkeys(summary_lines[-3:]))
 
 
 def _calm(result: GateResult, quoting: Quoting) -> str:
@@ -216,7 +216,7 @@ def _those(diagnostics: Sequence[Diagnostic], named: Collection[str]) -> list[Di
 
 def _line_of(diagnostic: Diagnostic) -> str:
     line = diagnostic.region.start_line if diagnostic.region else None
-    place = ":".join(str(part) for part in (diagnostic.path, line) if part)
+    place = ":".join(str(value) for value in (diagnostic.path, line) if value)
     return " ".join(filter(None, (place, diagnostic.rule_id, diagnostic.message)))
 
 
@@ -256,10 +256,10 @@ def _filled(causes: list[Cause], room: int, quoting: Quoting) -> Quoted:
     """As many causes as fit, each condensed; the first gets the most."""
     shown: list[str] = []
     for cause in causes[:MAX_ENTRIES]:
-        told = _text_of(cause[0], quoting)
-        first = min(len(told.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
+        full_text = _text_of(cause[0], quoting)
+        first = min(len(full_text.partition("\n")[0]) + 6, MAX_FIRST_LINE_CHARS)
         share = max(int(room * FIRST_SHARE), first, MIN_ENTRY_CHARS)
-        text = condensed(told, min(share, quoting.per_error))
+        text = condensed(full_text, min(share, quoting.per_error))
         text = "\n".join(filter(None, (text, _others(cause))))
         if len(text) + 1 > room:
             text = elided(text, room - 1) if not shown and room > 1 else ""

@@ -38,8 +38,8 @@ class FailingTest(Struct, frozen=True, kw_only=True):
 
 def places(text: str, known: frozenset[str]) -> Iterator[Frame]:
     """Every `path:line` of a text that is a file of the project, in order."""
-    found = chain.from_iterable(pattern.finditer(text) for pattern in _PLACES)
-    for match in sorted(found, key=lambda match: match.start()):
+    matches = chain.from_iterable(pattern.finditer(text) for pattern in _PLACES)
+    for match in sorted(matches, key=lambda match: match.start()):
         path = known_path(match[1], known)
         if path:
             function = match[3] if match.re is _PLACES[0] else None
@@ -96,19 +96,19 @@ def involved_files(diagnostic: Diagnostic, project: Project) -> Iterator[str]:
 
 
 def _frames(diagnostic: Diagnostic, project: Project) -> tuple[Frame, ...]:
-    told = [
+    frames = [
         Frame(path=path, line=frame.line, function=frame.function)
         for frame in diagnostic.frames
         if (path := known_path(frame.path, project.paths))
     ]
-    if not told:
-        told = list(places(diagnostic.text, project.paths))
+    if not frames:
+        frames = list(places(diagnostic.text, project.paths))
     path = known_path(diagnostic.path, project.paths) if diagnostic.path else None
     if path and diagnostic.region:
         own = Frame(path=path, line=diagnostic.region.start_line)
-        if not any((frame.path, frame.line) == (own.path, own.line) for frame in told):
-            told.insert(0, own) if is_test_path(path) else told.append(own)
-    return tuple(told)
+        if not any((frame.path, frame.line) == (own.path, own.line) for frame in frames):
+            frames.insert(0, own) if is_test_path(path) else frames.append(own)
+    return tuple(frames)
 
 
 def _test_file(diagnostic: Diagnostic, frames: tuple[Frame, ...], project: Project) -> str | None:
@@ -146,11 +146,11 @@ def passing(failed: Iterable[FailingTest], graph: Graph) -> tuple[Spot, ...]:
     """The other tests in the files of the failed ones: they ran, and did not complain."""
     broken = tuple(dict.fromkeys(test.spot for test in failed if test.spot))
     names = {spot.scope.qualified_name for spot in broken}
-    found: list[Spot] = []
+    others: list[Spot] = []
     for path in dict.fromkeys(spot.path for spot in broken):
         tests = filter(_is_test, graph.project.definitions(path))
-        found += [Spot(path, scope) for scope in tests if scope.qualified_name not in names]
-    return tuple(found[:: 1 + len(found) // MAX_PASSING])
+        others += [Spot(path, scope) for scope in tests if scope.qualified_name not in names]
+    return tuple(others[:: 1 + len(others) // MAX_PASSING])
 
 
 def _is_test(scope: Scope) -> bool:

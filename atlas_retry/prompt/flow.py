@@ -37,12 +37,12 @@ def spread(seeds: Weights, edges: Edges) -> Weights:
     for _ in range(HOPS):
         reached: Weights = defaultdict(float)
         for spot, amount in front.items():
-            for target, part in _passed_on(amount, edges(spot)):
-                reached[target] = max(reached[target], part)
+            for target, flow in _passed_on(amount, edges(spot)):
+                reached[target] = max(reached[target], flow)
         front = {
-            spot: part
-            for spot, part in reached.items()
-            if part > max(total.get(spot, 0.0), MIN_FLOW)
+            spot: flow
+            for spot, flow in reached.items()
+            if flow > max(total.get(spot, 0.0), MIN_FLOW)
         }
         total |= front
     return total
@@ -51,14 +51,16 @@ def spread(seeds: Weights, edges: Edges) -> Weights:
 def _passed_on(amount: float, used: tuple[Edge, ...]) -> Iterator[tuple[Spot, float]]:
     mass = sum(edge.weight for edge in used) or 1.0
     for edge in used:
-        part = amount * DECAY * edge.weight / mass**SPREAD
+        flow = amount * DECAY * edge.weight / mass**SPREAD
         for target in edge.targets:
-            yield target, part / len(edge.targets)
+            yield target, flow / len(edge.targets)
 
 
 def common(parts: Collection[Weights]) -> Weights:
     """The average of the logarithms: high for what every test leads to, not for what one does."""
-    return _sums({spot: logarithm(a) / len(parts) for spot, a in part.items()} for part in parts)
+    return _sums(
+        {spot: logarithm(a) / len(parts) for spot, a in weights.items()} for weights in parts
+    )
 
 
 def usual(parts: Collection[Weights]) -> Weights:
@@ -73,8 +75,8 @@ def logarithm(amount: float) -> float:
 
 
 def _sums(parts: Iterable[Weights]) -> Weights:
-    found: Weights = defaultdict(float)
-    for part in parts:
-        for spot, amount in part.items():
-            found[spot] += amount
-    return found
+    sums: Weights = defaultdict(float)
+    for weights in parts:
+        for spot, amount in weights.items():
+            sums[spot] += amount
+    return sums

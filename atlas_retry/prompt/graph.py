@@ -53,15 +53,15 @@ class Graph:
     @cached_property
     def files(self) -> tuple[str, ...]:
         """Breadth first along the imports, a folder that is a package at once; then `beyond`."""
-        found = dict.fromkeys(self.starts)
+        reached = dict.fromkeys(self.starts)
         queue = deque(self.starts)
-        while queue and len(found) < MAX_FILES:
+        while queue and len(reached) < MAX_FILES:
             path = queue.popleft()
             for other in self.project.neighbours(path):
-                if other not in found:
-                    found[other] = None
+                if other not in reached:
+                    reached[other] = None
                     queue.append(other)
-        return tuple(dict.fromkeys((*tuple(found)[:MAX_FILES], *self.beyond)))
+        return tuple(dict.fromkeys((*tuple(reached)[:MAX_FILES], *self.beyond)))
 
     @cached_property
     def spots(self) -> tuple[Spot, ...]:
@@ -72,18 +72,20 @@ class Graph:
 
     @cached_property
     def by_name(self) -> dict[str, list[Spot]]:
-        found: dict[str, list[Spot]] = defaultdict(list)
+        spots_by_name: dict[str, list[Spot]] = defaultdict(list)
         for spot in self.spots:
             if spot.scope.kind in (ScopeKind.FUNCTION, ScopeKind.CLASS):
-                found[spot.scope.name].append(spot)
-        return found
+                spots_by_name[spot.scope.name].append(spot)
+        return spots_by_name
 
     def lineage(self, name: str) -> tuple[Spot, ...]:
         """The classes of a name, and what they are made from."""
-        found = [spot for spot in self.by_name.get(name, ()) if spot.scope.kind is ScopeKind.CLASS]
-        for one in found:
-            found += [base for base in self.bases(one) if base not in found]
-        return tuple(found)
+        classes = [
+            spot for spot in self.by_name.get(name, ()) if spot.scope.kind is ScopeKind.CLASS
+        ]
+        for one in classes:
+            classes += [base for base in self.bases(one) if base not in classes]
+        return tuple(classes)
 
     def at(self, path: str, line: int) -> Spot | None:
         """The innermost function, test or class around a line."""
@@ -134,13 +136,13 @@ class Graph:
 
     def _edges(self, spot: Spot) -> tuple[Edge, ...]:
         """What a definition uses, each name once a line; a class uses its constructor."""
-        found: dict[tuple[int, tuple[Spot, ...]], float] = {}
+        weights: dict[tuple[int, tuple[Spot, ...]], float] = {}
         for use in self._own_uses(spot):
             targets = tuple(t for t in self.lookup(spot.path, use, spot) if t != spot)
             if targets and len(targets) <= MAX_CANDIDATES:
                 place = (use.line, targets)
-                found[place] = max(found.get(place, 0.0), 1.0 if use.is_call else NOT_CALLED)
-        edges = [Edge(weight, targets) for (_, targets), weight in found.items()]
+                weights[place] = max(weights.get(place, 0.0), 1.0 if use.is_call else NOT_CALLED)
+        edges = [Edge(weight, targets) for (_, targets), weight in weights.items()]
         return (*edges, *self._construction(spot))
 
     def _own_uses(self, spot: Spot) -> Iterator[Use]:
@@ -177,9 +179,9 @@ class Graph:
         here = [Spot(path, scope) for scope in named if _has_bare_name(scope)]
         if here:
             return [spot for spot in here if not _is_method(spot)] or here[:1]
-        found = self._imported(path, name, MAX_REEXPORTS)
-        if found:
-            return [found]
+        imported = self._imported(path, name, MAX_REEXPORTS)
+        if imported:
+            return [imported]
         if language_of(path) in PACKAGE_LANGUAGES:
             return [spot for spot in self.by_name.get(name, ()) if not _is_method(spot)]
         return []
@@ -190,9 +192,9 @@ class Graph:
             if wanted.local in (name, "*"):
                 is_renamed = wanted.name not in ("*", "default", None)
                 target = str(wanted.name) if is_renamed else name
-                found = self._first_exported(path, wanted, target, depth)
-                if found:
-                    return found
+                exported = self._first_exported(path, wanted, target, depth)
+                if exported:
+                    return exported
         return None
 
     def _first_exported(self, path: str, wanted: Import, name: str, depth: int) -> Spot | None:
@@ -216,9 +218,9 @@ class Graph:
             if current is None or current in seen:
                 continue
             seen.add(current)
-            found = [member for member in self.members(current) if member.scope.name == name]
-            if found:
-                return found
+            methods = [member for member in self.members(current) if member.scope.name == name]
+            if methods:
+                return methods
             queue.extend(self.bases(current))
         return []
 
@@ -227,9 +229,9 @@ class Graph:
         first = receiver.partition(".")[0].partition("(")[0]
         for wanted in self.project.imports(path):
             if first == wanted.local.partition(".")[0]:
-                found = self._first_exported(path, wanted, name, MAX_REEXPORTS)
-                if found:
-                    return [found]
+                exported = self._first_exported(path, wanted, name, MAX_REEXPORTS)
+                if exported:
+                    return [exported]
         classes = (spot for spot in self.bare(path, first) if spot.scope.kind is ScopeKind.CLASS)
         methods = (self.method(one.path, one.scope.qualified_name, name) for one in classes)
         return next(filter(None, methods), [])

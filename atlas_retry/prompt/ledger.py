@@ -26,15 +26,15 @@ def _line(attempt: Attempt, *, detailed: bool) -> str:
         for change in attempt.changes[:MAX_CHANGES]
     )
     more = len(attempt.changes) - MAX_CHANGES
-    told = [f"changed {changed or 'nothing'}" + (f" and {more} more" if more > 0 else "")]
-    told.append(
+    facts = [f"changed {changed or 'nothing'}" + (f" and {more} more" if more > 0 else "")]
+    facts.append(
         f"{len(attempt.fixed)} fixed, {len(attempt.remaining)} remaining, "
         f"{len(attempt.introduced)} introduced"
     )
-    told += _faults(attempt)
+    facts += _faults(attempt)
     if detailed and attempt.summary:
-        told.append(f"it said: {elided(' '.join(attempt.summary.split()), MAX_SUMMARY_CHARS)}")
-    return harmless_output(f"- Attempt {attempt.number}: {'; '.join(told)}")
+        facts.append(f"it said: {elided(' '.join(attempt.summary.split()), MAX_SUMMARY_CHARS)}")
+    return harmless_output(f"- Attempt {attempt.number}: {'; '.join(facts)}")
 
 
 def held_back(attempt: Attempt) -> str:
@@ -44,25 +44,25 @@ def held_back(attempt: Attempt) -> str:
 
 
 def _faults(attempt: Attempt) -> list[str]:
-    told = [
+    violations = [
         f"{violation.rule} in {violation.path}"
         + (f" ({elided(violation.detail, MAX_SUMMARY_CHARS)})" if violation.detail else "")
         for violation in attempt.violations[:MAX_VIOLATIONS]
     ]
-    found = []
-    if told:
+    faults = []
+    if violations:
         undone = "all of it was restored" if attempt.rolled_back else "that was restored"
-        found.append(f"rejected for {', '.join(told)}: {undone}")
+        faults.append(f"rejected for {', '.join(violations)}: {undone}")
     if attempt.worse:
-        found.append("that was worse than before: all of it was restored")
+        faults.append("that was worse than before: all of it was restored")
     if back := held_back(attempt):
-        found.append(f"held back and reverted: {back}")
+        faults.append(f"held back and reverted: {back}")
     if attempt.denials:
         denied = ", ".join([*dict.fromkeys(attempt.denials)][:MAX_DENIALS])
-        found.append(f"not permitted: {elided(denied, MAX_SUMMARY_CHARS)}")
+        faults.append(f"not permitted: {elided(denied, MAX_SUMMARY_CHARS)}")
     if attempt.error:
-        found.append(f"it ended with: {elided(attempt.error, MAX_SUMMARY_CHARS)}")
+        faults.append(f"it ended with: {elided(attempt.error, MAX_SUMMARY_CHARS)}")
     if attempt.validation is not None and attempt.validation.failures:
         names = ", ".join(result.name for result in attempt.validation.failures[:5])
-        found.append(f"rejected because {names} still failed")
-    return found
+        faults.append(f"rejected because {names} still failed")
+    return faults

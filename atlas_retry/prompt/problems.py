@@ -61,7 +61,7 @@ def family(diagnostic: Diagnostic) -> tuple[str, str, str]:
 def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[Suspect, ...]:
     """The enclosing definitions, then those that the messages name, likeliest first."""
     sizes = Counter(family(diagnostic) for diagnostic in diagnostics)
-    found: dict[Spot, Suspect] = {}
+    suspects: dict[Spot, Suspect] = {}
     rare = sorted(diagnostics, key=lambda d: sizes[family(d)])[:MAX_PROBLEMS]
     for diagnostic in rare:
         path = known_path(diagnostic.path, graph.project.paths) if diagnostic.path else None
@@ -69,28 +69,28 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
             continue
         weight = gravity(diagnostic) / sizes[family(diagnostic)] ** 0.7
         for spot, share, why, line in _involved(diagnostic, path, graph):
-            _add(found, Suspect(spot=spot, score=weight * share, why=why, lines=line))
-    return tuple(sorted(found.values(), key=lambda s: -s.score))
+            _add(suspects, Suspect(spot=spot, score=weight * share, why=why, lines=line))
+    return tuple(sorted(suspects.values(), key=lambda s: -s.score))
 
 
 def gravity(diagnostic: Diagnostic) -> float:
     """More for what breaks the program when it runs, less for what only displeases."""
     if diagnostic.level is not Level.ERROR:
         return 0.4
-    told = f"{diagnostic.rule_id} {diagnostic.message}"
-    if _RUN_TIME.search(told) and not _MAYBE_NONE.search(told):
+    complaint = f"{diagnostic.rule_id} {diagnostic.message}"
+    if _RUN_TIME.search(complaint) and not _MAYBE_NONE.search(complaint):
         return 4.0
-    return 0.5 if _COSMETIC.search(told) else 1.0
+    return 0.5 if _COSMETIC.search(complaint) else 1.0
 
 
-def _add(found: dict[Spot, Suspect], new: Suspect) -> None:
+def _add(suspects: dict[Spot, Suspect], new: Suspect) -> None:
     """Several problems about one definition add up, each less than the one before."""
-    old = found.get(new.spot)
+    old = suspects.get(new.spot)
     if old is None:
-        found[new.spot] = new
+        suspects[new.spot] = new
         return
     high, low = max(old.score, new.score), min(old.score, new.score)
-    found[new.spot] = Suspect(
+    suspects[new.spot] = Suspect(
         spot=new.spot,
         score=high + 0.3 * low,
         why=old.why if old.score >= new.score else new.why,
@@ -134,9 +134,9 @@ def _outermost(spot: Spot, graph: Graph) -> Spot:
 
 
 def _names(diagnostic: Diagnostic) -> list[str]:
-    told = diagnostic.message or diagnostic.text
-    found = [name.replace("::", ".") for name in _QUOTED.findall(f"{told}\n{diagnostic.text}")]
-    return [name for name in dict.fromkeys(found) if len(name) > 1][:MAX_NAMES]
+    message = diagnostic.message or diagnostic.text
+    names = [name.replace("::", ".") for name in _QUOTED.findall(f"{message}\n{diagnostic.text}")]
+    return [name for name in dict.fromkeys(names) if len(name) > 1][:MAX_NAMES]
 
 
 def _defined(path: str, name: str, graph: Graph) -> list[Spot]:
@@ -151,8 +151,8 @@ def _defined(path: str, name: str, graph: Graph) -> list[Spot]:
 
 def _owners(message: str, graph: Graph) -> tuple[Spot, ...]:
     """The classes that a message says lack something, and what they are made from."""
-    told = _OF_CLASS.search(message)
-    return graph.lineage(((told[1] or told[2]) if told else "").rpartition(".")[2])
+    match = _OF_CLASS.search(message)
+    return graph.lineage(((match[1] or match[2]) if match else "").rpartition(".")[2])
 
 
 def _meant(spots: Iterable[Spot], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:

@@ -56,31 +56,33 @@ class Project:
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        paths_by_name: dict[str, list[str]] = defaultdict(list)
         for path in sorted(self.paths):
-            found[posixpath.basename(path)].append(path)
-        return found
+            paths_by_name[posixpath.basename(path)].append(path)
+        return paths_by_name
 
     @cached_property
     def _by_end(self) -> dict[str, list[str]]:
         """By folder and name: many files have one name, such as `__init__.py`."""
-        found: dict[str, list[str]] = defaultdict(list)
+        paths_by_end: dict[str, list[str]] = defaultdict(list)
         for path in sorted(self.paths):
-            found[_last_two(path)].append(path)
-        return found
+            paths_by_end[_last_two(path)].append(path)
+        return paths_by_end
 
     @cached_property
     def _crates(self) -> dict[str, list[str]]:
         """The sources that each Rust package of the project has, by its name in `use`."""
-        found: dict[str, list[str]] = {}
+        sources_by_crate: dict[str, list[str]] = {}
         for manifest in self._by_name.get("Cargo.toml", ()):
             named = _CRATE.search((self.source(manifest) or b"").decode("utf-8", "replace"))
             folder = posixpath.join(posixpath.dirname(manifest), "src")
             inside = [path for path in self._by_folder.get(folder, ()) if path.endswith(".rs")]
             if named:
                 first = posixpath.join(folder, "lib.rs")
-                found[named[1].replace("-", "_")] = sorted(inside, key=lambda path: path != first)
-        return found
+                sources_by_crate[named[1].replace("-", "_")] = sorted(
+                    inside, key=lambda path: path != first
+                )
+        return sources_by_crate
 
     @cached_property
     def _aliases(self) -> Aliases:
@@ -92,19 +94,19 @@ class Project:
     @cached_property
     def _go_modules(self) -> dict[str, str]:
         """The import path of the package in each folder that has a go.mod."""
-        found: dict[str, str] = {}
+        modules_by_folder: dict[str, str] = {}
         for manifest in self._by_name.get("go.mod", ()):
             named = _GO_MODULE.search((self.source(manifest) or b"").decode("utf-8", "replace"))
             if named:
-                found[posixpath.dirname(manifest)] = named[1]
-        return found
+                modules_by_folder[posixpath.dirname(manifest)] = named[1]
+        return modules_by_folder
 
     @cached_property
     def _by_folder(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        paths_by_folder: dict[str, list[str]] = defaultdict(list)
         for path in sorted(self.paths):
-            found[posixpath.dirname(path)].append(path)
-        return found
+            paths_by_folder[posixpath.dirname(path)].append(path)
+        return paths_by_folder
 
     def source(self, path: str) -> bytes | None:
         """Content; None if it is missing, huge, binary or one file too many."""
@@ -172,7 +174,7 @@ class Project:
 
     def _python(self, path: str, module: str, name: str | None) -> Iterator[str]:
         bare = module.lstrip(".")
-        tail = [part for part in bare.split(".") if part]
+        tail = [step for step in bare.split(".") if step]
         level = len(module) - len(bare)
         base: str | None = None
         if level:
@@ -203,8 +205,8 @@ class Project:
 
     def _find_ending(self, tail: str) -> tuple[str, ...]:
         same = self._by_end if "/" in tail else self._by_name
-        found = same.get(_last_two(tail), ())
-        return tuple(path for path in found if f"/{path}".endswith(f"/{tail}"))
+        paths = same.get(_last_two(tail), ())
+        return tuple(path for path in paths if f"/{path}".endswith(f"/{tail}"))
 
     def _script(self, path: str, module: str) -> Iterator[str]:
         if module.startswith("."):
@@ -234,10 +236,10 @@ class Project:
         whole = wanted.module.replace("::", "/").replace("\\", "/")
         if suffix == ".java":
             whole = whole.replace(".", "/")
-        parts = [part for part in whole.split("/") if part not in ("crate", "self", ".", "..", "")]
+        parts = [step for step in whole.split("/") if step not in ("crate", "self", ".", "..", "")]
         named = [*parts, wanted.name] if wanted.name not in (None, "*") else parts
         for tail in (named, parts, parts[-1:]):
-            stem = posixpath.splitext("/".join(str(part) for part in tail))[0]
+            stem = posixpath.splitext("/".join(str(step) for step in tail))[0]
             for end in (*suffixes, f"/mod{suffix}") if stem else ():
                 yield from self._ending(path, f"{stem}{end}")
 

@@ -164,7 +164,7 @@ def suspects(
     rated = {spot: _rating(spot, scene) for spot in _considered(tests, scene)}
     top = max(rated.values(), default=0.0)
     chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
-    found = [
+    unordered = [
         Suspect(
             spot=spot,
             score=chance,
@@ -173,7 +173,7 @@ def suspects(
         )
         for spot, chance in chances.items()
     ]
-    return tuple(sorted(found, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
+    return tuple(sorted(unordered, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
 
 
 def _considered(tests: tuple[FailingTest, ...], scene: RankingScene) -> set[Spot]:
@@ -218,23 +218,25 @@ def _sources(graph: Graph) -> list[Spot]:
 
 
 def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> dict[Spot, tuple[int, ...]]:
-    found: dict[Spot, tuple[int, ...]] = {}
+    lines_by_spot: dict[Spot, tuple[int, ...]] = {}
     for test in tests:
         for frame in reversed(test.frames):
             spot = graph.at(frame.path, frame.line)
             if spot:
-                found[spot] = tuple(dict.fromkeys((*found.get(spot, ()), frame.line)))
-    return found
+                lines_by_spot[spot] = tuple(
+                    dict.fromkeys((*lines_by_spot.get(spot, ()), frame.line))
+                )
+    return lines_by_spot
 
 
 def _traced(trace: tuple[Traced, ...], graph: Graph) -> Weights:
-    found: Weights = {}
+    suspicions: Weights = {}
     for one in trace:
         frame = one.frame
         spot = graph.at(frame.path, frame.line) or graph.named(frame.path, frame.function or "")
         if spot:
-            found[spot] = max(found.get(spot, 0.0), one.suspicion)
-    return found
+            suspicions[spot] = max(suspicions.get(spot, 0.0), one.suspicion)
+    return suspicions
 
 
 def _why(spot: Spot, scene: RankingScene) -> str:

@@ -41,13 +41,13 @@ def elided(text: str, limit: int) -> str:
     """At most `limit` characters, cut in the middle at line ends where that costs little."""
     if len(text) <= limit:
         return text
-    told = f"\n{TRUNCATED} ({len(text) - limit} characters) ...\n"
-    room = limit - len(told)
+    note = f"\n{TRUNCATED} ({len(text) - limit} characters) ...\n"
+    room = limit - len(note)
     if room < 2:  # noqa: PLR2004 - one character on each side
         return text[: max(limit, 0)]
     head = _to_line_end(text[: room // 2])
     tail = text[len(text) - (room - len(head)) :]
-    return head + told + _from_line_start(tail)
+    return head + note + _from_line_start(tail)
 
 
 def _to_line_end(head: str) -> str:

@@ -48,8 +48,8 @@ def opening(
     fence = FENCE.format(marker)
     if budget_chars < SHORT_BELOW_CHARS:
         limit = budget_chars // 20
-        told = (_untouchable(protected, limit), _SHORT_GIVE_UP, _commands(gates, limit))
-        return "\n".join(filter(None, (_SHORT, *told, fence)))
+        lines = (_untouchable(protected, limit), _SHORT_GIVE_UP, _commands(gates, limit))
+        return "\n".join(filter(None, (_SHORT, *lines, fence)))
     rules = (_ROLE, "", "## Instructions", _RULES, "", _GIVE_UP)
     lists = (_untouchable(protected, MAX_LIST_CHARS), _commands(gates, MAX_LIST_CHARS))
     return "\n".join((*rules, *filter(None, lists), fence))
@@ -66,13 +66,13 @@ def held(paths: str, failing: str, *, is_vain: bool) -> str:
 
 
 def _untouchable(protected: tuple[str, ...], limit: int) -> str:
-    told = _listed(protected, limit)
-    return f"May not be touched: {told}." if told else ""
+    listed = _listed(protected, limit)
+    return f"May not be touched: {listed}." if listed else ""
 
 
 def _commands(gates: Iterable[Gate], limit: int) -> str:
-    told = _listed(tuple(f"`{gate.run}`" for gate in gates if gate.run), limit)
-    return f"The gates, which you may run: {told}." if told else ""
+    listed = _listed(tuple(f"`{gate.run}`" for gate in gates if gate.run), limit)
+    return f"The gates, which you may run: {listed}." if listed else ""
 
 
 def _listed(items: tuple[str, ...], limit: int) -> str:

@@ -66,8 +66,8 @@ def topic(tests: tuple[FailingTest, ...], healthy: tuple[Spot, ...], graph: Grap
 
 def _titles(spots: Iterable[Spot]) -> Counter[str]:
     """How many tests have a word in their names."""
-    found = _spread(stems(spot.scope.qualified_name) for spot in spots)
-    return Counter({word: count for word, count in found.items() if word not in _SAYING_NOTHING})
+    counts = _spread(stems(spot.scope.qualified_name) for spot in spots)
+    return Counter({word: count for word, count in counts.items() if word not in _SAYING_NOTHING})
 
 
 def _spread(texts: Iterable[Iterable[str]]) -> Counter[str]:
@@ -100,14 +100,14 @@ def words(text: str) -> Iterator[str]:
         yield word
         parts = _PART.findall(word)
         if len(parts) > 1:
-            yield from (part.lower() for part in parts)
+            yield from (piece.lower() for piece in parts)
 
 
 def stems(text: str) -> Iterator[str]:
     """The words that identifiers are made of, in lower case and without their endings."""
-    for part in _NAME_PART.findall(text):
-        if len(part) >= MIN_STEM_CHARS:
-            yield _stem(part.lower())
+    for piece in _NAME_PART.findall(text):
+        if len(piece) >= MIN_STEM_CHARS:
+            yield _stem(piece.lower())
 
 
 def _stem(word: str) -> str:
@@ -149,6 +149,6 @@ def is_namesake(spot: Spot, about: Topic) -> bool:
 
 def said_share(spot: Spot, asked: dict[str, float]) -> float:
     """How much of a definition's name, its class's with it, the failing tests say."""
-    own = {part.lower() for part in _PART.findall(spot.scope.qualified_name)}
+    own = {word.lower() for word in _PART.findall(spot.scope.qualified_name)}
     whole = max(asked.values(), default=0.0) or 1.0
-    return sum(asked.get(part, 0.0) for part in own) / whole / len(own) if own else 0.0
+    return sum(asked.get(word, 0.0) for word in own) / whole / len(own) if own else 0.0

@@ -26,7 +26,7 @@ class Import(Struct, frozen=True, kw_only=True):
     end_line: int
 
 
-Found = tuple[str, str | None, str]
+Names = tuple[str, str | None, str]
 """Module, name, local name."""
 
 _QUOTED = re.compile(r"""["'<]([^"'<>]+)["'>]""")
@@ -44,22 +44,22 @@ def imports(path: str, source: bytes) -> tuple[Import, ...]:
     cursor = QueryCursor(query(language, BY_NAME[language].imports))
     nodes = cursor.captures(tree.root_node).get("import", [])
     read = _READERS.get(language, _path_like)
-    found: list[Import] = []
+    all_imports: list[Import] = []
     for node in sorted(nodes, key=lambda node: node.start_byte):
         first, last = node.start_point.row + 1, node.end_point.row + 1
         for module, name, local in read(node):
             imported = Import(
                 module=module, name=name, local=local, start_line=first, end_line=last
             )
-            found.append(imported)
-    return tuple(found)
+            all_imports.append(imported)
+    return tuple(all_imports)
 
 
 def _text(node: "Node | None") -> str:
     return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
 
 
-def _python(node: "Node") -> Iterator[Found]:
+def _python(node: "Node") -> Iterator[Names]:
     module = _text(node.child_by_field_name("module_name"))
     if any(child.type == "wildcard_import" for child in node.children):
         yield module, "*", "*"
@@ -74,7 +74,7 @@ def _python(node: "Node") -> Iterator[Found]:
             yield name, None, name
 
 
-def _javascript(node: "Node") -> Iterator[Found]:
+def _javascript(node: "Node") -> Iterator[Names]:
     text = _text(node)
     quoted = _QUOTED.findall(text)
     if not quoted:
@@ -82,8 +82,8 @@ def _javascript(node: "Node") -> Iterator[Found]:
     module = quoted[-1]
     bound = re.split(r"\bfrom\b|=\s*require", text)[0]
     braces = re.search(r"\{([^}]*)\}", bound)
-    for part in braces[1].split(",") if braces else ():
-        if named := _ALIASED.match(part.strip()):
+    for binding in braces[1].split(",") if braces else ():
+        if named := _ALIASED.match(binding.strip()):
             yield module, named[1], named[2] or named[1]
     whole = re.search(r"\*\s*as\s+([\w$]+)", bound)
     if whole:
@@ -95,23 +95,23 @@ def _javascript(node: "Node") -> Iterator[Found]:
         yield module, "*", "*"
 
 
-def _go(node: "Node") -> Iterator[Found]:
+def _go(node: "Node") -> Iterator[Names]:
     module = _text(node.child_by_field_name("path")).strip('"`')
     alias = _text(node.child_by_field_name("name"))
     yield module, None, alias or module.rpartition("/")[2]
 
 
-def _rust(node: "Node") -> Iterator[Found]:
+def _rust(node: "Node") -> Iterator[Names]:
     text = re.sub(r"\s+", " ", _text(node.child_by_field_name("argument")))
     yield from _rust_tree("", text)
 
 
-def _rust_tree(prefix: str, text: str) -> Iterator[Found]:
+def _rust_tree(prefix: str, text: str) -> Iterator[Names]:
     """`a::{b, c::{d as e}}`, one name at a time."""
     head, brace, rest = text.partition("{")
     if brace:
-        for part in _split_top(rest.rpartition("}")[0]):
-            yield from _rust_tree(prefix + head.strip(), part)
+        for branch in _split_top(rest.rpartition("}")[0]):
+            yield from _rust_tree(prefix + head.strip(), branch)
         return
     path, _, alias = text.strip().partition(" as ")
     module, _, name = (prefix + path.strip()).rpartition("::")
@@ -132,20 +132,20 @@ def _split_top(text: str) -> Iterator[str]:
         yield text[start:]
 
 
-def _java(node: "Node") -> Iterator[Found]:
+def _java(node: "Node") -> Iterator[Names]:
     text = _text(node).removeprefix("import").strip(" ;\n").removeprefix("static ").strip()
     module, _, name = text.rpartition(".")
     yield module, name, name
 
 
-def _php(node: "Node") -> Iterator[Found]:
-    for part in _text(node).removeprefix("use").strip(" ;\n").split(","):
-        path, _, alias = part.strip().partition(" as ")
+def _php(node: "Node") -> Iterator[Names]:
+    for clause in _text(node).removeprefix("use").strip(" ;\n").split(","):
+        path, _, alias = clause.strip().partition(" as ")
         module, _, name = path.rpartition("\\")
         yield module, name, alias or name
 
 
-def _path_like(node: "Node") -> Iterator[Found]:
+def _path_like(node: "Node") -> Iterator[Names]:
     """`#include "a.h"`, `require_relative "a"`, `source ./a.sh`."""
     text = _text(node)
     quoted = _QUOTED.search(text)
@@ -153,7 +153,7 @@ def _path_like(node: "Node") -> Iterator[Found]:
     yield module, "*", "*"
 
 
-_READERS: "dict[str, Callable[[Node], Iterator[Found]]]" = {
+_READERS: "dict[str, Callable[[Node], Iterator[Names]]]" = {
     "python": _python,
     "javascript": _javascript,
     "typescript": _javascript,

@@ -26,8 +26,8 @@ def language_of(path: str, source: bytes = b"") -> str | None:
     if suffix:
         grammar = BY_SUFFIX.get(suffix)
         return grammar.name if grammar else None
-    found = _SHEBANG.match(source[:200])
-    called = found[1].decode() if found else ""
+    shebang = _SHEBANG.match(source[:200])
+    called = shebang[1].decode() if shebang else ""
     return next((g.name for g in GRAMMARS if called in g.interpreters), None)
 
 

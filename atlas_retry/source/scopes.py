@@ -74,14 +74,14 @@ def definitions(path: str, source: bytes) -> tuple[Scope, ...]:
     from tree_sitter import QueryCursor
 
     cursor = QueryCursor(query(language, BY_NAME[language].definitions))
-    found: dict[tuple[int, int], Scope] = {}
+    scopes: dict[tuple[int, int], Scope] = {}
     for _, captures in cursor.matches(tree.root_node):
         node, scope = _scope(captures)
         place = (node.start_byte, -node.end_byte)
-        known = found.get(place)
+        known = scopes.get(place)
         if known is None or _ORDER.index(scope.kind) < _ORDER.index(known.kind):
-            found[place] = scope
-    return tuple(_nested(found))
+            scopes[place] = scope
+    return tuple(_nested(scopes))
 
 
 def enclosing(path: str, source: bytes, line: int) -> Scope | None:
@@ -133,10 +133,10 @@ def _text(node: "Node") -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
-def _nested(found: dict[tuple[int, int], Scope]) -> Iterator[Scope]:
+def _nested(scopes: dict[tuple[int, int], Scope]) -> Iterator[Scope]:
     """Qualify each scope with the ones that it lies in: outer come before inner."""
     outer: list[tuple[int, Scope]] = []
-    for (start, minus_end), scope in sorted(found.items(), key=lambda item: item[0]):
+    for (start, minus_end), scope in sorted(scopes.items(), key=lambda item: item[0]):
         while outer and outer[-1][0] <= start:
             outer.pop()
         owner = scope.owner or (outer[-1][1].qualified_name if outer else None)

@@ -47,11 +47,11 @@ COMMANDS = {
 def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
     """The gates that the project at `root` seems to use. Starts nothing and writes nothing."""
     files, machine = Folder(root), Machine(root, environ)
-    found = [machine.settled(proposed) for proposed in detect(files)]
-    unknown = not_understood(files, found)
+    proposed_gates = [machine.settled(proposed) for proposed in detect(files)]
+    unknown = not_understood(files, proposed_gates)
     unreadable = ProjectFiles(files).unreadable()
     return Proposal(
-        choices=choose(found, machine.obstacle),
+        choices=choose(proposed_gates, machine.obstacle),
         notes=(
             *(f"{path} cannot be read and was left out." for path in unreadable),
             *([f"not understood: {', '.join(unknown)}"] if unknown else []),

@@ -216,8 +216,8 @@ def _action(name: str, given: Table, around: _Around) -> Iterator[CiLine]:
     if not template:
         return
 
-    def value(found: re.Match[str]) -> str:
-        return " ".join(str(given.get(found[1], found[2] or "")).split())
+    def value(placeholder: re.Match[str]) -> str:
+        return " ".join(str(given.get(placeholder[1], placeholder[2] or "")).split())
 
     line = re.sub(r"\{([\w-]+)(?::([^}]*))?\}", value, template).strip()
     yield from _shell(line, around)
@@ -226,7 +226,7 @@ def _action(name: str, given: Table, around: _Around) -> Iterator[CiLine]:
 def _shell(script: str, around: _Around) -> Iterator[CiLine]:
     """The commands of a shell script, as far as they stand alone."""
     cwd = around.cwd
-    filled = EXPRESSION.sub(lambda found: _filled(found, around), script)
+    filled = EXPRESSION.sub(lambda expression: _filled(expression, around), script)
     joined = re.sub(r"\\\n\s*", " ", filled)
     for piece in PIECE.findall(re.sub(r"(?m)^\s*#.*$", "", joined)):
         line = ASIDE_OF_IT.sub("", piece.strip())
@@ -242,12 +242,12 @@ def _shell(script: str, around: _Around) -> Iterator[CiLine]:
             )
 
 
-def _filled(found: re.Match[str], around: _Around) -> str:
+def _filled(expression: re.Match[str], around: _Around) -> str:
     """The value of one expression; what a matrix does not name is empty there as well."""
-    kind, _, name = (found[1] or "").rpartition(".")
+    kind, _, name = (expression[1] or "").rpartition(".")
     if kind == "matrix":
         return around.matrix.get(name, "")
-    return around.env.get(name, found[0]) if kind == "env" else found[0]
+    return around.env.get(name, expression[0]) if kind == "env" else expression[0]
 
 
 def _below(cwd: str, folder: str) -> str:

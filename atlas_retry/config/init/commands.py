@@ -201,10 +201,10 @@ def only_checks(line: str) -> str:
     """The line in its form that changes nothing; the same where it has none or is that already."""
     if re.fullmatch(r"go fmt (\S+)", bare(line)):
         return 'test -z "$(gofmt -l .)"'
-    found = _row(line)
-    if not found:
+    row = _row(line)
+    if not row:
         return line
-    head, writes, checks = found
+    head, writes, checks = row
     if checks and re.search(rf"(?:^|\s){_checking(checks)}(?:\s|$)", f"{line} "):
         return line
     changed = re.sub(rf"{_fixing(writes)}", checks, f"{line} ", count=1) if writes else line
@@ -219,10 +219,10 @@ def fixer_of(line: str) -> str | None:
         return "gofmt -w ."
     if re.match(r"cargo(?: \+\S+)? clippy", bare(line)) and "$" not in line:
         return f"{line.partition(' -- ')[0]} --fix --allow-dirty --allow-staged"
-    found = _row(line)
-    if not found or only_checks(line) != line:
+    row = _row(line)
+    if not row or only_checks(line) != line:
         return None
-    head, writes, checks = found
+    head, writes, checks = row
     if not checks:
         return f"{line} {writes}" if "--" not in line.split() else None
     without = re.sub(rf"(?:-- )?{_checking(checks)}(?=\s|$)", writes, f"{line} ", count=1)
@@ -235,9 +235,9 @@ def fixer_of(line: str) -> str | None:
 def _row(line: str) -> tuple[str, str, str] | None:
     rest = bare(line)
     for start, writes, checks in CHECKS:
-        found = re.match(rf"({start})(?![\w.-])|({start})(?={writes or '$'}|{checks or '$'})", rest)
-        if found:
-            return found[0], writes, checks
+        match = re.match(rf"({start})(?![\w.-])|({start})(?={writes or '$'}|{checks or '$'})", rest)
+        if match:
+            return match[0], writes, checks
     return None
 
 

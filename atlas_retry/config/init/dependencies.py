@@ -19,11 +19,11 @@ Where = tuple[str, str]
 def python_packages(project: ProjectFiles) -> dict[str, Where]:
     """Every package by its normalised name, and where it is asked for first."""
     in_pyproject = sorted(_listed(project.pyproject, ()), key=lambda row: PLACES.index(row[1][0]))
-    found: dict[str, Where] = {}
+    packages: dict[str, Where] = {}
     for requirement, where in (*in_pyproject, *_older(project)):
         if name := _NAME.match(requirement):
-            found.setdefault(re.sub(r"[-_.]+", "-", name[1]).lower(), where)
-    return found
+            packages.setdefault(re.sub(r"[-_.]+", "-", name[1]).lower(), where)
+    return packages
 
 
 def _listed(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, Where]]:
@@ -31,7 +31,7 @@ def _listed(value: object, path: tuple[str, ...]) -> Iterator[tuple[str, Where]]
     keys = table(value)
     is_poetry = path[1:2] == ("poetry",) and path[-1].endswith("dependencies")
     names = list(keys) if is_poetry else []
-    if any(part.endswith(("dependencies", "dependency-groups")) for part in path):
+    if any(step.endswith(("dependencies", "dependency-groups")) for step in path):
         names += strings(value)
     yield from ((name, _where(path)) for name in names)
     for key, inner in {} if is_poetry else keys.items():
@@ -93,8 +93,8 @@ def declared(root: Path, cwd: str = ".") -> Declared:
 
 def npm_packages(project: ProjectFiles) -> dict[str, Where]:
     """Every package that a `package.json` asks for."""
-    found = chain.from_iterable(table(project.package, key) for key in _PACKAGES)
-    return dict.fromkeys(found, ("package.json", ""))
+    names = chain.from_iterable(table(project.package, key) for key in _PACKAGES)
+    return dict.fromkeys(names, ("package.json", ""))
 
 
 def _is_there(name: str, root: Path, cwd: str) -> bool:

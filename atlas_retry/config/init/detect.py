@@ -42,13 +42,13 @@ SLOW = {"rust", "jvm", "cpp", "swift"}
 def detect(files: Files) -> tuple[Proposed, ...]:
     """Everything the project seems to use: of a part below the root what the root leaves open."""
     project = ProjectFiles(files)
-    found = [*_at(project)]
-    by_root, has_go_work = tuple(found), project.has("go.work")
+    proposed_gates = [*_at(project)]
+    by_root, has_go_work = tuple(proposed_gates), project.has("go.work")
     for base in parts_of(files)[:MAX_PARTS]:
         below = (replace(p, cwd=normpath(f"{base}{p.cwd}")) for p in _at(ProjectFiles(files, base)))
-        found += [p for p in below if not _is_covered(p, by_root, has_go_work=has_go_work)]
-    in_ci = {p.slot for p in found if p.in_ci}
-    return tuple(p for p in found if not _is_replaced(p, in_ci))
+        proposed_gates += [p for p in below if not _is_covered(p, by_root, has_go_work=has_go_work)]
+    in_ci = {p.slot for p in proposed_gates if p.in_ci}
+    return tuple(p for p in proposed_gates if not _is_replaced(p, in_ci))
 
 
 def _is_replaced(proposed: Proposed, in_ci: set[Slot]) -> bool:
@@ -82,9 +82,9 @@ def _is_manifest(parts: list[str]) -> bool:
     return len(parts) in (2, 3) and parts[-1] in MARKS and not NOT_OURS & set(parts)
 
 
-def not_understood(files: Files, found: Iterable[Proposed]) -> tuple[str, ...]:
+def not_understood(files: Files, proposed_gates: Iterable[Proposed]) -> tuple[str, ...]:
     """What says how the project is checked, and no gate came of."""
-    project, proposed = ProjectFiles(files), tuple(found)
+    project, proposed = ProjectFiles(files), tuple(proposed_gates)
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
     top = [path for path in project.paths if "/" not in path]
@@ -129,13 +129,13 @@ def _known_of_its_line(here: ProjectFiles, proposed: Proposed) -> Proposed:
     )
 
 
-def choose(found: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
+def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
     """What to write, by slot: what CI runs, else the project's own tools, a target, a default.
 
     A tool that the hooks run, or a target that CI runs, is left to them if they can start. Where
     nothing of one source can start, the next stands in. Never two formatters for a language.
     """
-    choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(found)]
+    choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(proposed_gates)]
     left = _left_to_hooks(choices)
     covered = set(map(_place, left))
     lines = [proposed for proposed in _started(choices) if proposed.in_ci]

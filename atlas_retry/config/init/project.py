@@ -35,8 +35,8 @@ class Files(Protocol):
 
 def table(value: object, *keys: str) -> Table:
     """The table under `keys`, empty where there is none."""
-    found = dig(value, *keys)
-    return found if isinstance(found, dict) else {}
+    nested = dig(value, *keys)
+    return nested if isinstance(nested, dict) else {}
 
 
 def dig(value: object, *keys: str) -> object:

@@ -62,8 +62,8 @@ class Task(Struct, frozen=True):
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
     """The first target of each runner for each slot; of package.json and its members one."""
     done: set[Slot] = set()
-    for where, found in _sources(project):
-        tasks = {task.name.lower().replace("_", "-"): task for task in found}
+    for where, targets in _sources(project):
+        tasks = {task.name.lower().replace("_", "-"): task for task in targets}
         picked = {slot: task for slot in NAMES if (task := _pick(slot, tasks))}
         yield from (_proposed(slot, where, picked[slot]) for slot in picked if slot not in done)
         done |= {slot for slot, task in picked.items() if task.is_script}
@@ -71,8 +71,8 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
 
 def find(project: ProjectFiles, runner: str, name: str) -> Task | None:
     """The target that a line calls, by its runner and its name."""
-    for _, found in _sources(project):
-        for task in found:
+    for _, targets in _sources(project):
+        for task in targets:
             words = task.run.split()
             is_called = runner in words or (runner in NODE and task.is_script)
             if is_called and name in (task.name, words[-1]):
@@ -176,11 +176,11 @@ def _pyproject(project: ProjectFiles) -> Iterator[Task]:
 def _make(project: ProjectFiles) -> Iterator[Task]:
     path = project.first("GNUmakefile", "makefile", "Makefile")
     text = project.text(path) if path else ""
-    for found in re.finditer(
+    for rule in re.finditer(
         r"^([\w.-]+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
     ):
-        for name in found[1].split():
-            yield Task(name, f"make {name}", found[2])
+        for name in rule[1].split():
+            yield Task(name, f"make {name}", rule[2])
     if not path and project.first("Makefile.am", "Makefile.in", "configure.ac"):
         yield Task("check", "make check")
 
@@ -190,8 +190,8 @@ def _just(project: ProjectFiles) -> Iterator[Task]:
     text = project.text(path) if path else ""
     # A parameter without a default (`name`, `+name`) has to be given: no gate can do that.
     pattern = r"^@?([\w-]+)(?:[ \t]+(?:\*\w+|[*+$]?\w+=\S+))*[ \t]*:(?!=)(.*(?:\n[ \t]+.*)*)"
-    for found in re.finditer(pattern, text, re.MULTILINE):
-        yield Task(found[1], f"just {found[1]}", found[2])
+    for recipe in re.finditer(pattern, text, re.MULTILINE):
+        yield Task(recipe[1], f"just {recipe[1]}", recipe[2])
 
 
 def _taskfile(project: ProjectFiles) -> Iterator[Task]:
@@ -249,9 +249,9 @@ def _filled(text: str) -> str:
 
 def _nox(project: ProjectFiles) -> Iterator[Task]:
     pattern = r"^@(?:\w+\.)*session\b(.*?)^def (\w+)"
-    for found in re.finditer(pattern, project.text("noxfile.py"), re.MULTILINE | re.DOTALL):
-        named = re.search(r"\bname=[\"']([^\"']+)", found[1])
-        name = named[1] if named else found[2]
+    for session in re.finditer(pattern, project.text("noxfile.py"), re.MULTILINE | re.DOTALL):
+        named = re.search(r"\bname=[\"']([^\"']+)", session[1])
+        name = named[1] if named else session[2]
         yield Task(name, f"nox -s {name}")
 
 

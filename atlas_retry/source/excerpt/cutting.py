@@ -20,7 +20,7 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     passage: Passage
     text: str
     omitted_lines: int = 0
-    told: float = 1.0
+    shown_share: float = 1.0
     """Share of the lines that say something which are shown."""
 
 
@@ -44,7 +44,7 @@ def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | Non
         passage=passage,
         text=_joined(lines, shown),
         omitted_lines=len(lines) - len(kept),
-        told=len(telling & kept) / len(telling) if telling else 1.0,
+        shown_share=len(telling & kept) / len(telling) if telling else 1.0,
     )
 
 

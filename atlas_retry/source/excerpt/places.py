@@ -63,11 +63,13 @@ def _anchored(
             if place not in places:
                 places[place] = _place(*place, source)
             symbol, line_text = symbol or places[place][0], places[place][1]
-    told = fingerprint(diagnostic, symbol=symbol, line_text=line_text)
-    seen[told] += 1
-    if seen[told] > 1:
-        told = fingerprint(diagnostic, symbol=symbol, line_text=line_text, occurrence=seen[told])
-    return replace(diagnostic, symbol=symbol, fingerprint=told)
+    identity = fingerprint(diagnostic, symbol=symbol, line_text=line_text)
+    seen[identity] += 1
+    if seen[identity] > 1:
+        identity = fingerprint(
+            diagnostic, symbol=symbol, line_text=line_text, occurrence=seen[identity]
+        )
+    return replace(diagnostic, symbol=symbol, fingerprint=identity)
 
 
 def _place(path: str, line: int, source: bytes) -> tuple[str | None, str | None]:
@@ -120,14 +122,14 @@ def marked(passage: Passage, marks: Iterable[Mark]) -> Passage:
     notes: dict[int, list[str]] = {}
     for mark in (*passage.marks, *marks):
         if passage.start_line <= mark.line <= passage.end_line:
-            told = notes.setdefault(mark.line, [])
-            if mark.note not in told:
-                told.append(mark.note)
+            line_notes = notes.setdefault(mark.line, [])
+            if mark.note not in line_notes:
+                line_notes.append(mark.note)
     return replace(
         passage,
         marks=tuple(
-            Mark(line=line, note=shortened("; ".join(filter(None, told)), MAX_NOTE_CHARS))
-            for line, told in sorted(notes.items())
+            Mark(line=line, note=shortened("; ".join(filter(None, line_notes)), MAX_NOTE_CHARS))
+            for line, line_notes in sorted(notes.items())
         ),
     )
 
