@@ -25,10 +25,10 @@ LIMIT_S = 300.0  # of one run of the tests; a mutant that takes longer is killed
 QUIET = ("-x", "-q", "-p", "no:cacheprovider")
 PARTS: dict[str, tuple[str, str]] = {
     "guard": ("guard/*.py guard/judge/*.py", "test_guard_*.py test_judge*.py"),
-    "decision": ("run/decide.py run/ranking.py run/cascade.py",
+    "decision": ("run/decide.py run/cascade.py",
                  "test_decision.py test_cascade.py test_counting.py"),
-    "loop": ("run/loop.py run/effects.py", "test_settling.py test_loop.py"),
-    "settling": ("run/settle.py run/attribution.py run/held.py",
+    "loop": ("run/loop.py run/effects.py", "test_settling.py test_loop.py test_attribution.py"),
+    "settling": ("run/settle.py run/held.py",
                  "test_settling.py test_attribution.py test_held.py"),
     "budget": ("run/budget.py", "test_budget.py test_decision.py test_many.py"),
     "prompt": ("prompt/*.py", "test_prompt*.py"),
