@@ -13,7 +13,7 @@ from atlas_retry.model import (
     Verdict,
     WorkspaceFacts,
 )
-from atlas_retry.run.cascade import detect
+from atlas_retry.run.cascade import MAX_CAUSES, detect
 from atlas_retry.settings import CascadeSettings, OnCascade
 
 RULE = CascadeSettings()
@@ -119,6 +119,19 @@ def test_the_cause_is_the_problem_that_most_share() -> None:
         "pytest: connection refused (in api, web, ui)"
     )
     assert "Review architecture or dependencies before continuing" in str(told.recommendation)
+
+
+def test_of_many_shared_problems_a_few_are_quoted_and_the_rest_counted() -> None:
+    outcomes = [outcome(name, failure("a", "b", "c", "d", "e")) for name in ("x", "y", "z")]
+    shown = "; ".join(f"pytest: {message}" for message in "abcde"[:MAX_CAUSES])
+    assert str(detect(outcomes, RULE).diagnosis).endswith(
+        f"{shown} and {5 - MAX_CAUSES} more (in x, y, z)"
+    )
+
+
+def test_a_problem_that_only_two_share_is_the_cause() -> None:
+    outcomes = [outcome("x", failure("a")), outcome("y", failure("a")), outcome("z", failure("b"))]
+    assert str(detect(outcomes, RULE).diagnosis).endswith("pytest: a (in x, y)")
 
 
 def test_without_a_shared_problem_none_is_made_up() -> None:

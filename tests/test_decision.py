@@ -237,6 +237,30 @@ def test_a_run_has_cost_every_turn_and_every_review(so_far: Progress, cost_usd: 
     assert so_far.cost_usd == cost_usd
 
 
+MANY = replace(LIMITS, budget=Budget(attempts=9), gates=(gate(max_retries=9),))
+
+
+@pytest.mark.parametrize(
+    ("so_far", "reason"),
+    [
+        (
+            progress(attempt(1, RED), attempt(2, OTHER_RED), attempt(3, OTHER_RED)),
+            "two attempts in a row ended with the same diagnostics",
+        ),
+        (progress(attempt(1, None, changes=())), "the attempt changed nothing"),
+        (
+            progress(attempt(1, None, changes=(), error="cut off")),
+            "the attempt came to nothing: cut off",
+        ),
+        (progress(attempt(), trees=("x", "x")), "the attempt gave back a tree that was there"),
+    ],
+)
+def test_a_standstill_says_what_stands_still(so_far: Progress, reason: str) -> None:
+    end = ended(so_far, MANY)
+    assert end is not None
+    assert (end.verdict, end.reason) == (Verdict.STALLED, reason)
+
+
 def test_a_gate_that_may_cost_no_attempt_says_so() -> None:
     end = ended(progress(), replace(LIMITS, gates=(gate(max_retries=0),)))
     assert end is not None

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import Interrupted, WorkspaceError
-from atlas_retry.events import ValidationFinished, ViolationsFound
+from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import (
     AgentReply,
@@ -21,7 +21,7 @@ from atlas_retry.model import (
 )
 from atlas_retry.run.decide import Progress
 from atlas_retry.run.loop import retry
-from atlas_retry.run.settle import NEEDED
+from atlas_retry.run.settle import NEEDED, UNSEEN
 from tests.projects import TEST, Project, git
 from tests.values import gate, result, validation
 from tests.worlds import Files, World, run, said, words
@@ -225,6 +225,51 @@ def test_a_bar_for_coverage_that_the_added_tests_were_for_is_no_red_of_the_proof
     world = World(turns=[{"test": "more"}], judgements=[KEEPS], gates_say=bar)
     assert retried(world).verdict is Verdict.FIXED
     assert world.files["test"] == "more"
+
+
+def test_an_attempt_whose_code_rewrites_a_test_is_restored_whole_at_once() -> None:
+    turn = {"code": "sly", "test": "strict"}
+    world = World(turns=[turn], gates_write={"test": "weak"}, rewritten=(CHEAT,))
+    (attempt,) = retried(world, attempts=1).attempts
+    assert (attempt.violations, attempt.rolled_back) == ((CHEAT,), True)
+    after_gates = world.done[world.done.index("validate", world.done.index("judge")) :]
+    assert "restore all" in after_gates[: after_gates.index("snapshot 1-guarded")]
+
+
+def test_a_green_that_hangs_on_what_git_ignores_is_none() -> None:
+    world = World(turns=[{"code": "other", "test": "weak"}], unseen={"test": "strict"})
+    (attempt,) = retried(world, attempts=1).attempts
+    assert needed(attempt) == [("test", True)]
+    assert [(h.rule, h.detail) for h in attempt.held] == [(UNSEEN.rule, UNSEEN.detail)]
+
+
+def test_every_gate_but_a_review_is_asked_whether_it_hangs_on_what_git_ignores() -> None:
+    kinds = (Kind.LINT, Kind.TEST, Kind.BUILD, Kind.CUSTOM, Kind.REVIEW)
+    gates = tuple(gate(kind.value, kind) for kind in kinds)
+    world = World(turns=[{"code": "right"}], unseen={"cache": "old"})
+    world.gates_say = lambda files: validation(
+        *(replace(said(files).results[0], name=kind.value, kind=kind) for kind in kinds)
+    )
+    assert retry(world.effects(run(gates=gates))).verdict is Verdict.FIXED
+    assert [[g.name for g in chosen] for chosen in world.asides] == [
+        ["lint", "test", "build", "custom"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "says_so"), [((Kind.TEST,), True), ((Kind.CUSTOM,), True), ((Kind.LINT,), False)]
+)
+def test_a_second_run_of_the_tests_is_announced_where_there_are_any(
+    kinds: tuple[Kind, ...], says_so: bool
+) -> None:
+    world = World(turns=[{"code": "right", "test": "more"}], judgements=[KEEPS])
+    world.gates_say = lambda files: validation(
+        *(replace(said(files).results[0], kind=kind) for kind in kinds)
+    )
+    gates = tuple(gate(kind=kind, max_retries=9) for kind in kinds)
+    assert retry(world.effects(run(gates=gates))).verdict is Verdict.FIXED
+    notices = [event.text for event in world.told if isinstance(event, Notice)]
+    assert any("once more with the tests as they were" in text for text in notices) is says_so
 
 
 def test_an_edit_for_review_stays_and_somebody_has_to_look_at_it() -> None:

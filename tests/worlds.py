@@ -61,6 +61,10 @@ class World(Struct, kw_only=True):
     judgements: list[Judgement] = field(default_factory=list)
     gates_say: Said = said
     gates_write: Files = field(default_factory=dict)
+    rewritten: tuple[Violation, ...] = ()
+    """What the guard says of files that gates changed."""
+    unseen: Files = field(default_factory=dict)
+    """What a green may hang on and git does not hold: as it was before the turns."""
     reply: AgentReply = AgentReply(status=ReplyStatus.DONE)
     done: list[str] = field(default_factory=list)
     told: list[Event] = field(default_factory=list)
@@ -168,10 +172,10 @@ class _InWorld(Effects, kw_only=True):
         return self.world.judge(before, after, progress)
 
     def rewritten(self, *_: object) -> tuple[Violation, ...]:
-        return ()
+        return self.world.rewritten
 
     def unseen(self, *_: object) -> Contents:
-        return {}
+        return {path: words(text) for path, text in self.world.unseen.items()}
 
     def aside(self, chosen: Sequence[Gate], files: Contents, previous: Validation) -> Validation:
         return self.world.aside(chosen, files, previous)
