@@ -1,6 +1,6 @@
 """The configuration: found, read, checked, explained. The only package that knows YAML's keys.
 
-Imports here stay light: what was checked before comes back without pydantic and YAML.
+Imports here stay light: what was checked before comes back without YAML and the checks.
 """
 
 import os

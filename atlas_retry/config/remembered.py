@@ -1,6 +1,6 @@
 """Checked settings, kept by the content of all that they came from. Checks nothing itself.
 
-YAML and pydantic are so needed only after a change; one byte more, and all is read anew.
+YAML and the checks are so needed only after a change; one byte more, and all is read anew.
 """
 
 import hashlib
