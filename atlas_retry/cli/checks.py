@@ -31,6 +31,20 @@ from atlas_retry.text.commands import copyable
 OK, FAILED, BROKEN = 0, 1, 3
 SHORT_FORMS = ("format", "lint", "test")
 
+ReceiptFile = Annotated[
+    Path | None,
+    typer.Option("--receipt", metavar="FILE", help="Write a receipt for atlas verify."),
+]
+Sign = Annotated[
+    Path | None, typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with.")
+]
+Base = Annotated[
+    str, typer.Option("--base", metavar="REV", help="The revision that the receipt compares with.")
+]
+ListOnly = Annotated[
+    bool, typer.Option("--list", help="Name the gates and their commands; run none.")
+]
+
 
 def validate(
     context: typer.Context,
@@ -42,27 +56,16 @@ def validate(
     fail_fast: options.FailFast = False,
     flake_reruns: options.FlakeReruns = 0,
     jobs: options.Jobs = None,
-    receipt: Annotated[
-        Path | None,
-        typer.Option("--receipt", metavar="FILE", help="Write a receipt for atlas verify."),
-    ] = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option("--sign", metavar="KEY", help="An SSH key to sign the receipt with."),
-    ] = None,
-    base: Annotated[
-        str,
-        typer.Option("--base", metavar="REV", help="The revision that the receipt compares with."),
-    ] = "HEAD",
+    receipt: ReceiptFile = None,
+    sign: Sign = None,
+    base: Base = "HEAD",
     reuse: options.Reused = False,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
     plain: options.Plain = False,
-    list_only: Annotated[
-        bool, typer.Option("--list", help="Name the gates and their commands; run none.")
-    ] = False,
+    list_only: ListOnly = False,
 ) -> int:
     """Run the project's gates.
 
@@ -94,10 +97,7 @@ def validate(
             validation = _run_aside(opened, chosen, how, shown)
         else:
             validation = _run(opened, chosen, how, shown, fix=fix)
-        if opened.settings.triage_baseline:
-            from atlas_retry.run.triage import against_baseline
-
-            validation = against_baseline(opened, chosen, validation, how, shown)
+        validation = _triaged(opened, chosen, validation, how, shown)
         shown.write(output.last_lines(validation, path, verbosity=level, proposed=bool(proposed)))
     remember(opened, validation)
     if receipt:
@@ -167,6 +167,17 @@ def _run(
     if held and held.changed:
         shown(Notice(text="\n".join(copyable("undo", f"atlas undo {held.id}"))))
     return validation
+
+
+def _triaged(
+    opened: OpenWorkspace, chosen: Sequence[Gate], validation: Validation, how: Plan, shown: Emit
+) -> Validation:
+    """The validation, its problems marked that are there at `triage.baseline` as well."""
+    if not opened.settings.triage_baseline:
+        return validation
+    from atlas_retry.run.triage import against_baseline
+
+    return against_baseline(opened, chosen, validation, how, shown)
 
 
 def _changing(

@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 CLEAN, VIOLATED = 0, 1
 
+Outside = Annotated[
+    list[str] | None,
+    typer.Option("--outside", metavar="BEFORE:AFTER", help="Compare this too; repeatable."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 for held changes as well.")]
+Why = Annotated[
+    str | None, typer.Option("--why", metavar="PATH", help="Say why a path is held or noted.")
+]
+Replay = Annotated[
+    bool, typer.Option("--replay", help="Re-run the failed gates without the held changes.")
+]
+
 
 def prompt(
     workspace: options.WorkspaceArgument = ".",
@@ -46,21 +58,11 @@ def guard(
         str, typer.Option("--base", metavar="REV_OR_DIR", help="The state before the change.")
     ],
     start_from: options.From = None,
-    outside: Annotated[
-        list[str] | None,
-        typer.Option("--outside", metavar="BEFORE:AFTER", help="Compare this too; repeatable."),
-    ] = None,
+    outside: Outside = None,
     allow: options.Allow = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit 1 for held changes as well.")
-    ] = False,
-    why: Annotated[
-        str | None, typer.Option("--why", metavar="PATH", help="Say why a path is held or noted.")
-    ] = None,
-    replay: Annotated[
-        bool,
-        typer.Option("--replay", help="Re-run the failed gates without the held changes."),
-    ] = False,
+    strict: Strict = False,
+    why: Why = None,
+    replay: Replay = False,
     json: options.Json = False,
 ) -> int:
     """Judge a change; exit 1 if anything in it is refused.

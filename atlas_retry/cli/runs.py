@@ -1,7 +1,7 @@
 """`atlas retry`: flags become one order; the run itself is `run`'s."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,76 +9,89 @@ import typer
 
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
+from atlas_retry.events import Emit
 
 if TYPE_CHECKING:
-    from atlas_retry.run.one import Asked
+    from atlas_retry.history import Order
+    from atlas_retry.run.one import Asked, Done
 
 _ISOLATION = {None: None, True: "overlay", False: "none"}
 
 
+Workspaces = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="WORKSPACE...",
+        help="Names or directories; by default this one.",
+        autocompletion=options.complete_workspaces,
+    ),
+]
+AgentName = Annotated[
+    str | None,
+    typer.Option(
+        "--agent",
+        metavar="BACKEND",
+        help="The agent to ask; by default agent.backend.",
+        autocompletion=options.complete_agents,
+    ),
+]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="The model of every attempt.")
+]
+Every = Annotated[bool, typer.Option("--all", help="Run every named workspace.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces to run at once.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the prompt and stop; spends nothing.")
+]
+Record = Annotated[
+    Path | None,
+    typer.Option("--record", metavar="DIR", help="Save prompts, replies and edits there."),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Run even in the middle of a merge or rebase.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since", metavar="REV", help="Fix only problems that are new since this revision."
+    ),
+]
+Isolate = Annotated[
+    bool | None,
+    typer.Option(
+        "--isolate/--no-isolate",
+        help="Work in a layer over the workspace, or in the workspace itself.",
+    ),
+]
+RunId = Annotated[
+    str | None,
+    typer.Option(
+        "--run-id",
+        metavar="ID",
+        help="Name the run; the same name again continues it, or reports it.",
+    ),
+]
+
+
 def retry(
-    workspaces: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="WORKSPACE...",
-            help="Names or directories; by default this one.",
-            autocompletion=options.complete_workspaces,
-        ),
-    ] = None,
+    workspaces: Workspaces = None,
     *,
     ai_fix: options.AiFix = False,
     max_attempts: options.MaxAttempts = None,
     max_cost_usd: options.MaxCost = None,
     max_minutes: options.MaxMinutes = None,
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            "--agent",
-            metavar="BACKEND",
-            help="The agent to ask; by default agent.backend.",
-            autocompletion=options.complete_agents,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="The model of every attempt.")
-    ] = None,
+    agent: AgentName = None,
+    model: Model = None,
     start_from: options.From = None,
     allow: options.Allow = None,
-    every: Annotated[bool, typer.Option("--all", help="Run every named workspace.")] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Workspaces to run at once.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the prompt and stop; spends nothing.")
-    ] = False,
-    record: Annotated[
-        Path | None,
-        typer.Option("--record", metavar="DIR", help="Save prompts, replies and edits there."),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Run even in the middle of a merge or rebase.")
-    ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", metavar="REV", help="Fix only problems that are new since this revision."
-        ),
-    ] = None,
-    isolate: Annotated[
-        bool | None,
-        typer.Option(
-            "--isolate/--no-isolate",
-            help="Work in a layer over the workspace, or in the workspace itself.",
-        ),
-    ] = None,
-    run_id: Annotated[
-        str | None,
-        typer.Option(
-            "--run-id",
-            metavar="ID",
-            help="Name the run; the same name again continues it, or reports it.",
-        ),
-    ] = None,
+    every: Every = False,
+    jobs: Jobs = None,
+    dry_run: DryRun = False,
+    record: Record = None,
+    force: Force = False,
+    since: Since = None,
+    isolate: Isolate = None,
+    run_id: RunId = None,
     json: options.Json = False,
     report: options.Reports = None,
     quiet: options.Quiet = False,
@@ -87,10 +100,8 @@ def retry(
 ) -> int:
     """Validate and fix what fails; with --ai-fix by asking the agent."""
     from atlas_retry.cli import output, run_output
-    from atlas_retry.history import Order
-    from atlas_retry.run import folders, many
-    from atlas_retry.run.one import Asked, Done
-    from atlas_retry.run.resume import run_once
+    from atlas_retry.run import folders
+    from atlas_retry.run.one import Asked
 
     targets = output.targets(report)
     flags = {
@@ -103,13 +114,7 @@ def retry(
         "triage.baseline": since,
         "triage.accept": "baseline" if since else None,
     }
-    order = Order(
-        ai_fix=ai_fix,
-        overrides={key: value for key, value in flags.items() if value is not None},
-        attempts_flag=max_attempts,
-        allow=tuple(allow or ()),
-        force=force,
-    )
+    order = _order(flags, allow, attempts=max_attempts, ai_fix=ai_fix, force=force)
     asked = Asked(order=order, recorded=output.recorded(start_from), record=record)
     roots = folders.find(workspaces or [], Path.cwd(), os.environ, every=every)
     is_one_whole = len(roots) == 1 and not (dry_run or start_from)
@@ -121,13 +126,43 @@ def retry(
     with output.screen(
         os.environ, plain=plain, verbosity=level, to_stderr=json, named=len(roots) > 1
     ) as shown:
-        if run_id:
-            done = Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
-        else:
-            done = many.run(roots, asked, os.environ, shown, jobs=jobs)
+        done = _done(roots, asked, shown, run_id=run_id, jobs=jobs)
         shown.write(run_output.last_lines(done, verbosity=level))
     run_output.publish_runs(done, targets, as_json=json)
     return run_output.exit_code(done, asks=not (json or plain or quiet))
+
+
+def _order(
+    flags: Mapping[str, object],
+    allow: Sequence[str] | None,
+    *,
+    attempts: int | None,
+    ai_fix: bool,
+    force: bool,
+) -> "Order":
+    """What can be asked again later; of `flags`, configuration keys, those that were given."""
+    from atlas_retry.history import Order
+
+    return Order(
+        ai_fix=ai_fix,
+        overrides={key: value for key, value in flags.items() if value is not None},
+        attempts_flag=attempts,
+        allow=tuple(allow or ()),
+        force=force,
+    )
+
+
+def _done(
+    roots: Sequence[Path], asked: "Asked", shown: Emit, *, run_id: str | None, jobs: int | None
+) -> "Done":
+    """The runs; of one that has a name, what it has come to or goes on to."""
+    from atlas_retry.run import many
+    from atlas_retry.run.one import Done
+    from atlas_retry.run.resume import run_once
+
+    if run_id:
+        return Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
+    return many.run(roots, asked, os.environ, shown, jobs=jobs)
 
 
 def _print_prompts(roots: Sequence[Path], asked: "Asked", *, reports: bool) -> int:
