@@ -124,15 +124,13 @@ class Memory:
 
     def _unsettled(self, files: Files, taken_ns: int) -> dict[str, str] | None:
         from atlas_retry.workspace.look import MAX_READ_BYTES
-        from atlas_retry.workspace.scan import SURELY_SETTLED_NS, is_settled
+        from atlas_retry.workspace.scan import unsettled
 
-        sure_ns = taken_ns - SURELY_SETTLED_NS
-        fresh = {path: seen for path, seen in files.items() if max(seen[2], seen[3]) > sure_ns}
-        late = {path: seen for path, seen in fresh.items() if not is_settled(seen, taken_ns)}
-        if sum(seen[1] for seen in late.values()) > MAX_READ_BYTES:
+        late = unsettled(files, files, taken_ns)
+        if sum(files[path][1] for path in late) > MAX_READ_BYTES:
             return None
         contents = self._contents(late)
-        return contents if contents.keys() == late.keys() else None
+        return contents if contents.keys() == late else None
 
     def _contents(self, paths: Iterable[str]) -> dict[str, str]:
         """Digests of files, or of where links lead; without what cannot be read."""

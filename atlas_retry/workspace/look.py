@@ -22,11 +22,11 @@ from atlas_retry.workspace.discovery import Uncommitted, Workspace, uncommitted
 from atlas_retry.workspace.git import git, split, user_environment
 from atlas_retry.workspace.place import differing
 from atlas_retry.workspace.scan import (
-    SURELY_SETTLED_NS,
     Scan,
     Stat,
     is_settled,
     stat_of,
+    unsettled,
     without_git,
 )
 from atlas_retry.workspace.store import Known, git_mode
@@ -65,9 +65,7 @@ def _unsettled(files: Mapping[str, Stat], taken_ns: int, last: Look | None) -> f
     asked: Collection[str] = files
     if last:
         asked = files.keys() & (differing(last.files, files) | {*last.unsettled})
-    recent_ns = taken_ns - SURELY_SETTLED_NS
-    recent = (path for path in asked if max(files[path][2], files[path][3]) > recent_ns)
-    return frozenset(path for path in recent if not is_settled(files[path], taken_ns))
+    return unsettled(files, asked, taken_ns)
 
 
 def moved(before: Look, after: Look, known: Mapping[str, str]) -> tuple[str, ...]:
@@ -202,8 +200,8 @@ class Lookout:
     def take(self) -> Look:
         """The tree as it is now. Without git, or where git cannot read it, all files count."""
         (taken_ns, files), self._glanced = self._glanced or self._tracker.files(), None
-        last, unsettled = self._last, _unsettled(files, taken_ns, self._last)
-        look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=unsettled)
+        last, late = self._last, _unsettled(files, taken_ns, self._last)
+        look = Look(files=files, taken_ns=taken_ns, read={}, unsettled=late)
         unsure = () if last or self._tracker.holds else self._unsure(files)
         read = _read(self._ws.root, (*suspects(last or look, look), *unsure), files)
         kept = _still_read(last, look) if last else {}

@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -288,6 +288,13 @@ def is_settled(seen: Stat, now_ns: int) -> bool:
     """Whether a later change gets another time stamp, however coarse the file system's clock."""
     margin = _FINE_NS if seen[3] % 1_000_000 else SURELY_SETTLED_NS
     return max(seen[2], seen[3]) + margin < now_ns
+
+
+def unsettled(files: Mapping[str, Stat], paths: Iterable[str], taken_ns: int) -> frozenset[str]:
+    """Those of these files that may change after a look without a move of their stat data."""
+    recent_ns = taken_ns - SURELY_SETTLED_NS
+    recent = (path for path in paths if max(files[path][2], files[path][3]) > recent_ns)
+    return frozenset(path for path in recent if not is_settled(files[path], taken_ns))
 
 
 def _why_not_hold(status: os.stat_result, scan: Scan, *, ignored: bool) -> str | None:
