@@ -71,9 +71,10 @@ class Finished(Struct, frozen=True, kw_only=True):
             return of_run(self.outcome)
         hidden = secret_values(self.opened.environ)
         patches, prompts = {}, {}
-        for attempt in self.outcome.attempts:
-            name = f"runs/{self.outcome.run_id}/{attempt.number}-before"
-            before = workspace.kept(self.opened.git).get(name)
+        attempts = self.outcome.attempts
+        held = workspace.kept(self.opened.git) if attempts else {}
+        for attempt in attempts:
+            before = held.get(f"runs/{self.outcome.run_id}/{attempt.number}-before")
             if before and attempt.snapshot:
                 patch = workspace.patch(self.opened.git, before, attempt.snapshot)
                 patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)
