@@ -142,13 +142,10 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["test: npm test"],
     ),
-    "a folder that the repository is checked out into": (
+    "an exit code that is kept for later": (
         {
             "Makefile": "test:\n\tgo test ./...\n",
-            GITHUB: "on: push\njobs:\n  a:\n"
-            "    defaults: {run: {working-directory: '${{ env.GOPATH }}/src/x'}}\n    steps:\n"
-            "    - {uses: actions/checkout@v4, with: {path: '${{ env.GOPATH }}/src/x'}}\n"
-            "    - run: make test || status=$?\n",
+            GITHUB: STEPS + "    - run: make test || status=$?\n",
         },
         ["test: make test"],
     ),

@@ -325,14 +325,6 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"package.json": package({"lint": "biome check --write .", "test": "x"})},
         ["lint: npm run lint | writes", "test: npm test"],
     ),
-    "a test script that lints first": (
-        {
-            "package.json": package(
-                {"lint": "xo", "test": "npm run lint && npm run unit", "unit": "x"}
-            )
-        },
-        ["lint: npm run lint | fix npm run lint -- --fix", "test: npm run unit"],
-    ),
     "npm's own test placeholder": (
         {"package.json": package({"test": 'echo "Error: no test specified" && exit 1'})},
         [],
@@ -439,7 +431,6 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"Taskfile.yml": "version: 3\ntasks: {lint: {cmds: [x]}, test: y, fmt: [z]}\n"},
         ["format: task fmt", "lint: task lint", "test: task test"],
     ),
-    "mise": ({"mise.toml": "[tasks.test]\nrun = 'x'\n"}, ["test: mise run test"]),
     "autotools": ({"Makefile.am": "", "configure.ac": ""}, ["test: make check"]),
     "two languages side by side": (
         {"go.mod": "module m\n", "package.json": package({"test": "x"})},
@@ -480,10 +471,8 @@ def test_a_project_gets_the_gates_that_it_uses(files: dict[str, str], expected: 
 
 
 @pytest.mark.parametrize("files", [files for files, _ in PROJECTS.values()], ids=PROJECTS.keys())
-def test_every_gate_says_why_and_what_it_needs(files: dict[str, str]) -> None:
-    for proposed in chosen(files):
-        assert proposed.reason
-        assert proposed.needs
+def test_every_gate_says_why(files: dict[str, str]) -> None:
+    assert all(proposed.reason for proposed in chosen(files))
 
 
 # what cannot start
@@ -499,8 +488,8 @@ def without(*programs: str) -> dict[str, list[Proposed]]:
     }
 
     def obstacle(proposed: Proposed) -> str | None:
-        missing = {need.program for need in proposed.needs} & set(programs)
-        return f"{sorted(map(str, missing))} missing" if missing else None
+        program = proposed.run.split()[0]
+        return f"{program} missing" if program in programs else None
 
     told: dict[str, list[Proposed]] = {"start": [], "idle": []}
     for choice in choose(detect(Layout(files)), obstacle):

@@ -160,14 +160,21 @@ def test_no_configuration_is_better_than_one_without_a_gate(
     assert not (root / ".atlas").exists()
 
 
-def test_where_a_runner_is_missing_what_its_target_starts_is_proposed(tmp_path: Path) -> None:
-    files = {
-        "tox.ini": "[testenv]\ncommands =\n  {envpython} -m pytest \\\n    -x {posargs:tests}\n",
-        ".github/workflows/ci.yml": "on: push\njobs: {a: {steps: [{run: uvx tox -e py}]}}\n",
-        ".venv/bin/python": "",
-    }
+@pytest.mark.parametrize(
+    ("line", "there", "expected"),
+    [
+        ("uv run pytest tests", ".venv/bin/pytest", ".venv/bin/pytest tests"),
+        ("pnpm exec vitest run", "node_modules/.bin/vitest", "npx vitest run"),
+    ],
+)
+def test_a_runner_that_is_missing_gives_way_to_what_it_starts(
+    tmp_path: Path, line: str, there: str, expected: str
+) -> None:
+    steps = f"on: push\njobs: {{a: {{steps: [{{run: {line}}}]}}}}\n"
+    files = {".github/workflows/ci.yml": steps, there: "", "package.json": "{}"}
     root = laid_out(tmp_path / "project", files)
-    (root / ".venv/bin/python").chmod(0o755)
-    (gate,) = propose(root, machine(root)).gates
-    assert gate.run == ".venv/bin/python -m pytest -x tests"
-    assert gate.reason == "ci.yml runs this line; uvx is not on PATH, what it starts is"
+    (root / there).chmod(0o755)
+    (gate,) = propose(root, machine(root, "python3", "npm")).gates
+    runner, *_ = line.split()
+    assert gate.run == expected
+    assert gate.reason == f"ci.yml runs this line; {runner} is not on PATH, what it starts is"

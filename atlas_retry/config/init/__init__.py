@@ -46,7 +46,8 @@ COMMANDS = {
 
 def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
     """The gates that the project at `root` seems to use. Starts nothing and writes nothing."""
-    files, machine = Folder(root), Machine(root, environ)
+    files = Folder(root)
+    machine = Machine(root, environ, files)
     proposed_gates = [machine.settled(proposed) for proposed in detect(files)]
     unknown = not_understood(files, proposed_gates)
     unreadable = ProjectFiles(files).unreadable()

@@ -6,7 +6,6 @@ Reads YAML and shell text; what a line is for is `commands`' work.
 import re
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
-from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -94,8 +93,6 @@ class _Around(Struct, frozen=True, kw_only=True):
     systems: re.Pattern[str]
     """The runners whose jobs are not read."""
     cwd: str = "."
-    checkout: str = ""
-    """Where the repository is put, if not at the top."""
     env: Mapping[str, str] = {}
     matrix: Mapping[str, str] = {}
 
@@ -162,28 +159,15 @@ def _is_elsewhere(node: Table, around: _Around) -> bool:
 def _inside(node: Table, around: _Around) -> _Around:
     own = next((node[key] for key in FOLDERS if key in node), None)
     own = own or dig(node, "defaults", "run", "working-directory")
-    checkout = _checkout(node) or around.checkout
-    if own and checkout:
-        own = str(own).removeprefix(checkout).lstrip("/") or "."
     env = dict(around.env)
     for key in VARIABLES:
         env |= {str(k): str(v) for k, v in table(node, key).items() if _is_plain(str(k), v)}
     return replace(
         around,
         cwd=_below(around.cwd, str(own)) if own else around.cwd,
-        checkout=checkout,
         env=env,
         matrix={**around.matrix, **_matrix(table(node, "strategy", "matrix"))},
     )
-
-
-def _checkout(job: Table) -> str:
-    """The folder that a job's first step checks the repository out into."""
-    steps = job.get("steps")
-    for step in steps if isinstance(steps, list) else []:
-        if str(dig(step, "uses")).startswith("actions/checkout"):
-            return str(dig(step, "with", "path") or "")
-    return ""
 
 
 def _is_plain(name: str, value: object) -> bool:
@@ -193,22 +177,16 @@ def _is_plain(name: str, value: object) -> bool:
 
 def _matrix(matrix: Table) -> dict[str, str]:
     """One value of each axis: the last of a list, else what the first row on Linux has."""
-    rows = [row for row in _rows(matrix) if not re.search(r"windows|macos", str(row))]
+    included = matrix.get("include")
+    rows = [table(row) for row in included] if isinstance(included, list) else []
     values: dict[str, object] = {}
     for row in reversed(rows):
-        values |= {str(name): value for name, value in row.items()}
-    axes = {str(name): axis for name, axis in matrix.items() if name != "include"}
-    values |= {name: axis[-1] for name, axis in axes.items() if _ends_plain(axis)}
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
-
-
-def _ends_plain(axis: object) -> TypeGuard[list[object]]:
-    return isinstance(axis, list) and bool(axis) and not isinstance(axis[-1], dict | list)
-
-
-def _rows(matrix: Table) -> Iterator[Table]:
-    included = matrix.get("include")
-    yield from (table(row) for row in (included if isinstance(included, list) else []))
+        if not OTHER_SYSTEMS.search(str(row)):
+            values |= row
+    for name, axis in matrix.items():
+        last = axis[-1] if isinstance(axis, list) and axis else {}
+        values |= {} if isinstance(last, dict | list) else {name: last}
+    return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
 
 
 def _action(name: str, given: Table, around: _Around) -> Iterator[CiLine]:

@@ -1,15 +1,15 @@
 """From a project's files to the gates it seems to use. Pure: whether they can start comes in."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from fnmatch import fnmatch
 from posixpath import normpath
 
 from msgspec.structs import replace
 
-from atlas_retry.config.init import ci_gates, hooks, rows, tasks
+from atlas_retry.config.init import ci_gates, rows, tasks
 from atlas_retry.config.init.commands import fixer_of
 from atlas_retry.config.init.project import Files, ProjectFiles
-from atlas_retry.config.init.runners import needs_of, recheck_of
+from atlas_retry.config.init.runners import recheck_of
 from atlas_retry.config.init.values import Proposed, Slot
 
 Obstacle = Callable[[Proposed], str | None]
@@ -35,6 +35,8 @@ NOT_OURS = {
     "templates", "template", "tutorials", "bench", "benchmarks", "benches", "fuzz", "samples",
 }  # fmt: skip
 MAX_PARTS = 6
+WHOLE = {"rust", "jvm", "dotnet"}
+"""Languages whose gates at the root see every member."""
 SLOW = {"rust", "jvm", "cpp", "swift"}
 """Languages whose gates compile everything first."""
 
@@ -59,16 +61,14 @@ def _is_replaced(proposed: Proposed, in_ci: set[Slot]) -> bool:
 def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_work: bool) -> bool:
     """Whether the root's proposals check it already."""
     same = [p for p in by_root if p.slot is proposed.slot]
-    of_ci = {p.language for p in same if (p.in_ci, p.cwd) == (True, ".")}
     # what CI runs at the root may check code of every language
-    if proposed.slot is Slot.HOOKS or "" in of_ci:
-        return True
+    is_whole = any(p.in_ci and p.cwd == "." and not p.language for p in same)
     # with a go.work, the root's gates see only the root's own module
     is_apart = has_go_work and proposed.language == "go"
-    if not is_apart and proposed.language in {p.language for p in same}:
-        return True
-    is_tested = any(p.slot is Slot.TEST for p in by_root)
-    return proposed.cwd in {p.cwd for p in same} or (proposed.task and is_tested)
+    is_checked = not is_apart and proposed.language in {p.language for p in same}
+    is_target = proposed.task and any(p.slot is Slot.TEST for p in by_root)
+    is_there = proposed.cwd in {p.cwd for p in same}
+    return proposed.slot is Slot.HOOKS or is_whole or is_checked or is_target or is_there
 
 
 def parts_of(files: Files) -> list[str]:
@@ -87,32 +87,37 @@ def not_understood(files: Files, proposed_gates: Iterable[Proposed]) -> tuple[st
     project, proposed = ProjectFiles(files), tuple(proposed_gates)
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
-    top = [path for path in project.paths if "/" not in path]
-    telling = [path for path in top if _any(path, UNKNOWN)]
-    unknown = [path for path in telling if not _any(path, known)]
+    unread = {path for pattern in UNKNOWN for path in project.files_like(pattern)}
+    unread -= {path for pattern in known for path in project.files_like(pattern)}
+    named = (*sorted(unread), *ci_gates.not_understood(project))
     used = {p.cwd for p in proposed}
     rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
-    named = (*unknown, *ci_gates.not_understood(project))
-    if languages & {"rust", "jvm", "dotnet"} or len(rest) <= MAX_PARTS:
-        return named
-    more = rest[MAX_PARTS:]
-    return (*named, f"{len(more)} more folders with a manifest ({more[0]} ...)")
-
-
-def _any(path: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch(path, pattern) for pattern in patterns)
+    more = [] if languages & WHOLE else rest[MAX_PARTS:]
+    return (*named, f"{len(more)} more folders with a manifest ({more[0]} ...)") if more else named
 
 
 def _at(project: ProjectFiles) -> Iterator[Proposed]:
-    in_hooks = hooks.tools_in_hooks(project)
+    hooks = rows.hooks_text(project)
     targets = [*tasks.propose(project)]
     scripts = [target for target in targets if not target.task]
     scripted = {(script.language, script.slot) for script in scripts}
     own = [row for row in rows.propose(project) if (row.language, row.slot) not in scripted]
-    later = [*hooks.propose(project), *(target for target in targets if target.task)]
+    later = [target for target in targets if target.task]
     for proposed in (*ci_gates.propose(project), *scripts, *own, *later):
         known = _known_of_its_line(project.at(proposed.cwd), proposed)
-        yield replace(known, in_hooks=not proposed.task and proposed.tool in in_hooks)
+        yield replace(known, in_hooks=_is_in(hooks, proposed))
+
+
+def _is_in(hooks: str, proposed: Proposed) -> bool:
+    """Whether hooks name the tool; `golangci-lint-full` is one of its names as well."""
+    tool = proposed.tool
+    if proposed.task or not tool or proposed.slot is Slot.HOOKS:
+        return False
+    names = {tool, tool.replace("-", " "), tool.replace(" ", "-"), tool.split()[-1]}
+    pattern = (
+        rf"(?<![\w/-])(?:{'|'.join(map(re.escape, names))})(?:-(?:check|full|jupyter))?(?![\w-])"
+    )
+    return re.search(pattern, hooks) is not None
 
 
 def _known_of_its_line(here: ProjectFiles, proposed: Proposed) -> Proposed:
@@ -125,35 +130,25 @@ def _known_of_its_line(here: ProjectFiles, proposed: Proposed) -> Proposed:
         fix=proposed.fix or (None if proposed.task else fixer_of(line)),
         recheck=None if proposed.task else recheck_of(here, line, proposed.body),
         timeout=slow or ("15m" if long else None),
-        needs=needs_of(here, line),
     )
 
 
 def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Proposed, ...]:
-    """What to write, by slot: what CI runs, else the project's own tools, a target, a default.
+    """What to write, by folder and slot: what CI runs, else own tools, a target, a default.
 
-    A tool that the hooks run, or a target that CI runs, is left to them if they can start. Where
-    nothing of one source can start, the next stands in. Never two formatters for a language.
+    A tool that the hooks run is left to them if they can start. Where nothing of one source can
+    start, the next stands in. Never two formatters for a language.
     """
     choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(proposed_gates)]
-    left = _left_to_hooks(choices)
+    has_hooks = any(choice.slot is Slot.HOOKS for choice in _started(choices))
+    left = [choice for choice in choices if has_hooks and choice.in_hooks and not choice.in_ci]
     covered = set(map(_place, left))
-    lines = [proposed for proposed in _started(choices) if proposed.in_ci]
-    own = [choice for choice in choices if choice not in left]
-    kept = [choice for choice in own if not _is_within(choice, lines)]
     chosen: list[Proposed] = []
+    kept = [choice for choice in choices if choice not in left]
     for place in _in_order(map(_place, kept)):
         here = [choice for choice in kept if _place(choice) == place]
-        chosen += _in_slot(here, covered=place in covered)
+        chosen += _one_layout(_in_slot(here, covered=place in covered))
     return tuple(chosen)
-
-
-def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:
-    """Tools that hooks run which can start, but for lines of CI's."""
-    if not any(choice.slot is Slot.HOOKS for choice in _started(choices)):
-        return []
-    in_hooks = [choice for choice in choices if choice.in_hooks]
-    return [choice for choice in in_hooks if not choice.in_ci]
 
 
 def _in_order(places: Iterable[Place]) -> list[Place]:
@@ -171,51 +166,32 @@ def _started(choices: Iterable[Proposed]) -> list[Proposed]:
     return [choice for choice in choices if choice.obstacle is None]
 
 
-def _is_within(proposed: Proposed, lines: Iterable[Proposed]) -> bool:
-    """Whether a target that CI runs starts the tool already."""
-    if proposed.in_ci or proposed.task or not proposed.tool:
-        return False
-    layout = LAYOUTS.get(proposed.tool)
-    mates = [tool for tool, language in LAYOUTS.items() if language == layout]
-    names = [proposed.tool, *mates]
-    words = {*names, *(name.replace("-", " ") for name in names)}
-    bodies = "\n".join(line.body for line in lines if line.cwd == proposed.cwd)
-    return any(word in bodies for word in words)
-
-
 def _in_slot(here: list[Proposed], *, covered: bool) -> list[Proposed]:
-    lines = _once([c for c in here if c.in_ci])
-    others = [c for c in here if _stands_in(c, lines)]
-    targets, direct = _apart(others)
-    own = [c for c in direct if not c.weak]
-    if covered or _started([*own, *lines]):
-        return _one_layout([*lines, *own])
-    if target := _first_that_starts(targets, [*own, *lines]):
-        return [*lines, *own, target]
-    last = [] if lines else targets[:1]
-    return [*lines, *(own or direct or last)]
+    """The lines of CI, and of each further source what nothing before it does.
 
-
-def _apart(choices: list[Proposed]) -> tuple[list[Proposed], list[Proposed]]:
-    """The targets, and what starts tools directly."""
-    return [c for c in choices if c.task], [c for c in choices if not c.task]
-
-
-def _stands_in(choice: Proposed, lines: list[Proposed]) -> bool:
-    """Whether a proposal of our own adds to CI's lines: no line does its work, and it can start."""
-    if choice.in_ci or not lines:
-        return not choice.in_ci
+    `covered`: hooks do some of it.
+    """
+    lines = _without_writers([choice for choice in here if choice.in_ci])
     languages = {line.language for line in _started(lines)}
-    is_said = languages if choice.task else languages & {"", choice.language}
-    return choice.obstacle is None and not is_said
+    rest = [choice for choice in here if not choice.in_ci and choice.language not in languages]
+    if "" in languages:  # a target may check code of every language
+        rest = []
+    if lines:
+        rest = _started(rest)
+    own = [choice for choice in rest if not (choice.task or choice.weak)]
+    if covered or _started([*lines, *own]):
+        return [*lines, *own]
+    targets = [choice for choice in rest if choice.task]
+    if stand_in := _first_that_starts(targets, [*lines, *own]):
+        return [*lines, *own, stand_in]
+    weak = [choice for choice in rest if choice.weak]
+    return [*lines, *(own or weak or targets[:1])]
 
 
-def _once(lines: list[Proposed]) -> list[Proposed]:
-    """Of one tool's lines those that only check, if any does; a build that a test repeats stays."""
+def _without_writers(lines: list[Proposed]) -> list[Proposed]:
+    """Of one tool's lines those that only check, if any does."""
     checks = {line.tool for line in lines if not line.writes}
-    writers = [line for line in lines if line.writes]
-    left_out = [line for line in writers if line.tool in checks]
-    return [line for line in lines if line not in left_out]
+    return [line for line in lines if not (line.writes and line.tool in checks)]
 
 
 LAYOUTS = {
@@ -225,20 +201,13 @@ LAYOUTS = {
 """Formatters that lay out the same files: two of them never agree."""
 
 
-def _one_layout(choices: list[Proposed]) -> list[Proposed]:
-    seen: dict[str, Proposed] = {}
-    kept: list[Proposed] = []
+def _one_layout(choices: list[Proposed]) -> Iterator[Proposed]:
+    firsts: dict[str, str] = {}
     for choice in choices:
-        language = LAYOUTS.get(choice.tool)
-        first = seen.get(language, choice) if language else choice
-        if language and choice.obstacle is None:
-            seen.setdefault(language, choice)
-        if first is choice or first.tool == choice.tool:
-            kept.append(choice)
-            continue
-        why = f"{first.tool} formats the same files; two formatters never agree"
-        kept.append(replace(choice, obstacle=why))
-    return kept
+        language = LAYOUTS.get(choice.tool) if choice.obstacle is None else None
+        first = firsts.setdefault(language, choice.tool) if language else choice.tool
+        why = f"{first} formats the same files; two formatters never agree"
+        yield choice if first == choice.tool else replace(choice, obstacle=why)
 
 
 def _first_that_starts(targets: Iterable[Proposed], idle: Iterable[Proposed]) -> Proposed | None:

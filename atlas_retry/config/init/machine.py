@@ -3,47 +3,75 @@
 import os
 import re
 import shutil
-from collections.abc import Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init.commands import LAUNCHER, startable
-from atlas_retry.config.init.project import Folder, ProjectFiles
-from atlas_retry.config.init.runners import needs_of
-from atlas_retry.config.init.values import Need, Proposed
+from atlas_retry.config.init.commands import ASSIGNED, LAUNCHER, understand
+from atlas_retry.config.init.dependencies import npm_packages
+from atlas_retry.config.init.project import Files, ProjectFiles
+from atlas_retry.config.init.runners import NODE
+from atlas_retry.config.init.values import Proposed
 
 ENVIRONMENTS = (".venv", "venv")
 PYTHON_RUNNERS = {"uv", "uvx", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"}
-NODE_RUNNERS = {"pnpm", "yarn", "bun", "bunx"}
+INSTALL = {
+    "bundle": "gem install bundler && bundle install",
+    "cargo": "install Rust (rustup.rs)",
+    "cargo-clippy": "rustup component add clippy",
+    "cargo-fmt": "rustup component add rustfmt",
+    "cargo-nextest": "cargo install cargo-nextest",
+    "java": "install a JDK",
+    "task": "install Task (taskfile.dev)",
+}
+"""How to get a program; otherwise `install NAME`."""
+BY_PIP = ("tox", "nox", "poe", "hatch", "pre-commit", "prek")
+ALSO = {
+    "cargo fmt": "cargo-fmt",
+    "cargo clippy": "cargo-clippy",
+    "cargo nextest": "cargo-nextest",
+    "golangci-lint": "go",
+    "mvn": "java",
+    "./mvnw": "java",
+    "gradle": "java",
+    "./gradlew": "java",
+    "vendor/bin": "php",
+    "./vendor/bin": "php",
+}
+"""A program that a line needs beside its first word."""
 
 
-class Machine(Struct, frozen=True, dict=True):
+class Machine(Struct, frozen=True):
     """What can be started from a project's folder."""
 
     root: Path
     environ: Mapping[str, str]
+    files: Files
 
     def obstacle(self, proposed: Proposed) -> str | None:
         """What is missing for a command to start, with its remedy; None if nothing is."""
+        return next(self._obstacles(proposed), None)
+
+    def _obstacles(self, proposed: Proposed) -> Iterator[str]:
         folder = self.root / proposed.cwd
         if not folder.is_dir():
-            return f"{proposed.cwd} is not there"
-        missing = (self._missing(need, folder) for need in proposed.needs)
-        return next(filter(None, missing), None)
-
-    def _missing(self, need: Need, folder: Path) -> str | None:
-        remedy = f" ({need.remedy})" if need.remedy else ""
-        if need.program and not self._which(need.program) and "/" not in need.program:
-            return f"{need.program} is not on PATH{remedy}"
-        path = need.path or (need.program if need.program and "/" in need.program else None)
-        if path and not (folder / path).exists():
-            return f"{path} is not there{remedy}"
-        if path and (folder / path).is_file() and not os.access(folder / path, os.X_OK):
-            return f"{path} may not be executed (chmod +x {path})"
-        return None
+            yield f"{proposed.cwd} is not there"
+        line = re.sub(rf"^{ASSIGNED}", "", proposed.run)
+        for program in _programs(line):
+            if "/" in program:
+                yield from _unusable(folder, program)
+            elif not self._which(program):
+                yield f"{program} is not on PATH ({_remedy(program, line)})"
+        here = ProjectFiles(self.files).at(proposed.cwd)
+        runner = line.partition(" ")[0]
+        manager = NODE.get(runner, "")
+        is_installed = (folder / "node_modules").exists()
+        if manager and not is_installed and _puts_down_packages(here, manager):
+            yield f"node_modules is not there ({manager} install)"
+        if runner == "make" and not here.first("GNUmakefile", "[mM]akefile") and " -" not in line:
+            yield "Makefile is not there (run ./configure first)"
 
     def _which(self, program: str) -> str | None:
         return shutil.which(program, path=self.environ.get("PATH", os.defpath))
@@ -53,56 +81,60 @@ class Machine(Struct, frozen=True, dict=True):
 
         Without a runner that is missing, where what it starts is there.
         """
-        settled = self._started(proposed)
-        return self._without_target(settled) or settled
-
-    def _without_target(self, proposed: Proposed) -> Proposed | None:
-        """What a target starts, where that can start and the target's own runner is missing."""
-        programs = [need.program for need in proposed.needs if need.program]
-        lacking = [program for program in programs if not self._which(program)]
-        line = startable(proposed.body) if lacking else None
-        if line is None or {*lacking} & {"npm", *NODE_RUNNERS}:
-            return None
-        start, *others = line.split(" && ")
-        here = ProjectFiles(Folder(self.root)).at(proposed.cwd)
-        first = replace(proposed, run=start, needs=needs_of(here, line), body="")
-        first = self._started(first)
-        needs = chain.from_iterable(needs_of(here, other) for other in others)
-        rest = replace(first, needs=tuple(needs))
-        if self.obstacle(first) or self.obstacle(rest):
-            return None
-        tail = "".join(f" && {other}" for other in others)
-        why = f"{proposed.reason}{_missing_runner(lacking[0])}"
-        return replace(
-            first, run=f"{first.run}{tail}", body=proposed.body, reason=why, recheck=None
-        )
-
-    def _started(self, proposed: Proposed) -> Proposed:
         runner = proposed.run.partition(" ")[0]
         folder = self.root / proposed.cwd
         if own := _in_environment(runner, folder):
-            return _instead(proposed, f"{runner} ", f"{own} ", Need(path=own))
+            return _instead(proposed, f"{runner} ", f"{own} ")
         if self._which(runner):
             return proposed
+        why = f"; {runner} is not on PATH, what it starts is"
         if runner in PYTHON_RUNNERS and self._which("python3"):
-            return self._by_installed(proposed, runner)
-        if runner in NODE_RUNNERS and self._which("npm") and (folder / "node_modules").exists():
-            return _by_npm(proposed, runner)
+            return self._by_installed(proposed, why)
+        is_node = runner in NODE and self._which("npm") and (folder / "node_modules").exists()
+        if is_node:
+            return _by_npm(proposed, why)
         if runner == "python" and self._which("python3"):
-            need = Need(program="python3")
-            return _instead(proposed, "python ", "python3 ", need, _missing_runner(runner))
+            return _instead(proposed, "python ", "python3 ", why)
         return proposed
 
-    def _by_installed(self, proposed: Proposed, runner: str) -> Proposed:
+    def _by_installed(self, proposed: Proposed, why: str) -> Proposed:
         """What a missing runner would start, where the environment has it."""
         started = LAUNCHER.match(proposed.run)
         program = proposed.run[started.end() :].partition(" ")[0] if started else ""
         own = _in_environment(program, self.root / proposed.cwd)
         if not started or not (own or self._which(program)):
             return proposed
-        need = Need(path=own) if own else Need(program=program)
-        start = (own or program).removesuffix(program)
-        return _instead(proposed, started[0], start, need, _missing_runner(runner))
+        return _instead(proposed, started[0], (own or program).removesuffix(program), why)
+
+
+def _programs(line: str) -> Iterator[str]:
+    """What a line needs to start: names on PATH, and files of the project."""
+    yield from (more for start, more in ALSO.items() if line.startswith(start))
+    program = line.partition(" ")[0]
+    if program in ("test", "cd", "[", "set"):
+        program = "gofmt" if "gofmt" in line else "sh"
+    yield NODE.get(program, program)
+
+
+def _remedy(program: str, line: str) -> str:
+    known = understand(line)
+    is_python = known and (known.tool, known.language) == (program, "python")
+    pip = "pip " if is_python or program in BY_PIP else ""
+    return INSTALL.get(program, f"{pip}install {program}")
+
+
+def _unusable(folder: Path, program: str) -> Iterator[str]:
+    path = program.removeprefix("./")
+    if not (folder / path).exists():
+        yield f"{path} is not there" + (" (composer install)" if "vendor/bin/" in path else "")
+    elif not os.access(folder / path, os.X_OK):
+        yield f"{path} may not be executed (chmod +x {path})"
+
+
+def _puts_down_packages(project: ProjectFiles, manager: str) -> bool:
+    """Whether an install makes `node_modules`; Yarn's Plug'n'Play puts down no folder."""
+    is_plug_and_play = project.has(".pnp.cjs") or (manager == "yarn" and project.has(".yarnrc.yml"))
+    return bool(npm_packages(project)) and not is_plug_and_play
 
 
 def _in_environment(program: str, folder: Path) -> str | None:
@@ -111,34 +143,25 @@ def _in_environment(program: str, folder: Path) -> str | None:
     return next((path for path in own if (folder / path).exists()), None)
 
 
-def _instead(proposed: Proposed, old: str, new: str, need: Need, why: str = "") -> Proposed:
+def _instead(proposed: Proposed, old: str, new: str, why: str = "") -> Proposed:
     """The proposal with another start of its lines, and the reason."""
 
-    def moved(line: str | None) -> str | None:
-        return (
-            (new + f"{line} ".removeprefix(old)).rstrip()
-            if line and f"{line} ".startswith(old)
-            else line
-        )
+    def moved(line: str) -> str:
+        starts = f"{line} ".startswith(old)
+        return (new + f"{line} ".removeprefix(old)).rstrip() if starts else line
 
     return replace(
         proposed,
-        run=moved(proposed.run) or proposed.run,
-        fix=moved(proposed.fix),
-        recheck=moved(proposed.recheck),
-        needs=(need,),
+        run=moved(proposed.run),
+        fix=proposed.fix and moved(proposed.fix),
+        recheck=proposed.recheck and moved(proposed.recheck),
         reason=proposed.reason + why,
     )
 
 
-def _missing_runner(name: str) -> str:
-    return f"; {name} is not on PATH, what it starts is"
-
-
-def _by_npm(proposed: Proposed, missing: str) -> Proposed:
+def _by_npm(proposed: Proposed, why: str) -> Proposed:
     """Npm's way of saying the same: a script, or a program of node_modules."""
     old = re.match(r"(?:pnpm|yarn|bun) run |(?:pnpm|yarn) exec |bunx |\w+ ", proposed.run)
     start = old[0] if old else ""
-    script = proposed.body or start.endswith("run ") or proposed.run.endswith(" test")
-    new = "npx " if not script else "npm run "
-    return _instead(proposed, start, new, Need(program="npm"), _missing_runner(missing))
+    is_script = proposed.body or start.endswith("run ") or proposed.run.endswith(" test")
+    return _instead(proposed, start, "npm run " if is_script else "npx ", why)

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatch, translate
 from functools import cached_property
-from itertools import product
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +20,13 @@ SKIPPED = {
     ".git", ".hg", "node_modules", "vendor", "target", "dist", "build", "__pycache__",
     ".venv", "venv", ".tox", ".nox", ".gradle", ".mypy_cache", ".ruff_cache", ".pytest_cache",
 }  # fmt: skip
+AUTOMATION = (
+    ".github/workflows/*.y*ml", ".github/actions/*", ".gitlab-ci.yml", ".circleci/config.yml",
+    ".travis.yml", "azure-pipelines.yml", ".cirrus.yml", "appveyor.yml", "Jenkinsfile", "tox.ini",
+    "noxfile.py", "Makefile", "GNUmakefile", "justfile", "Justfile", ".justfile", "Taskfile.y*ml",
+    "tasks.py", "duties.py", "ci/*", "script/*", "scripts/*",
+)  # fmt: skip
+"""What runs tools: CI, task runners, scripts."""
 MANIFESTS = ("pyproject.toml", "package.json", "Cargo.toml", "composer.json", "Pipfile")
 
 
@@ -75,11 +82,16 @@ class ProjectFiles(Struct, frozen=True, dict=True):
     def has(self, path: str) -> bool:
         return path in self._known
 
+    def files_like(self, pattern: str) -> Iterator[str]:
+        """Files at the top that a pattern names; below `**/` as deep as there are."""
+        deep = pattern.removeprefix("**/")
+        if deep == pattern:
+            return (path for path in self.paths if "/" not in path and fnmatch(path, pattern))
+        return self.below(deep, f"*/{deep}")
+
     def first(self, *patterns: str) -> str | None:
-        """The first file at the top that one of the patterns names, in their order."""
-        top = [path for path in self.paths if "/" not in path]
-        pairs = product(patterns, top)
-        return next((path for pattern, path in pairs if fnmatch(path, pattern)), None)
+        """The first file that one of the patterns names, in their order."""
+        return next(chain.from_iterable(map(self.files_like, patterns)), None)
 
     def below(self, *patterns: str) -> Iterator[str]:
         """Every file whose whole path one of the patterns names."""
@@ -140,40 +152,12 @@ class ProjectFiles(Struct, frozen=True, dict=True):
 
     @cached_property
     def automation(self) -> str:
-        """Text of everything that runs tools: CI, hooks, task runners. For words in it only."""
+        """Text of everything that runs tools. For words in it only."""
         return "\n".join(self.text(path) for path in self.below(*AUTOMATION))
 
     def runs(self, words: str) -> bool:
         """Whether automation mentions these words, as words."""
         return re.search(rf"(?<![\w-]){re.escape(words)}(?![\w-])", self.automation) is not None
-
-
-AUTOMATION = (
-    ".github/workflows/*.yml",
-    ".github/workflows/*.yaml",
-    ".github/actions/*",
-    ".gitlab-ci.yml",
-    ".circleci/config.yml",
-    ".travis.yml",
-    "azure-pipelines.yml",
-    ".cirrus.yml",
-    "appveyor.yml",
-    "Jenkinsfile",
-    "tox.ini",
-    "noxfile.py",
-    "Makefile",
-    "GNUmakefile",
-    "justfile",
-    "Justfile",
-    ".justfile",
-    "Taskfile.yml",
-    "Taskfile.yaml",
-    "tasks.py",
-    "duties.py",
-    "ci/*",
-    "script/*",
-    "scripts/*",
-)
 
 
 class Folder(Struct, frozen=True, dict=True):

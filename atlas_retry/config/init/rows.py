@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from atlas_retry.config.init.commands import understand
 from atlas_retry.config.init.dependencies import Where, npm_packages, python_packages
-from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
+from atlas_retry.config.init.project import ProjectFiles, dig, table
 from atlas_retry.config.init.runners import manager_of, python_start, wrapped
 from atlas_retry.config.init.values import Proposed, Slot
 
@@ -31,11 +31,17 @@ class Row(Struct, frozen=True):
     weak: bool = False
     """A default: anything that the project itself says replaces it."""
     unless: str = ""
-    """Words that CI or a task runs instead."""
+    """A word that CI or a task runs instead."""
+    by: str = ""
+    """A word that CI or a task has to run."""
 
 
-TEST_FILES = ("tests/*.py", "test/*.py", "*/test_*.py", "test_*.py", "*/tests/*.py", "*_test.py")
-DEEPEST = 2
+PRE_COMMIT = ".pre-commit-config.y*ml"
+LEFTHOOK = "lefthook.y*ml .lefthook.y*ml"
+HOOK_FILES = (*PRE_COMMIT.split(), *LEFTHOOK.split())
+REFUSES_MAIN = "no-commit-to-branch"
+"""A hook that fails wherever the main branch is checked out."""
+TEST_FILES = "test_*.py *_test.py **/tests/*.py **/test/*.py **/test_*.py"
 PYTHON = "pyproject.toml setup.py setup.cfg requirements*.txt Pipfile tox.ini"
 GO, RUST, MAVEN, GRADLE = "go.mod", "Cargo.toml", "pom.xml", "build.gradle* settings.gradle*"
 RUBY, PHP, NET = "Gemfile", "composer.json", "*.sln *.slnx *.csproj *.fsproj"
@@ -76,6 +82,10 @@ ROWS = (
         config="pyproject.toml:tool.pytest setup.cfg:tool:pytest tox.ini:pytest pytest.ini"
         " .pytest.ini pytest.toml conftest.py"),
     Row("python", "manage.py", Slot.TEST, "python manage.py test", unless="pytest"),
+    Row("python", TEST_FILES, Slot.TEST, "python -m unittest discover", r"\bunittest\b", weak=True,
+        unless="pytest"),
+    Row("python", TEST_FILES, Slot.TEST, "pytest", r"(?m)^(?:async )?def test|^class Test",
+        weak=True, unless="pytest"),
     Row("js", ".prettierrc* prettier.config.*", Slot.FORMAT, "prettier --write .",
         package="prettier"),
     Row("js", "package.json", Slot.LINT, "biome check .", package="@biomejs/biome"),
@@ -143,8 +153,11 @@ ROWS = (
         "terraform validate"),
     Row("terraform", "*.tf", Slot.TEST, "terraform test", config="**/*.tftest.hcl"),
     Row("helm", "Chart.yaml", Slot.LINT, "helm lint ."),
+    Row("any", PRE_COMMIT, Slot.HOOKS, "prek run --all-files", unless="pre-commit", by="prek"),
+    Row("any", PRE_COMMIT, Slot.HOOKS, "pre-commit run --all-files"),
+    Row("any", LEFTHOOK, Slot.HOOKS, "lefthook run pre-commit --all-files", "pre-commit:"),
 )  # fmt: skip
-"""Of the rows of one language only the first for the tests: one run shows them all."""
+"""Of the rows of one language only the first for tests and hooks: one run shows them all."""
 
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
@@ -152,27 +165,26 @@ def propose(project: ProjectFiles) -> Iterator[Proposed]:
     asked = {"python": python_packages(project), "js": npm_packages(project)}
     taken: set[tuple[str, Slot]] = set()
     for row in ROWS:
-        if (row.language, row.slot) in taken:
-            continue
-        why = _why(project, row, asked.get(row.language, {}))
+        place = (row.language, row.slot)
+        why = None if place in taken else _why(project, row, asked.get(row.language, {}))
         if why:
             yield _proposed(project, row, why)
-        if why and (row.slot is Slot.TEST or row.language == "js"):
-            taken.add((row.language, row.slot))
-    if ("python", Slot.TEST) not in taken and not project.runs("pytest"):
-        yield from _plain_tests(project)
+        if why and (row.slot in (Slot.TEST, Slot.HOOKS) or row.language == "js"):
+            taken.add(place)
 
 
 def _why(project: ProjectFiles, row: Row, asked: Mapping[str, Where]) -> str | None:
+    """The reason for the gate, in words; None where there is none."""
     mark, config = _there(project, row.marks), _there(project, row.config)
     is_marked = mark or (row.package and config)
-    if not is_marked or (row.unless and project.runs(row.unless)):
+    is_other = row.unless and project.runs(row.unless)
+    if not is_marked or is_other or (row.by and not project.runs(row.by)):
         return None
     if row.package:
         return _asked_for(project, row, asked, config)
     if config or not row.when:
         return config or (None if row.config else mark)
-    return _words(project, row, re.compile(row.when))
+    return _words(project, row)
 
 
 def _asked_for(
@@ -185,15 +197,17 @@ def _asked_for(
     return config if is_run else None
 
 
-def _words(project: ProjectFiles, row: Row, words: re.Pattern[str]) -> str | None:
+def _words(project: ProjectFiles, row: Row) -> str | None:
+    """Where what the row looks for stands: in the marked files, else in CI and tasks."""
+    words = re.compile(row.when)
     # Python's manifests name tools for many reasons
-    marks = row.marks.split() if row.language != "python" else ()
-    marked = filter(None, map(project.first, marks))
-    files = {*marked, *project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")}
+    marks = row.marks.split() if row.marks != PYTHON else ()
+    files = {path for mark in marks for path in project.files_like(mark)}
+    files |= {*project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")}
     for path in sorted(files):
         if match := words.search(project.text(path)):
             return f"{path} has {match[0]}"
-    match = words.search(project.automation)
+    match = words.search(project.automation) if row.marks != TEST_FILES else None
     return f"CI or a task runs {match[0]}" if match else None
 
 
@@ -209,9 +223,7 @@ def _place(project: ProjectFiles, pattern: str) -> str | None:
         return f"{path} has [{section}]" if is_there else None
     if section:
         return f"{path} has [{section}]" if section in project.ini(path) else None
-    deep = pattern.removeprefix("**/")
-    known = project.first(pattern) if deep == pattern else next(project.below(deep), None)
-    known = pattern if project.has(pattern) else known
+    known = pattern if project.has(pattern) else next(project.files_like(pattern), None)
     return f"{known} is there" if known else None
 
 
@@ -219,36 +231,49 @@ def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
     known = understand(row.run)
     only_asked = row.language == "python" and " is asked for in " in why
     is_unused = only_asked and row.slot is Slot.FORMAT and not project.runs(row.package)
+    refuses_main = row.marks == PRE_COMMIT and REFUSES_MAIN in hooks_text(project)
     return Proposed(
         slot=row.slot,
-        run=_own_script(project, row.run) or _start(project, row) + _with_target(project, row.run),
+        run=_start(project, row) + _with_target(project, row.run, why),
         fix=row.fix,
         reason=why,
         tool=known.tool if known else row.run.partition(" ")[0],
         language=row.language,
+        env=(("SKIP", REFUSES_MAIN),) if refuses_main else (),
         # a formatter that is only installed may be there for something else: documentation
         weak=row.weak or is_unused,
     )
 
 
+def hooks_text(project: ProjectFiles) -> str:
+    """What the project's hooks run, without the comments."""
+    files = (path for pattern in HOOK_FILES for path in project.files_like(pattern))
+    return re.sub(r"(?m)#.*$", "", "\n".join(map(project.text, files)))
+
+
 def _start(project: ProjectFiles, row: Row) -> str:
     if row.language == "js":
         return manager_of(project).program
-    if row.language != "python":
-        return ""
     package = row.package or row.run.partition(" ")[0]
+    packages = python_packages(project)
+    if row.language != "python" and package not in packages:
+        return ""
     start = python_start(project, package)
-    is_apart = row.slot in (Slot.FORMAT, Slot.LINT) and package not in python_packages(project)
+    is_apart = row.slot in (Slot.FORMAT, Slot.LINT) and package not in packages
     return "uvx " if is_apart and start.startswith("uv ") else start
 
 
-def _with_target(project: ProjectFiles, run: str) -> str:
-    """Mypy and pylint want to be told what to look at, unless their configuration says it."""
+def _with_target(project: ProjectFiles, run: str, why: str) -> str:
+    """What a tool has to be told: what to look at, where that is not the whole folder."""
     mypy = table(project.pyproject, "tool", "mypy")
     ini = project.ini("mypy.ini").get("mypy", {}) or project.ini("setup.cfg").get("mypy", {})
-    is_said = bool({"files", "packages", "modules"} & mypy.keys()) or "files" in ini
-    if run == "pylint" or (run == "mypy" and not is_said):
+    is_configured = bool({"files", "packages", "modules"} & mypy.keys()) or "files" in ini
+    if run == "pylint" or (run == "mypy" and not is_configured):
         return f"{run} {' '.join(_packages(project))}"
+    folder = why.partition(" ")[0].rpartition("/")[0]
+    if "unittest" in run and folder and not project.has(f"{folder}/__init__.py"):
+        # it looks into packages only: into another folder it has to be sent
+        return f"{run} -s {folder}"
     return wrapped(project, run)
 
 
@@ -259,39 +284,3 @@ def _packages(project: ProjectFiles) -> list[str]:
     inits = [path.split("/") for path in project.below("*/__init__.py")]
     names = {parts[0] for parts in inits if len(parts) == 2}  # noqa: PLR2004 - folder and file
     return sorted(names - {"tests", "test", "docs", "examples"}) or ["."]
-
-
-def _own_script(project: ProjectFiles, run: str) -> str | None:
-    """Composer's script that does nothing but start the program."""
-    program = re.escape(run.partition(" ")[0].rpartition("/")[2])
-    called = re.compile(rf"(?:@php )?(?:[\w./-]*/)?{program}(?: [^&|;]*)?")
-    for name, body in table(project.json("composer.json"), "scripts").items():
-        lines = list(strings(body))
-        if len(lines) == 1 and called.fullmatch(lines[0]):
-            return f"composer run-script {name}"
-    return None
-
-
-def _plain_tests(project: ProjectFiles) -> Iterator[Proposed]:
-    """Tests of which nothing says how they are run."""
-    ours = (path for path in project.below(*TEST_FILES) if path.count("/") <= DEEPEST)
-    path = next((path for path in ours if not path.endswith("__init__.py")), None)
-    text = project.text(path) if path else ""
-    run = reason = ""
-    if path and re.search(r"\bunittest\b", text + project.automation):
-        folder = path.rpartition("/")[0]
-        # unittest looks into packages only: into another folder it has to be sent
-        start = f" -s {folder}" if folder and not project.has(f"{folder}/__init__.py") else ""
-        run = f"python -m unittest discover{start}"
-        reason = f"{path} uses unittest"
-    elif re.search(r"^(?:async )?def test|^class Test", text, re.MULTILINE):
-        run, reason = "pytest", f"{path} is there"
-    if run:
-        yield Proposed(
-            slot=Slot.TEST,
-            run=python_start(project, "pytest") + run,
-            reason=reason,
-            tool="unittest" if "unittest" in run else "pytest",
-            language="python",
-            weak=True,
-        )

@@ -1,38 +1,13 @@
-"""What starts a project's tools: managers of environments and packages, and what a line needs."""
+"""What starts a project's tools: managers of environments and of packages."""
 
 import re
 
 from msgspec import Struct
 
-from atlas_retry.config.init.commands import ASSIGNED, bare, understand
-from atlas_retry.config.init.dependencies import EXTRA, GROUP, npm_packages, python_packages
+from atlas_retry.config.init.commands import bare
+from atlas_retry.config.init.dependencies import EXTRA, GROUP, python_packages
 from atlas_retry.config.init.project import ProjectFiles, table
-from atlas_retry.config.init.values import Need
 
-INSTALL = {
-    "bundle": "gem install bundler && bundle install",
-    "cargo": "install Rust (rustup.rs)",
-    "cargo-clippy": "rustup component add clippy",
-    "cargo-fmt": "rustup component add rustfmt",
-    "cargo-nextest": "cargo install cargo-nextest",
-    "java": "install a JDK",
-    "task": "install Task (taskfile.dev)",
-}
-"""How to get a program; otherwise `install NAME`."""
-BY_PIP = ("tox", "nox", "poe", "hatch", "pre-commit", "prek")
-ALSO = {
-    "cargo fmt": "cargo-fmt",
-    "cargo clippy": "cargo-clippy",
-    "cargo nextest": "cargo-nextest",
-    "golangci-lint": "go",
-    "mvn": "java",
-    "./mvnw": "java",
-    "gradle": "java",
-    "./gradlew": "java",
-    "vendor/bin": "php",
-    "./vendor/bin": "php",
-}
-"""A program that a line needs beside its first word."""
 WRAPPERS = {"mvn": "mvnw", "gradle": "gradlew"}
 NODE = {"npm": "npm", "npx": "npm", "pnpm": "pnpm", "yarn": "yarn", "bun": "bun", "bunx": "bun"}
 """The package manager behind the first word of a line."""
@@ -107,39 +82,6 @@ def wrapped(project: ProjectFiles, run: str) -> str:
     program, _, rest = run.partition(" ")
     own = WRAPPERS.get(program)
     return f"./{own} {rest}" if own and project.has(own) else run
-
-
-def needs_of(project: ProjectFiles, line: str) -> tuple[Need, ...]:
-    """The programs and files that a line needs to start."""
-    line = re.sub(rf"^{ASSIGNED}", "", line)
-    program = line.partition(" ")[0]
-    if program in NODE and project.has("package.json"):
-        return _node_needs(project, NODE[program])
-    if program == "make" and not project.first("GNUmakefile", "[mM]akefile") and " -" not in line:
-        return (Need(path="Makefile", remedy="run ./configure first"),)
-    if program in ("test", "cd", "[", "set"):
-        program = "gofmt" if "gofmt" in line else "sh"
-    also = [_program(more, line) for start, more in ALSO.items() if line.startswith(start)]
-    if "/" not in program:
-        return (*also, _program(program, line))
-    remedy = "composer install" if program.startswith("vendor/bin/") else ""
-    return (*also, Need(path=program.removeprefix("./"), remedy=remedy))
-
-
-def _program(name: str, line: str) -> Need:
-    known = understand(line)
-    is_python = name in BY_PIP or (known and (known.tool, known.language) == (name, "python"))
-    how = f"pip install {name}" if is_python else f"install {name}"
-    return Need(program=name, remedy=INSTALL.get(name, how))
-
-
-def _node_needs(project: ProjectFiles, manager: str) -> tuple[Need, ...]:
-    """The manager, and what an install puts down; Yarn's Plug'n'Play puts down no folder."""
-    needs = (Need(program=manager, remedy=f"install {manager}"),)
-    yarn_2 = manager == "yarn" and project.has(".yarnrc.yml")
-    if project.has(".pnp.cjs") or yarn_2 or not npm_packages(project):
-        return needs
-    return (*needs, Need(path="node_modules", remedy=f"{manager} install"))
 
 
 def recheck_of(project: ProjectFiles, line: str, body: str) -> str | None:

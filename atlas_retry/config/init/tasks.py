@@ -1,50 +1,33 @@
 """What a project names itself: scripts of package.json, targets of make, just, tox, nox ...
 
-A script of package.json is as good as its tool. Another target stands in only where no tool was
-found for its slot: the tool itself has a fixer and tells its problems apart, the target does not.
+A script is as good as its tool. Another target stands in only where no tool was found for its slot:
+the tool itself has a fixer and tells its problems apart, the target does not.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import cache
 
 from msgspec import Struct
 
-from atlas_retry.config.init.commands import slot_of_name
+from atlas_retry.config.init.commands import (
+    WORDS,
+    fixer_of,
+    parts_of_name,
+    slot_of_name,
+    understand,
+)
 from atlas_retry.config.init.dependencies import python_packages
 from atlas_retry.config.init.project import ProjectFiles, dig, strings, table
 from atlas_retry.config.init.runners import NODE, manager_of, python_start
 from atlas_retry.config.init.values import Proposed, Slot
 
-NAMES = {
-    Slot.FORMAT: "format fmt reformat format:write prettier:write prettier format:fix fix",
-    Slot.LINT: "lint linter lints lint:check eslint lint:js lint:ts check-lint style flake8"
-    " standard xo biome cs analyse",
-    Slot.TYPES: "typecheck type-check check-types check:types types:check types typing mypy pyright"
-    " tsc check test:types",
-    Slot.TEST: "test:ci test tests test:unit unit unittest unit-test unit-tests test-unit jest"
-    " vitest mocha check",
-}
-"""By what a target is for: its names, the best one first."""
-FIXES = {
-    Slot.LINT: ("lint:fix", "lint-fix", "fix:lint", "eslint:fix", "fix", "lint:write", "check:fix"),
-    Slot.FORMAT: ("format:fix", "format:write", "prettier:fix", "prettier:write"),
-}
-"""Scripts that fix what one of that slot checks."""
-TYPE_CHECKERS = re.compile(r"\b(?:tsc|vue-tsc|svelte-check|tsgo|tsd)\b")
+SLOTS = (Slot.FORMAT, Slot.LINT, Slot.TYPES, Slot.TEST)
+FIX_WORDS = {"fix", "write"}
+"""In the name of a script: it changes files."""
 WRITES = re.compile(r"--(?:write|fix|apply|apply-unsafe)\b")
 ONLY_CHECKS = re.compile(r"--check\b|--list-different\b| -l\b|--ci\b")
-FIXABLE = re.compile(r"^(?:eslint|biome (?:check|lint)|xo|standard|oxlint|stylelint)\b[^&|;]*$")
 NO_TEST = "no test specified"
-
-_FILLED = re.compile(
-    r"""
-      --basetemp=\{envtmpdir\}  # pytest has a folder of its own without it
-    | \{posargs(?::([^{}]*))?\}
-    | \{(envpython)\}
-    | \{(toxinidir|tox_root)\}
-    """,
-    re.VERBOSE,
-)
 
 
 class Task(Struct, frozen=True):
@@ -54,66 +37,72 @@ class Task(Struct, frozen=True):
     run: str
     body: str = ""
     """What it starts, a command a line, as far as the file says it."""
-    is_script: bool = False
-    """Of package.json."""
+    language: str = ""
+    """Of a script in the manifest of its language."""
     fix: str | None = None
 
 
 def propose(project: ProjectFiles) -> Iterator[Proposed]:
-    """The first target of each runner for each slot; of package.json and its members one."""
-    done: set[Slot] = set()
+    """The best target of each runner for each slot; of package.json and its members one."""
+    done: set[tuple[Slot, str]] = set()
     for where, targets in _sources(project):
-        tasks = {task.name.lower().replace("_", "-"): task for task in targets}
-        picked = {slot: task for slot in NAMES if (task := _pick(slot, tasks))}
-        yield from (_proposed(slot, where, picked[slot]) for slot in picked if slot not in done)
-        done |= {slot for slot, task in picked.items() if task.is_script}
+        tasks = list(targets)
+        for slot in SLOTS:
+            best = min((task for task in tasks if _fits(slot, task)), key=_rank, default=None)
+            if best and (slot, best.language) not in done:
+                yield _proposed(slot, where, best)
+                done |= {(slot, best.language)} if best.language else set()
 
 
-def find(project: ProjectFiles, runner: str, name: str) -> Task | None:
-    """The target that a line calls, by its runner and its name."""
-    for _, targets in _sources(project):
-        for task in targets:
-            words = task.run.split()
-            is_called = runner in words or (runner in NODE and task.is_script)
-            if is_called and name in (task.name, words[-1]):
+def find(project: ProjectFiles, runner: str, words: Iterable[str]) -> Task | None:
+    """The target that a line calls, by its runner and the words behind that."""
+    every = [task for _, targets in _sources(project) for task in targets]
+    for word in words:
+        for task in every:
+            own = task.run.split()
+            is_of_runner = runner in own or (runner in NODE and task.language == "js")
+            if is_of_runner and word in (task.name, own[-1]):
                 return task
     return None
 
 
-def _pick(slot: Slot, tasks: Mapping[str, Task]) -> Task | None:
-    fitting = [tasks[name] for name in NAMES[slot].split() if name in tasks]
-    fitting = [task for task in fitting if _fits(slot, task)]
-    if slot is Slot.FORMAT:
-        fitting.sort(key=lambda task: bool(ONLY_CHECKS.search(task.body)))
-    if slot is Slot.TEST and fitting and "lint" in fitting[0].body:
-        # of a test script that lints first, the script that it calls for the tests alone
-        body = fitting[0].body
-        called = (task for task in fitting[1:] if re.search(rf"[ :]{task.name}(?: |$)", body))
-        return next(called, fitting[0])
-    return fitting[0] if fitting else None
-
-
 def _fits(slot: Slot, task: Task) -> bool:
-    """Whether it does what its name says."""
-    if task.name == "check" and slot is Slot.TYPES:
-        return bool(TYPE_CHECKERS.search(task.body))
-    is_other = (slot, task.name) in ((Slot.FORMAT, "fix"), (Slot.TEST, "check"))
-    return not (is_other and task.is_script)
+    """Whether it does what its name says, and nothing more."""
+    if task.name == "check":
+        known = understand(task.body)
+        is_types = slot is Slot.TYPES and known is not None and known.slot is Slot.TYPES
+        return is_types or (slot is Slot.TEST and not task.language)
+    extra = FIX_WORDS if slot is Slot.FORMAT else set()
+    is_plain = set(parts_of_name(task.name)) <= _plain_words() | extra
+    return is_plain and slot_of_name(task.name) is slot
+
+
+@cache
+def _plain_words() -> set[str]:
+    return {*" ".join(WORDS.values()).split(), "check", "all", "js", "ts"}
+
+
+def _rank(task: Task) -> tuple[bool, int, int]:
+    """The lower the better: it may change files, has few words, and the plainest of them."""
+    parts = parts_of_name(task.name)
+    words = " ".join(WORDS.values()).split()
+    places = [words.index(part) for part in parts if part in words]
+    return bool(ONLY_CHECKS.search(task.body)), len(parts), min(places, default=len(words))
 
 
 def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
-    writes = task.is_script and slot is not Slot.FORMAT and bool(WRITES.search(task.body))
-    words = (word for word in task.body.split() if "=" not in word)
-    tool = next((word for word in words if word not in ("cross-env", "npx")), "")
+    is_script = bool(task.language)
+    known = understand(task.body)
+    writes = is_script and slot is not Slot.FORMAT and bool(WRITES.search(task.body))
     return Proposed(
         slot=slot,
         run=task.run,
         reason=f"{where} has `{task.name}`",
-        tool=tool if task.is_script else "",
-        language="js" if task.is_script else "",
-        fix=task.fix if slot in FIXES and not writes else None,
+        tool=known.tool if known and is_script else "",
+        language=task.language,
+        fix=None if writes else task.fix,
         writes=writes,
-        task=not task.is_script,
+        task=not is_script,
         body=task.body,
     )
 
@@ -121,12 +110,11 @@ def _proposed(slot: Slot, where: str, task: Task) -> Proposed:
 def _sources(project: ProjectFiles) -> Iterator[tuple[str, Iterator[Task]]]:
     yield "package.json", _scripts(project)
     yield "a member's package.json", _members(project)
-    yield "pyproject.toml", _pyproject(project)
     yield "composer.json", _composer(project)
+    yield "pyproject.toml", _pyproject(project)
     yield "noxfile.py", _nox(project)
     yield "the tox configuration", _tox(project)
     yield "the justfile", _just(project)
-    yield "mise.toml", _mise(project)
     yield "the Taskfile", _taskfile(project)
     yield "the Makefile", _make(project)
 
@@ -136,11 +124,21 @@ def _scripts(project: ProjectFiles) -> Iterator[Task]:
     scripts = _bodies(project)
     for name, body in scripts.items():
         run = manager.script(name)
-        fixes = FIXES.get(slot_of_name(name) or Slot.TEST, ())
-        own = next((manager.script(fix) for fix in fixes if fix in scripts), None)
-        option = "--write" if body.startswith("biome") else "--fix"
-        known = f"{run} {manager.dash}{option}" if FIXABLE.match(body) else None
-        yield Task(name, run, body, is_script=True, fix=own or known)
+        fixed = fixer_of(body) or ""
+        option = fixed.removeprefix(f"{body} ") if fixed.startswith(f"{body} ") else ""
+        own = _fix_script(name, scripts)
+        known = f"{run} {manager.dash}{option}" if option and "&" not in body else None
+        yield Task(name, run, body, "js", manager.script(own) if own else known)
+
+
+def _fix_script(name: str, scripts: Iterable[str]) -> str | None:
+    """The script that fixes what the one of this name checks."""
+    slot = slot_of_name(name)
+    if slot not in (Slot.FORMAT, Slot.LINT) or not FIX_WORDS.isdisjoint(parts_of_name(name)):
+        return None
+    fixing = [script for script in scripts if not FIX_WORDS.isdisjoint(parts_of_name(script))]
+    alike = (script for script in fixing if slot_of_name(script) is slot)
+    return next(alike, "fix" if slot is Slot.LINT and "fix" in fixing else None)
 
 
 def _bodies(project: ProjectFiles) -> dict[str, str]:
@@ -154,9 +152,13 @@ def _members(project: ProjectFiles) -> Iterator[Task]:
         return
     line = manager_of(project).members
     for path in project.below("*/package.json"):
-        member = ProjectFiles(project.files, project.base + path.removesuffix("package.json"))
-        for name, body in _bodies(member).items():
-            yield Task(name, line.format(name), body, is_script=True)
+        for name, body in _bodies(project.at(path.removesuffix("/package.json"))).items():
+            yield Task(name, line.format(name), body, "js")
+
+
+def _composer(project: ProjectFiles) -> Iterator[Task]:
+    for name, body in table(project.json("composer.json"), "scripts").items():
+        yield Task(name, f"composer run-script {name}", "\n".join(strings(body)), "php")
 
 
 def _pyproject(project: ProjectFiles) -> Iterator[Task]:
@@ -173,16 +175,27 @@ def _pyproject(project: ProjectFiles) -> Iterator[Task]:
             yield Task(name, f"hatch run {label}")
 
 
-def _make(project: ProjectFiles) -> Iterator[Task]:
-    path = project.first("GNUmakefile", "makefile", "Makefile")
-    text = project.text(path) if path else ""
-    for rule in re.finditer(
-        r"^([\w.-]+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
-    ):
-        for name in rule[1].split():
-            yield Task(name, f"make {name}", rule[2])
-    if not path and project.first("Makefile.am", "Makefile.in", "configure.ac"):
-        yield Task("check", "make check")
+def _nox(project: ProjectFiles) -> Iterator[Task]:
+    pattern = r"^@(?:\w+\.)*session\b(.*?)^def (\w+)"
+    for session in re.finditer(pattern, project.text("noxfile.py"), re.MULTILINE | re.DOTALL):
+        named = re.search(r"\bname=[\"']([^\"']+)", session[1])
+        name = named[1] if named else session[2]
+        yield Task(name, f"nox -s {name}")
+
+
+def _tox(project: ProjectFiles) -> Iterator[Task]:
+    """`py` is the interpreter at hand: a whole matrix belongs to CI."""
+    native = table(project.pyproject, "tool", "tox") or project.toml("tox.toml")
+    bodies = {name: str(dig(inner, "commands")) for name, inner in table(native, "env").items()}
+    for section, keys in project.ini("tox.ini").items():
+        if section == "testenv" or section.startswith("testenv:"):
+            bodies[section[len("testenv:") :]] = keys.get("commands", "")
+    base = bodies.pop("", str(dig(native, "env_run_base", "commands") or ""))
+    if base or native or project.has("tox.ini"):
+        yield Task("test", "tox -e py", base)
+    for name, body in bodies.items():
+        if not name.startswith("py"):
+            yield Task(name, f"tox -e {name}", body or base)
 
 
 def _just(project: ProjectFiles) -> Iterator[Task]:
@@ -201,60 +214,13 @@ def _taskfile(project: ProjectFiles) -> Iterator[Task]:
         yield Task(str(name), f"task {name}", str(body))
 
 
-def _mise(project: ProjectFiles) -> Iterator[Task]:
-    path = project.first("mise.toml", ".mise.toml")
-    for name, body in table(project.toml(path), "tasks").items() if path else ():
-        yield Task(name, f"mise run {name}", str(body))
-
-
-def _tox(project: ProjectFiles) -> Iterator[Task]:
-    """`py` is the interpreter at hand: a whole matrix belongs to CI."""
-    bodies = _tox_bodies(project)
-    base = bodies.get("", "")
-    if "" in bodies:
-        yield Task("test", "tox -e py", base)
-    for name, body in bodies.items():
-        if name and not name.startswith("py"):
-            yield Task(name, f"tox -e {name}", body or base)
-
-
-def _tox_bodies(project: ProjectFiles) -> Mapping[str, str]:
-    """The commands of each environment, those that the others inherit under no name."""
-    native = table(project.pyproject, "tool", "tox") or project.toml("tox.toml")
-    bodies = {name: _lines(inner) for name, inner in table(native, "env").items()}
-    if native:
-        bodies[""] = _lines(native.get("env_run_base"))
-    for section, keys in project.ini("tox.ini").items():
-        if section == "testenv" or section.startswith("testenv:"):
-            text = re.sub(r"\\\n\s*", " ", keys.get("commands", ""))
-            bodies[section[len("testenv:") :]] = _filled(text)
-    return bodies
-
-
-def _lines(environment: object) -> str:
-    """The commands of tox's TOML, where each is a list of words."""
-    commands = dig(environment, "commands")
-    rows = commands if isinstance(commands, list) else []
-    return _filled("\n".join(" ".join(strings(row)) for row in rows))
-
-
-def _filled(text: str) -> str:
-    """A text with what tox fills in itself; a variable that only it knows stays."""
-    while True:
-        filled = _FILLED.sub(lambda m: "python" if m[2] else "." if m[3] else m[1] or "", text)
-        if filled == text:
-            return text
-        text = filled
-
-
-def _nox(project: ProjectFiles) -> Iterator[Task]:
-    pattern = r"^@(?:\w+\.)*session\b(.*?)^def (\w+)"
-    for session in re.finditer(pattern, project.text("noxfile.py"), re.MULTILINE | re.DOTALL):
-        named = re.search(r"\bname=[\"']([^\"']+)", session[1])
-        name = named[1] if named else session[2]
-        yield Task(name, f"nox -s {name}")
-
-
-def _composer(project: ProjectFiles) -> Iterator[Task]:
-    for name in table(project.json("composer.json"), "scripts"):
-        yield Task(name, f"composer run-script {name}")
+def _make(project: ProjectFiles) -> Iterator[Task]:
+    path = project.first("GNUmakefile", "makefile", "Makefile")
+    text = project.text(path) if path else ""
+    for rule in re.finditer(
+        r"^([\w.-]+(?: [\w.-]+)*)\s*::?(?!=)(.*(?:\n\t.*)*)", text, re.MULTILINE
+    ):
+        for name in rule[1].split():
+            yield Task(name, f"make {name}", rule[2])
+    if not path and project.first("Makefile.am", "Makefile.in", "configure.ac"):
+        yield Task("check", "make check")

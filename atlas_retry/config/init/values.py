@@ -1,4 +1,4 @@
-"""What detection speaks in: needs, proposals, tasks. It looks at nothing."""
+"""What detection speaks in: slots and proposals. It looks at nothing."""
 
 from enum import StrEnum
 
@@ -23,24 +23,12 @@ class Slot(StrEnum):
         return kinds.get(self) or Kind(self.value)
 
 
-class Need(Struct, frozen=True, kw_only=True):
-    """Something that must be there before a command can start."""
-
-    program: str | None = None
-    """Looked for on PATH."""
-    path: str | None = None
-    """A file or folder of the project, relative to the gate's `cwd`."""
-    remedy: str = ""
-    """How to get it, for a person."""
-
-
 class Proposed(Struct, frozen=True, kw_only=True):
     """One gate that the project seems to use, and why."""
 
     slot: Slot
     run: str
     reason: str
-    needs: tuple[Need, ...] = ()
     tool: str = ""
     """What does the work, as hooks and CI name it."""
     fix: str | None = None
@@ -56,7 +44,7 @@ class Proposed(Struct, frozen=True, kw_only=True):
     task: bool = False
     """A target of a task runner: only where no tool was found for its slot."""
     body: str = ""
-    """What such a target starts, as far as it is told."""
+    """What a target or script starts, as far as the project says it."""
     language: str = ""
     """Whose gate it is; empty for a target, which may check several."""
     in_ci: bool = False
