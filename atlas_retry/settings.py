@@ -7,7 +7,6 @@ made from them. Reading a configuration is `config`'s work.
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
@@ -107,58 +106,21 @@ SOME = Meta(min_length=1, description="a list of at least one item")
 # --- the words of some keys ------------------------------------------------------------------
 
 
-class OnExhausted(StrEnum):
-    """What stays in the workspace when a run does not end green."""
-
-    BEST = "best"
-    KEEP = "keep"
-    RESTORE = "restore"
-
-
-class GuardMode(StrEnum):
-    """What a violation does."""
-
-    BLOCK = "block"
-    WARN = "warn"
-    OFF = "off"
-
-
-class ReviewMode(StrEnum):
-    """What becomes of sources that branch on the tests' own values."""
-
-    NOTE = "note"
-    HOLD = "hold"
-
-
-class HookMode(StrEnum):
-    """What the Stop hook does with changes that were held."""
-
-    TELL = "tell"
-    BLOCK = "block"
-
-
-class OnCascade(StrEnum):
-    """What a batch does when a cascade is detected."""
-
-    PAUSE_AND_ALERT = "pause_and_alert"
-    ALERT = "alert"
-
-
-class Ask(StrEnum):
-    """What an attempt is asked for."""
-
-    FIX = "fix"
-    DIAGNOSE = "diagnose"
-    """The cause first, by another approach than those that failed; then the fix."""
-
-
-class Isolation(StrEnum):
-    """`agent.isolation`: whether attempts change the user's tree itself."""
-
-    AUTO = "auto"
-    """In layers over it where that is possible."""
-    OVERLAY = "overlay"
-    NONE = "none"
+OnExhausted = Literal["best", "keep", "restore"]
+"""What stays in the workspace when a run does not end green."""
+GuardMode = Literal["block", "warn", "off"]
+"""What a violation does."""
+ReviewMode = Literal["note", "hold"]
+"""What becomes of sources that branch on the tests' own values."""
+HookMode = Literal["tell", "block"]
+"""What the Stop hook does with changes that were held."""
+OnCascade = Literal["pause_and_alert", "alert"]
+"""What a batch does when a cascade is detected."""
+Ask = Literal["fix", "diagnose"]
+"""What an attempt is asked for; diagnose: the cause first, by another approach than those that
+failed, then the fix."""
+Isolation = Literal["auto", "overlay", "none"]
+"""Whether attempts change the user's tree itself; auto: in layers over it where that can be."""
 
 
 # --- the sections ----------------------------------------------------------------------------
@@ -171,7 +133,7 @@ class ConfigSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Step(ConfigSection, frozen=True, kw_only=True):
     """How one attempt differs from others."""
 
-    ask: Ask = Ask.FIX
+    ask: Ask = "fix"
     """fix, or diagnose: the cause first, by another approach than those that failed."""
     room: Annotated[float, amount(0.1, 10)] = 1
     """Times `context.max_chars`."""
@@ -183,7 +145,7 @@ class Step(ConfigSection, frozen=True, kw_only=True):
     """By kind of gate, where all that fail are of that kind: `{lint: haiku}`."""
 
 
-STRATEGY = (Step(), Step(), Step(ask=Ask.DIAGNOSE, room=1.5, session=Session.NEW))
+STRATEGY = (Step(), Step(), Step(ask="diagnose", room=1.5, session=Session.NEW))
 
 
 class RetrySettings(ConfigSection, frozen=True, kw_only=True):
@@ -200,7 +162,7 @@ class RetrySettings(ConfigSection, frozen=True, kw_only=True):
     """Budget of a run in US dollars; null = no limit."""
     max_minutes: Annotated[float, amount(0, 1440)] | None = 60
     """Budget of a run in minutes; null = no limit."""
-    on_exhausted: OnExhausted = OnExhausted.BEST
+    on_exhausted: OnExhausted = "best"
     """What stays when a run does not end green: the best attempt, the last one (keep), or what was
     there before (restore)."""
     strategy: Annotated[tuple[Step, ...], SOME] | None = None
@@ -246,7 +208,7 @@ class AgentSettings(ConfigSection, frozen=True, kw_only=True):
     """Of the Claude Code CLI; acceptEdits confines edits to the workspace."""
     extra_args: tuple[FreeText, ...] = ()
     """Added to the command line of an agent that is a CLI, but for the command backend."""
-    isolation: Isolation = Isolation.NONE
+    isolation: Isolation = "none"
     """auto, overlay or none: whether attempts work in layers over the workspace."""
     writable: tuple[Text, ...] = ()
     """Folders outside the workspace that an isolated run may write."""
@@ -284,16 +246,16 @@ class PromptSettings(ConfigSection, frozen=True, kw_only=True):
 class GuardSettings(ConfigSection, frozen=True, kw_only=True):
     """What an attempt may not do."""
 
-    mode: GuardMode = GuardMode.BLOCK
+    mode: GuardMode = "block"
     """block, warn or off."""
     protect: tuple[Glob, ...] = ()
     """Files that no attempt may change, added to the built-in ones."""
     allow: tuple[Glob, ...] = ()
     """Files that may be changed although they look like tests or configuration."""
-    review: ReviewMode = ReviewMode.HOLD
+    review: ReviewMode = "hold"
     """What becomes of sources that branch on the tests' own values: hold them for a person to look
     at, or only note them."""
-    hook: HookMode = HookMode.TELL
+    hook: HookMode = "tell"
     """What the Stop hook of Claude Code does with changes that are held: tell the user, or block
     the end of the turn."""
 
@@ -307,7 +269,7 @@ class CascadeSettings(ConfigSection, frozen=True, kw_only=True):
     """Failed workspaces ..."""
     window_size: Annotated[int, whole(1, 1000)] = 5
     """... among the last this many that finished."""
-    on_cascade: OnCascade = OnCascade.PAUSE_AND_ALERT
+    on_cascade: OnCascade = "pause_and_alert"
     """pause_and_alert: start no further workspace; alert: only say so."""
 
 

@@ -106,7 +106,7 @@ class Crash(Struct, frozen=True, kw_only=True):
             return connection.execute(sql).fetchall()
 
 
-def make_crash(folder: Path, isolation: Isolation = Isolation.NONE) -> Crash:
+def make_crash(folder: Path, isolation: Isolation = "none") -> Crash:
     """A new project below `folder`, which is made."""
     root, ledger, agent = folder / "project", folder / "ledger", folder / "agent.py"
     root.mkdir(parents=True)
@@ -171,9 +171,7 @@ class Tally(Struct, kw_only=True):
     verdicts: dict[str, int] = field(default_factory=dict)
 
 
-def undo_after_kills(
-    folder: Path, moments: int, seed: int, isolation: Isolation = Isolation.NONE
-) -> Tally:
+def undo_after_kills(folder: Path, moments: int, seed: int, isolation: Isolation = "none") -> Tally:
     """Kill a run at a random moment and undo it, so many times; what was not as before."""
     chance, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
     length_s = _length_s(folder / "whole", isolation)
@@ -198,13 +196,13 @@ def accept_after_kills(folder: Path, moments: int, seed: int) -> Tally:
     `verdicts` counts which. What was half accepted is brought to its end by who takes the lock.
     """
     chance, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated
-    whole = make_crash(folder / "whole", Isolation.OVERLAY)
+    whole = make_crash(folder / "whole", "overlay")
     started_s = time.monotonic()
     assert whole.atlas("retry", ".", "--ai-fix").returncode == 0
     length_s, accepted = time.monotonic() - started_s, entries(whole.root)
     anywhere, accepting = ("", length_s), ("workspaces/*/accept.note", ACCEPTED_S)
     for number in range(moments):
-        crash = make_crash(folder / str(number), Isolation.OVERLAY)
+        crash = make_crash(folder / str(number), "overlay")
         before = entries(crash.root) | {_CONFIG: accepted[_CONFIG]}
         once, latest_s = anywhere if number % 2 else accepting
         moment_s = chance.uniform(0, latest_s)
@@ -243,7 +241,7 @@ def _difference(crash: Crash, before: tuple[Mapping[str, object], Mapping[str, o
 
 
 def resume_after_kills(
-    folder: Path, runs: int, seed: int, isolation: Isolation = Isolation.NONE, *, kills: int = 3
+    folder: Path, runs: int, seed: int, isolation: Isolation = "none", *, kills: int = 3
 ) -> Tally:
     """Kill a run up to `kills` times, resume it each time and let it come to its end."""
     chance, tally = random.Random(seed), Tally()  # noqa: S311 - a seed that can be repeated

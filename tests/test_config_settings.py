@@ -10,7 +10,7 @@ from atlas_retry.config.keys import keys
 from atlas_retry.config.translation import short_name
 from atlas_retry.errors import ConfigError
 from atlas_retry.model import Kind, Session
-from atlas_retry.settings import BACKENDS, Ask, Settings, Step
+from atlas_retry.settings import BACKENDS, Settings, Step
 from docs import make_reference
 from tests.configurations import GATES, load, project
 
@@ -99,7 +99,7 @@ VALUES = {
         "retry.strategy",
         (
             Step(
-                ask=Ask.DIAGNOSE,
+                ask="diagnose",
                 room=2.0,
                 session=Session.NEW,
                 model="opus",

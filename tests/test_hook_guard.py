@@ -301,7 +301,7 @@ def answer_to_held(mode: HookMode) -> tuple[object, str]:
 
 
 def test_a_held_change_is_reported_and_ends_the_turn() -> None:
-    decision, text = answer_to_held(HookMode.TELL)
+    decision, text = answer_to_held("tell")
     assert decision is None
     assert "test_calc.py:8: decides: an expected value changed" in text
     assert "to allow them:\n  atlas hook allow test_calc.py" in text
@@ -309,7 +309,7 @@ def test_a_held_change_is_reported_and_ends_the_turn() -> None:
 
 
 def test_a_held_change_blocks_where_the_configuration_says_so() -> None:
-    decision, text = answer_to_held(HookMode.BLOCK)
+    decision, text = answer_to_held("block")
     assert decision == "block"
     assert "atlas hook allow test_calc.py" in text
 

@@ -21,7 +21,7 @@ from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, atlas, g
 WEAK = TEST.replace("calc.add(1, 2), 3", "1, 1")
 LIMIT_S = 4
 """Of a turn that is halted for as long."""
-MODES = (Isolation.NONE, Isolation.OVERLAY)
+MODES = ("none", "overlay")
 FIX = "printf 'def add(a, b):\\n    return a + b\\n' > calc.py"
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="overlays are Linux's")
@@ -133,7 +133,7 @@ def layers(project: Project) -> list[Path]:
 
 
 def isolated(project: Project, events: list[Event] | None = None) -> Outcome:
-    return project.retry(events, agent__isolation=Isolation.OVERLAY)
+    return project.retry(events, agent__isolation="overlay")
 
 
 def test_what_a_turn_writes_elsewhere_is_dropped_but_for_caches(
@@ -273,7 +273,7 @@ def test_where_it_cannot_be_had_a_demand_is_refused_and_a_wish_is_not(project: P
     assert caught.value.exit_code == 3
     assert "--no-isolate" in f"{caught.value.remedy}"
     events = Editing({})
-    assert project.retry(events, agent__isolation=Isolation.AUTO).verdict is Verdict.FIXED
+    assert project.retry(events, agent__isolation="auto").verdict is Verdict.FIXED
     assert events.notices.count("attempts change the workspace itself: docker") == 1
 
 

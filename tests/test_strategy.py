@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from atlas_retry.model import Attempt, Change, ChangeStatus, Outcome
 from atlas_retry.prompt import compose
 from atlas_retry.prompt.wording import DIAGNOSE
-from atlas_retry.settings import Ask
 from tests.briefs import PYTEST_LOG, brief_of, failed
 from tests.projects import CALC, UNITTEST, WORSE, Project
 
@@ -32,7 +31,7 @@ def tried(project: Project, *texts: str, **sections: object) -> Outcome:
 
 
 def test_a_diagnosis_is_asked_for_after_the_approaches_that_failed() -> None:
-    text = compose(replace(THIRD, ask=Ask.DIAGNOSE)).text
+    text = compose(replace(THIRD, ask="diagnose")).text
     assert text.index("I tried idea 1.") < text.index("I tried idea 2.") < text.index(DIAGNOSE)
 
 

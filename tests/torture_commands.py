@@ -99,10 +99,10 @@ def layers(folder: Path, trials: int, seed: int) -> Tally:
 
 def resumes_in_layers(folder: Path, trials: int, seed: int) -> Tally:
     """As `resumes`, in layers."""
-    return resumes(folder, trials, seed, Isolation.OVERLAY)
+    return resumes(folder, trials, seed, "overlay")
 
 
-def resumes(folder: Path, trials: int, seed: int, isolation: Isolation = Isolation.NONE) -> Tally:
+def resumes(folder: Path, trials: int, seed: int, isolation: Isolation = "none") -> Tally:
     """Runs of which each is killed three times and resumed: it ends, and pays no turn twice."""
     seen = resume_after_kills(folder, trials, seed, isolation)
     notes = [f"{seen.turns_repeated} turns had ended for the agent alone, and were asked again"]

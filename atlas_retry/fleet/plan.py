@@ -24,7 +24,6 @@ from atlas_retry.fleet.batch import (
 from atlas_retry.fleet.books import Beat
 from atlas_retry.model import Outcome, Validation, Verdict, WorkspaceFacts
 from atlas_retry.run.cascade import detect
-from atlas_retry.settings import OnCascade
 
 MAX_CANARIES = 2
 """So many of a group fail, one after the other, before all others may ask."""
@@ -203,7 +202,7 @@ def _watched(state: State, result: ItemResult) -> State:
     """Pause where the last results have a cause in common."""
     latest = (*state.latest, result)[-state.cascade.window_size :]
     state = replace(state, latest=latest)
-    pauses = state.cascade.on_cascade is OnCascade.PAUSE_AND_ALERT
+    pauses = state.cascade.on_cascade == "pause_and_alert"
     cascade = detect([_outcome(one) for one in latest], state.cascade)
     if state.paused or not (pauses and cascade.cascade_detected):
         return state

@@ -235,9 +235,9 @@ def _left_behind(outcome: Outcome, on_exhausted: OnExhausted) -> str | None:
     kept = next((a.result for a in reversed(outcome.attempts) if a.kept), None)
     if kept or outcome.verdict.is_green or not outcome.attempts:
         return kept
-    if on_exhausted is OnExhausted.RESTORE:
+    if on_exhausted == "restore":
         return outcome.start_snapshot
-    return outcome.attempts[-1].result if on_exhausted is OnExhausted.KEEP else None
+    return outcome.attempts[-1].result if on_exhausted == "keep" else None
 
 
 def move(to: sqlite3.Connection, run_id: str, state: RunState, reason: str) -> None:

@@ -20,7 +20,7 @@ class Order(Struct, frozen=True, kw_only=True):
     force: bool = False
     batch: str | None = None
     """The runs that were asked for together have this in common, and one budget."""
-    on_exhausted: OnExhausted = OnExhausted.BEST
+    on_exhausted: OnExhausted = "best"
 
 
 class Opening(Struct, frozen=True, kw_only=True):

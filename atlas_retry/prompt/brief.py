@@ -31,7 +31,7 @@ class Brief(Struct, frozen=True, kw_only=True):
     gates: tuple[Gate, ...] = ()
     """Whose commands the agent may run."""
     attempt: int = 1
-    ask: Ask = Ask.FIX
+    ask: Ask = "fix"
     max_attempts: int | None = None
     """None = unlimited."""
     history: tuple[Attempt, ...] = ()

@@ -14,7 +14,6 @@ from atlas_retry.prompt.entries import Quoting, quoted
 from atlas_retry.prompt.ledger import held_back, ledger
 from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
-from atlas_retry.settings import Ask
 from atlas_retry.text.units import some
 
 ERROR_SHARE = 0.4
@@ -162,7 +161,7 @@ def _history(brief: Brief, budget: int) -> str:
     of = wording.attempt_of(brief.attempt, brief.max_attempts)
     room = int(budget * HISTORY_SHARE)
     last = elided(brief.redact(_held(brief)), room)
-    diagnosis = wording.DIAGNOSE if brief.ask is Ask.DIAGNOSE else ""
+    diagnosis = wording.DIAGNOSE if brief.ask == "diagnose" else ""
     left = room - len(last) - len(diagnosis)
     earlier = brief.redact(ledger(brief.history, left, is_detailed=bool(diagnosis)))
     lines = (wording.RETRY_INTRO, earlier, last, diagnosis)

@@ -26,7 +26,7 @@ def detect(outcomes: Sequence[Outcome], rule: CascadeSettings) -> Cascade:
     return replace(
         known,
         cascade_detected=True,
-        action=rule.on_cascade.value,
+        action=rule.on_cascade,
         diagnosis=_diagnosis(failed),
         recommendation="Review architecture or dependencies before continuing",
     )

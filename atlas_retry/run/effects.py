@@ -56,7 +56,7 @@ from atlas_retry.run.decide import Elsewhere, Limits, Progress, decide, last_att
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.run.uncommitted import lost_definitions
-from atlas_retry.settings import GuardMode, OnExhausted, ReviewMode, nth
+from atlas_retry.settings import OnExhausted, nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
 
@@ -84,7 +84,7 @@ class Run(Struct, frozen=True, kw_only=True):
     workspace: WorkspaceFacts
     limits: Limits
     agent: str = ""
-    on_exhausted: OnExhausted = OnExhausted.BEST
+    on_exhausted: OnExhausted = "best"
     recorded: Validation | None = None
     """Failures to start from instead of a baseline validation."""
     so_far: Progress | None = None
@@ -383,7 +383,7 @@ class Effects(Struct, kw_only=True):
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """What the guard says of the change between two snapshots."""
         guard = self.opened.settings.guard
-        if guard.mode is GuardMode.OFF or self.sealed is None:
+        if guard.mode == "off" or self.sealed is None:
             return Judgement()
         in_place = (attempt for attempt in progress.attempts if not attempt.rolled_back)
         left = (attempt.changes for attempt in in_place if not attempt.worse)
@@ -396,16 +396,16 @@ class Effects(Struct, kw_only=True):
             theirs=progress.theirs,
             outputs=self._written_by_gates(progress),
         )
-        notes_reviews = guard.review is ReviewMode.NOTE
+        notes_reviews = guard.review == "note"
         beside = seals.compared(self.sealed, self.opened.tracker.scan())
         judgement = judge.judge_attempt(
             self.opened.git, turn, self.sealed, notes_reviews=notes_reviews, beside=beside
         )
         if seals.clean(self.sealed, look=beside.look):
             self.opened.tracker.moved()
-        if guard.mode is GuardMode.BLOCK:
+        if guard.mode == "block":
             seals.restore_modes(self.sealed, beside.look)
-        return replace(judgement, blocks=guard.mode is GuardMode.BLOCK)
+        return replace(judgement, blocks=guard.mode == "block")
 
     def _written_by_gates(self, progress: Progress) -> frozenset[str]:
         """What moved during the baseline, but for what the fixers were asked to change."""
@@ -414,7 +414,7 @@ class Effects(Struct, kw_only=True):
 
     def rewritten(self, before: str, after: str, validation: Validation) -> tuple[Violation, ...]:
         """What decides and moved between two snapshots, while the gates of a validation ran."""
-        if self.opened.settings.guard.mode is not GuardMode.BLOCK:
+        if self.opened.settings.guard.mode != "block":
             return ()
         checkers = {Kind.FORMAT, Kind.LINT, Kind.PRE_COMMIT}
         results = (result for result in validation.results if result.kind in checkers)

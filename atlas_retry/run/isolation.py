@@ -18,7 +18,6 @@ from atlas_retry.run.door import Answers, Errand, budget_answers, run_inside
 from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
-from atlas_retry.settings import Isolation
 from atlas_retry.text.units import some
 
 MAX_SHOWN = 4
@@ -34,7 +33,7 @@ def layers(
     answer = prepared(opened, run_id, [record] if record else ())
     if isinstance(answer, workspace.RunLayers):
         return answer
-    if opened.settings.agent.isolation is Isolation.OVERLAY:
+    if opened.settings.agent.isolation == "overlay":
         raise WorkspaceError(
             f"this run cannot be isolated: {answer}",
             remedy="agent.isolation: none, or --no-isolate, lets attempts change the workspace "

@@ -35,7 +35,6 @@ from atlas_retry.run.decide import End, Progress, best, decide, is_worse, last_a
 from atlas_retry.run.effects import Effects, Run, Taken
 from atlas_retry.run.held import needed_paths, standing
 from atlas_retry.run.settle import Turn, forget, settle
-from atlas_retry.settings import OnExhausted
 from atlas_retry.text.units import some
 
 MAX_SHOWN = 8
@@ -224,10 +223,10 @@ def _reported(reply: AgentReply, request: AgentRequest, progress: Progress, do: 
 def _keep(progress: Progress, end: End, run: Run, do: Effects) -> tuple[Progress, Validation]:
     """Leave the tree behind that `on_exhausted` asks for; the validation that goes with it."""
     stays = end.verdict.is_green or end.verdict is Verdict.NEEDS_REVIEW
-    if stays or not progress.attempts or run.on_exhausted is OnExhausted.KEEP:
+    if stays or not progress.attempts or run.on_exhausted == "keep":
         last = standing(progress.attempts)
         return _marked(progress, (last,) if last else ()), progress.latest
-    if run.on_exhausted is OnExhausted.RESTORE:
+    if run.on_exhausted == "restore":
         _go_back(progress.start, progress, do)
         return replace(progress, current=progress.start), progress.baseline
     chosen = best(progress)

@@ -20,7 +20,7 @@ from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.cascade import detect
 from atlas_retry.run.folders import Waiting, labels, note
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
-from atlas_retry.settings import BatchSettings, OnCascade
+from atlas_retry.settings import BatchSettings
 from atlas_retry.text.commands import copyable
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class _Course(Struct, kw_only=True):
     cascade: Cascade = field(default_factory=Cascade)
 
     def may_start(self) -> bool:
-        pauses = self.settings.cascade_detection.on_cascade is OnCascade.PAUSE_AND_ALERT
+        pauses = self.settings.cascade_detection.on_cascade == "pause_and_alert"
         is_paused = self.cascade.cascade_detected and pauses
         return not is_paused and process.stop_requested() is None
 

@@ -30,7 +30,6 @@ from atlas_retry.run.effects import Effects, Run, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.run.triage import aligned, completed
-from atlas_retry.settings import Isolation
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import some, usd
@@ -156,7 +155,7 @@ def run_locked(
     run_id = asked.run_id or state_dir.new_run_id()
     budget = budget or budget_of(opened.state, asked.order.batch, but=run_id)
     layers = None
-    if asked.order.ai_fix and opened.settings.agent.isolation is not Isolation.NONE:
+    if asked.order.ai_fix and opened.settings.agent.isolation != "none":
         from atlas_retry.run import isolation
 
         layers = isolation.layers(opened, run_id, asked.record, emit)

@@ -63,7 +63,7 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
     """What would be in the judgement if a person had not allowed it."""
     silent: str | None = None
     """Why the guard has not judged."""
-    hook: HookMode = HookMode.TELL
+    hook: HookMode = "tell"
     turn_id: str = ""
     """What `atlas undo` takes."""
 
@@ -72,7 +72,7 @@ class TurnOpinion(Struct, frozen=True, kw_only=True):
         """What keeps the turn from ending."""
         if not self.judgement.blocks:
             return ()
-        held = self.judgement.held if self.hook is HookMode.BLOCK else ()
+        held = self.judgement.held if self.hook == "block" else ()
         return (*self.judgement.refused, *held)
 
     @property

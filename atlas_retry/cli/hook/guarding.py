@@ -15,7 +15,6 @@ from atlas_retry.guard import judge
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult, GitFacts
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.settings import GuardMode, ReviewMode
 
 _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
@@ -36,17 +35,17 @@ def judged(
     fail. Raises StateError for a seal that cannot be read, WorkspaceError.
     """
     guard = opened.settings.guard
-    if guard.mode is GuardMode.OFF:
+    if guard.mode == "off":
         return Judgement()
     turn = judge.JudgedTurn(origin=before, before=before, after=after, failing=tuple(failing))
     judgement = judge.judge_attempt(
         opened.git,
         turn,
         _unsealed(seal, opened.environ),
-        notes_reviews=guard.review is ReviewMode.NOTE,
+        notes_reviews=guard.review == "note",
     )
     left = (replace(held, in_place=True) for held in judgement.held)
-    return replace(judgement, held=tuple(left), blocks=guard.mode is GuardMode.BLOCK)
+    return replace(judgement, held=tuple(left), blocks=guard.mode == "block")
 
 
 def _unsealed(content: bytes, environ: Mapping[str, str]) -> judge.Seal:
