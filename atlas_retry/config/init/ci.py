@@ -6,6 +6,7 @@ Reads YAML and shell text; what a line is for is `commands`' work.
 import re
 from collections.abc import Iterator, Mapping
 from posixpath import normpath
+from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -180,13 +181,14 @@ def _matrix(matrix: Table) -> dict[str, str]:
     included = matrix.get("include")
     rows = [table(row) for row in included] if isinstance(included, list) else []
     values: dict[str, object] = {}
-    for row in reversed(rows):
-        if not OTHER_SYSTEMS.search(str(row)):
-            values |= row
-    for name, axis in matrix.items():
-        last = axis[-1] if isinstance(axis, list) and axis else {}
-        values |= {} if isinstance(last, dict | list) else {name: last}
+    for row in reversed([row for row in rows if not OTHER_SYSTEMS.search(str(row))]):
+        values |= row
+    values |= {name: axis[-1] for name, axis in matrix.items() if _ends_plain(axis)}
     return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in values.items()}
+
+
+def _ends_plain(axis: object) -> TypeGuard[list[object]]:
+    return isinstance(axis, list) and bool(axis) and not isinstance(axis[-1], dict | list)
 
 
 def _action(name: str, given: Table, around: _Around) -> Iterator[CiLine]:

@@ -100,42 +100,53 @@ def _gate(project: ProjectFiles, line: CiLine) -> Proposed | None:
 
 def _called(project: ProjectFiles, line: str) -> Task | None:
     """The target, script or session that a line calls, as far as the project has it."""
-    for rest in dict.fromkeys((re.sub(rf"^{ASSIGNED}", "", line), bare(line))):
-        runner, *words = rest.split()
-        names = [word.strip("\"'") for word in words if not word.startswith("-")]
-        if runner in RUNNERS | WHOLE and (task := _target(project, runner, names)):
-            return task
-        path = names[0] if runner in INTERPRETERS and names else runner
-        path = path.removeprefix("./")
-        if "/" in path and project.has(path):
-            return Task(path, line, project.text(path))
-    return None
+    plain = re.sub(rf"^{ASSIGNED}", "", line)
+    calls = (_target(project, line) for line in dict.fromkeys((plain, bare(line))))
+    return next(filter(None, calls), None)
 
 
-def _target(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
+def _target(project: ProjectFiles, line: str) -> Task | None:
+    runner, *words = line.split()
+    names = [word.strip("\"'") for word in words if not word.startswith("-")]
+    named = _named(project, runner, names) if runner in RUNNERS | WHOLE else None
+    path = names[0] if runner in INTERPRETERS and names else runner
+    path = path.removeprefix("./")
+    is_script = "/" in path and project.has(path)
+    return named or (Task(path, line, project.text(path)) if is_script else None)
+
+
+def _named(project: ProjectFiles, runner: str, names: list[str]) -> Task | None:
     """What a name stands for; a script of package.json has to be there."""
     meant = ["test" if (runner, name) == ("npm", "t") else name for name in names]
-    if task := tasks.find(project, runner, meant):
+    task = tasks.find(project, runner, meant)
+    if task or runner in NODE:
         return task
-    if runner in NODE or not (meant or runner in WHOLE):
-        return None
-    return Task(meant[-1] if meant else "test", runner)
+    if runner in WHOLE:
+        meant = meant or ["test"]
+    return Task(meant[-1], runner) if meant else None
 
 
 def _work_of(task: Task) -> UnderstoodCommand | None:
-    """What a target does: by its body's hooks, its name, its body, the folder of a script."""
-    *folders, name = task.name.split("/")
-    name = name.partition(".")[0]
+    """What a target does."""
     inner = [u for u in map(understand, re.split(r"&&|;|\n|@", task.body)) if u]
-    slots = [understood.slot for understood in inner]
-    slot = Slot.HOOKS if Slot.HOOKS in slots else slot_of_name(name) or next(iter(slots), None)
-    if slot is None and CHECKING.match(name):
-        slot = Slot.LINT
-    if slot is None and folders and not PREPARES.search(name):
-        slot = slot_of_name(folders[-1])
-    if slot is None and task.run in WHOLE:
-        slot = Slot.TEST
+    slot = _slot_of(task, [understood.slot for understood in inner])
     if slot is None:
         return None
-    tool = next((u.tool for u in inner if u.slot is slot), f"{task.run.split()[0]} {name}")
+    tool = next((u.tool for u in inner if u.slot is slot), f"{task.run.split()[0]} {task.name}")
     return UnderstoodCommand(slot=slot, tool=tool, language="")
+
+
+def _slot_of(task: Task, inner: list[Slot]) -> Slot | None:
+    """By its body's hooks, its name, its body, the folder of a script."""
+    *folders, name = task.name.split("/")
+    name = name.partition(".")[0]
+    is_work = folders and not PREPARES.search(name)
+    candidates = (
+        Slot.HOOKS if Slot.HOOKS in inner else None,
+        slot_of_name(name),
+        *inner[:1],
+        Slot.LINT if CHECKING.match(name) else None,
+        slot_of_name(folders[-1]) if is_work else None,
+        Slot.TEST if task.run in WHOLE else None,
+    )
+    return next(filter(None, candidates), None)

@@ -62,13 +62,14 @@ def _is_covered(proposed: Proposed, by_root: tuple[Proposed, ...], *, has_go_wor
     """Whether the root's proposals check it already."""
     same = [p for p in by_root if p.slot is proposed.slot]
     # what CI runs at the root may check code of every language
-    is_whole = any(p.in_ci and p.cwd == "." and not p.language for p in same)
+    is_whole = (True, ".", "") in {(p.in_ci, p.cwd, p.language) for p in same}
     # with a go.work, the root's gates see only the root's own module
     is_apart = has_go_work and proposed.language == "go"
     is_checked = not is_apart and proposed.language in {p.language for p in same}
     is_target = proposed.task and any(p.slot is Slot.TEST for p in by_root)
     is_there = proposed.cwd in {p.cwd for p in same}
-    return proposed.slot is Slot.HOOKS or is_whole or is_checked or is_target or is_there
+    is_hooks = proposed.slot is Slot.HOOKS
+    return any((is_hooks, is_whole, is_checked, is_target, is_there))
 
 
 def parts_of(files: Files) -> list[str]:
@@ -87,8 +88,7 @@ def not_understood(files: Files, proposed_gates: Iterable[Proposed]) -> tuple[st
     project, proposed = ProjectFiles(files), tuple(proposed_gates)
     languages = {p.language for p in proposed} - {""}
     known = " ".join(row.marks for row in rows.ROWS if row.language in languages).split()
-    unread = {path for pattern in UNKNOWN for path in project.files_like(pattern)}
-    unread -= {path for pattern in known for path in project.files_like(pattern)}
+    unread = {*project.files_like(*UNKNOWN)} - {*project.files_like(*known)}
     named = (*sorted(unread), *ci_gates.not_understood(project))
     used = {p.cwd for p in proposed}
     rest = [base.rstrip("/") for base in parts_of(files) if base.rstrip("/") not in used]
@@ -140,8 +140,7 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
     start, the next stands in. Never two formatters for a language.
     """
     choices = [replace(p, obstacle=obstacle(p)) for p in dict.fromkeys(proposed_gates)]
-    has_hooks = any(choice.slot is Slot.HOOKS for choice in _started(choices))
-    left = [choice for choice in choices if has_hooks and choice.in_hooks and not choice.in_ci]
+    left = _left_to_hooks(choices)
     covered = set(map(_place, left))
     chosen: list[Proposed] = []
     kept = [choice for choice in choices if choice not in left]
@@ -149,6 +148,13 @@ def choose(proposed_gates: Iterable[Proposed], obstacle: Obstacle) -> tuple[Prop
         here = [choice for choice in kept if _place(choice) == place]
         chosen += _one_layout(_in_slot(here, covered=place in covered))
     return tuple(chosen)
+
+
+def _left_to_hooks(choices: list[Proposed]) -> list[Proposed]:
+    """Tools that hooks run which can start, but for lines of CI's."""
+    if not any(choice.slot is Slot.HOOKS for choice in _started(choices)):
+        return []
+    return [choice for choice in choices if (choice.in_hooks, choice.in_ci) == (True, False)]
 
 
 def _in_order(places: Iterable[Place]) -> list[Place]:
@@ -172,26 +178,36 @@ def _in_slot(here: list[Proposed], *, covered: bool) -> list[Proposed]:
     `covered`: hooks do some of it.
     """
     lines = _without_writers([choice for choice in here if choice.in_ci])
-    languages = {line.language for line in _started(lines)}
-    rest = [choice for choice in here if not choice.in_ci and choice.language not in languages]
-    if "" in languages:  # a target may check code of every language
-        rest = []
-    if lines:
-        rest = _started(rest)
-    own = [choice for choice in rest if not (choice.task or choice.weak)]
-    if covered or _started([*lines, *own]):
-        return [*lines, *own]
+    others = [choice for choice in here if not choice.in_ci]
+    rest = _left_open(others, lines) if lines else others
+    own = [choice for choice in rest if (choice.task, choice.weak) == (False, False)]
+    best = [*lines, *own]
+    return best if covered or _started(best) else _standing_in(best, rest)
+
+
+def _standing_in(best: list[Proposed], rest: list[Proposed]) -> list[Proposed]:
+    """What to write where none of the best can start: a target beside them, else a default."""
     targets = [choice for choice in rest if choice.task]
-    if stand_in := _first_that_starts(targets, [*lines, *own]):
-        return [*lines, *own, stand_in]
+    if target := _first_that_starts(targets, best):
+        return [*best, target]
     weak = [choice for choice in rest if choice.weak]
-    return [*lines, *(own or weak or targets[:1])]
+    return best or weak or targets[:1]
+
+
+def _left_open(others: list[Proposed], lines: list[Proposed]) -> list[Proposed]:
+    """Beside CI's lines what can start and is of another language."""
+    languages = {line.language for line in _started(lines)}
+    if "" in languages:  # a target may check code of every language
+        return []
+    return [choice for choice in _started(others) if choice.language not in languages]
 
 
 def _without_writers(lines: list[Proposed]) -> list[Proposed]:
     """Of one tool's lines those that only check, if any does."""
     checks = {line.tool for line in lines if not line.writes}
-    return [line for line in lines if not (line.writes and line.tool in checks)]
+    writers = [line for line in lines if line.writes]
+    left_out = [line for line in writers if line.tool in checks]
+    return [line for line in lines if line not in left_out]
 
 
 LAYOUTS = {

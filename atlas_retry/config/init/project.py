@@ -82,16 +82,20 @@ class ProjectFiles(Struct, frozen=True, dict=True):
     def has(self, path: str) -> bool:
         return path in self._known
 
-    def files_like(self, pattern: str) -> Iterator[str]:
-        """Files at the top that a pattern names; below `**/` as deep as there are."""
+    def files_like(self, *patterns: str) -> Iterator[str]:
+        """Files at the top that a pattern names, below `**/` as deep as there are, in order."""
+        return chain.from_iterable(map(self._files_like, patterns))
+
+    def _files_like(self, pattern: str) -> Iterator[str]:
         deep = pattern.removeprefix("**/")
-        if deep == pattern:
-            return (path for path in self.paths if "/" not in path and fnmatch(path, pattern))
-        return self.below(deep, f"*/{deep}")
+        if deep != pattern:
+            return self.below(deep, f"*/{deep}")
+        top = (path for path in self.paths if "/" not in path)
+        return (path for path in top if fnmatch(path, pattern))
 
     def first(self, *patterns: str) -> str | None:
         """The first file that one of the patterns names, in their order."""
-        return next(chain.from_iterable(map(self.files_like, patterns)), None)
+        return next(self.files_like(*patterns), None)
 
     def below(self, *patterns: str) -> Iterator[str]:
         """Every file whose whole path one of the patterns names."""

@@ -178,7 +178,8 @@ def _why(project: ProjectFiles, row: Row, asked: Mapping[str, Where]) -> str | N
     mark, config = _there(project, row.marks), _there(project, row.config)
     is_marked = mark or (row.package and config)
     is_other = row.unless and project.runs(row.unless)
-    if not is_marked or is_other or (row.by and not project.runs(row.by)):
+    is_not_run = row.by and not project.runs(row.by)
+    if not is_marked or is_other or is_not_run:
         return None
     if row.package:
         return _asked_for(project, row, asked, config)
@@ -202,9 +203,8 @@ def _words(project: ProjectFiles, row: Row) -> str | None:
     words = re.compile(row.when)
     # Python's manifests name tools for many reasons
     marks = row.marks.split() if row.marks != PYTHON else ()
-    files = {path for mark in marks for path in project.files_like(mark)}
-    files |= {*project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")}
-    for path in sorted(files):
+    also = project.below("*.gemspec", "*.gradle", "*.gradle.kts", "gradle/*.toml")
+    for path in sorted({*project.files_like(*marks), *also}):
         if match := words.search(project.text(path)):
             return f"{path} has {match[0]}"
     match = words.search(project.automation) if row.marks != TEST_FILES else None
@@ -247,8 +247,8 @@ def _proposed(project: ProjectFiles, row: Row, why: str) -> Proposed:
 
 def hooks_text(project: ProjectFiles) -> str:
     """What the project's hooks run, without the comments."""
-    files = (path for pattern in HOOK_FILES for path in project.files_like(pattern))
-    return re.sub(r"(?m)#.*$", "", "\n".join(map(project.text, files)))
+    texts = map(project.text, project.files_like(*HOOK_FILES))
+    return re.sub(r"(?m)#.*$", "", "\n".join(texts))
 
 
 def _start(project: ProjectFiles, row: Row) -> str:

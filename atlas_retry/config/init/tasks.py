@@ -7,6 +7,7 @@ the tool itself has a fixer and tells its problems apart, the target does not.
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -42,21 +43,27 @@ class Task(Struct, frozen=True):
     fix: str | None = None
 
 
-def propose(project: ProjectFiles) -> Iterator[Proposed]:
-    """The best target of each runner for each slot; of package.json and its members one."""
+def propose(project: ProjectFiles) -> list[Proposed]:
+    """The best target of each runner for each slot; of the scripts of a language one."""
     done: set[tuple[Slot, str]] = set()
+    found: list[Proposed] = []
     for where, targets in _sources(project):
         tasks = list(targets)
         for slot in SLOTS:
-            best = min((task for task in tasks if _fits(slot, task)), key=_rank, default=None)
-            if best and (slot, best.language) not in done:
-                yield _proposed(slot, where, best)
-                done |= {(slot, best.language)} if best.language else set()
+            task = _best(slot, tasks)
+            if task and (slot, task.language) not in done:
+                found.append(_proposed(slot, where, task))
+        done = {(one.slot, one.language) for one in found if one.language}
+    return found
+
+
+def _best(slot: Slot, tasks: Iterable[Task]) -> Task | None:
+    return min((task for task in tasks if _fits(slot, task)), key=_rank, default=None)
 
 
 def find(project: ProjectFiles, runner: str, words: Iterable[str]) -> Task | None:
     """The target that a line calls, by its runner and the words behind that."""
-    every = [task for _, targets in _sources(project) for task in targets]
+    every = [*chain.from_iterable(targets for _, targets in _sources(project))]
     for word in words:
         for task in every:
             own = task.run.split()
