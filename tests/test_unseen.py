@@ -12,7 +12,7 @@ Environ = dict[str, str]
 CHECK = "python -S -B -c 'from calc import add; assert add(1, 2) == 3'"
 REMARK = "echo '# looked at' >> calc.py"
 IGNORED = ".gitignore"
-CACHES = [".memo/ok", ".mypy_cache/ok"]
+CACHES = [".memo/ok", ".mypy_cache/ok", "target/debug/ok"]
 RECORDS = (
     "python -S -B -c 'from calc import add; print(add(1, 2))' > now; "
     "test -e snap/v && cmp -s now snap/v || { mkdir -p snap; cp now snap/v; exit 1; }"
@@ -92,7 +92,7 @@ def test_what_a_run_that_fails_left_unseen_is_not_there_for_the_next(
     assert not (project.root / path).exists()
 
 
-@pytest.mark.parametrize("path", [".cache/ok", ".hypothesis/ok"])
+@pytest.mark.parametrize("path", [".cache/ok", ".hypothesis/ok", "target/ok", ".next/ok", "dist/ok"])
 def test_a_cache_that_any_tool_may_believe_buys_nothing(
     tmp_path: Path, environ: Environ, path: str
 ) -> None:

@@ -295,7 +295,7 @@ def clear(
         workspace.restore(git, attempt.snapshot, moved)
     began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
     tracked = frozenset(workspace.tree(git, there).paths())
-    return seals.clean_between(git.root, began_s, quiet_s, tracked)
+    return seals.clean_between(git, began_s, quiet_s, tracked)
 
 
 def _effects(

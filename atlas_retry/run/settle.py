@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from atlas_retry.events import Notice, ValidationFinished, ViolationsFound
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.guard.places import CHECK_CACHES, is_made
+from atlas_retry.guard.places import is_made
 from atlas_retry.model import (
     Attempt,
     Gate,
@@ -213,11 +213,10 @@ def _as_before(attempt: Attempt, origin: str, left: str, do: Effects) -> Content
     """What the attempt wrote unseen and is still so, as it was in the snapshot `origin`."""
     paths = {*attempt.unseen} - {change.path for change in attempt.changes}
     was, wrote, now = (do.read(s, paths) for s in (origin, f"{attempt.snapshot}", left))
-    gone = (path for path in paths if now[path] is None)
-    cached = dict.fromkeys(filter(CHECK_CACHES.match, gone))
+    unheld = dict.fromkeys(path for path in paths if now[path] is None)
     there = (path for path in paths if now[path])
     ours = (path for path in there if now[path] == wrote[path] != was[path])
-    return cached | {path: was[path] for path in ours if not is_made(path)}
+    return unheld | {path: was[path] for path in ours if not is_made(path)}
 
 
 def _tried(settled: Settled, turn: Turn, before: Validation, do: Effects) -> Settled:

@@ -20,10 +20,10 @@ from atlas_retry.guard.protection import protected_globs
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.globs import words
-from atlas_retry.workspace import git_facts, walk
+from atlas_retry.workspace import Workspace, git_facts, walk
 from atlas_retry.workspace.linked import Stamp, imported_folders, linked_folders, stamp, stamps
 from atlas_retry.workspace.place import parents
-from atlas_retry.workspace.scan import CACHES, Scan, Stat, is_ignored, stat_of
+from atlas_retry.workspace.scan import CACHE, Scan, Stat, is_ignored, stat_of
 
 _OF_HOME = words("""
     .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
@@ -49,6 +49,8 @@ _ASIDE_FOLDERS = words(
 )
 _CHECK_FILES = (".eslintcache", ".tsbuildinfo")
 """Of CHECK_CACHES, those that are in no folder aside."""
+_ENVIRONMENT = "pyvenv.cfg"
+"""Marks an environment of Python: no gate makes it again, so nothing of it is hidden."""
 
 
 class Seal(Struct, frozen=True, kw_only=True):
@@ -190,17 +192,26 @@ def clean(taken: Seal, *, checks: bool = False, look: FolderStat | None = None) 
 
 
 def clean_between(
-    root: Path, since_s: float, until_s: float, tracked: Collection[str]
+    ws: Workspace, since_s: float, until_s: float, tracked: Collection[str]
 ) -> tuple[str, ...]:
     """Remove the caches that were written in this time; the files of dependencies that were.
 
     By the time of the inode's last change, which nobody can set back.
     """
-    times_s = {path: stamp[-1] / 1e9 for path, stamp in _look(root).aside.items() if stamp}
+    scan = walk(ws.root, ws.environ)
+    look = _look(ws.root, scan)
+    built = {path: look.ignored[path] for path in look.ignored if _is_left_out(path, scan)}
+    times_s = {path: stamp[-1] / 1e9 for path, stamp in (look.aside | built).items() if stamp}
     moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
-    installed = _installed(sorted(moved.difference(tracked)))
-    _drop(root, moved.difference(tracked, installed))
+    moved.difference_update(tracked)
+    installed = _installed(sorted(moved - built.keys()))
+    _drop(ws.root, moved.difference(installed))
     return installed
+
+
+def _is_left_out(path: str, scan: Scan) -> bool:
+    """Whether a file lies in a folder that no snapshot holds, for it can be made again."""
+    return any(scan.left_out.get(f"{folder}/") == CACHE for folder in parents(path))
 
 
 def _drop(root: Path, paths: Iterable[str]) -> None:
@@ -245,9 +256,12 @@ def _look_into(
     root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
 ) -> Iterator[_Unwalked]:
     """Note what lies directly in a folder; yields the folders there."""
-    if folder.prefix and ".git" in {entry.name for entry in entries}:
+    names = {entry.name for entry in entries}
+    if folder.prefix and ".git" in names:
         folder = replace(folder, is_hidden=True)
         seen.nested.append(f"{folder.prefix}.git")
+    elif _ENVIRONMENT in names:
+        folder = replace(folder, is_hidden=False)
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
         if not entry.is_dir(follow_symlinks=False):
@@ -264,7 +278,7 @@ def _within(folder: _Unwalked, name: str) -> _Unwalked:
     return _Unwalked(
         prefix=f"{folder.prefix}{name}/",
         is_aside=folder.is_aside or name in _ASIDE_FOLDERS,
-        is_hidden=folder.is_hidden and name not in CACHES,
+        is_hidden=folder.is_hidden,
     )
 
 
@@ -322,7 +336,7 @@ def _left_out(scan: Scan) -> Iterator[_Unwalked]:
             yield _Unwalked(
                 prefix=f"{path}/",
                 is_aside=not _ASIDE_FOLDERS.isdisjoint(names),
-                is_hidden=path in closed and CACHES.isdisjoint(names),
+                is_hidden=path in closed,
             )
 
 
