@@ -339,13 +339,16 @@ DOC = '"""M.\n\n>>> f(1)\n1\n"""\n\n\nclass A:\n    def g(self):\n        """G.\
 DOCTESTS = [
     (DOC.replace("\n1\n", "\n9\n"), DOC),
     (DOC.replace("        2\n", "        9\n").replace("return 1", "return 3"), DOC.replace("return 1", "return 3")),
-    (DOC.replace(">>> f(1)\n1\n", "").replace("        >>> g(1)\n        2\n", ""), DOC),
-    (DOC.replace("def g", "def h").replace("        2\n", "        9\n"), None),
+    (DOC.replace(">>> f(1)\n1\n", "").replace("        >>> g(1)\n        2\n", ""), None),
+    (DOC.replace("def g", "def h").replace("        2\n", "        9\n"), DOC.replace("def g", "def h")),
     (DOC.replace('        """G.\n\n        >>> g(1)\n        2\n        """\n', ""), None),
     (DOC.replace("return 1", "return 2"), ""),
     (DOC.replace("class A", "class B"), ""),
     (DOC.replace("\n1\n", "\n1\n>>> f(2)\n2\n"), ""),
-    ("def (", ""),
+    (DOC.replace("\n1\n", "\n9\n").replace("return 1", "return ("), DOC.replace("return 1", "return (")),
+    (DOC.replace(">>> f(1)", ">>> f(1)  # doctest: +SKIP"), DOC),
+    (DOC.replace("        2\n", "        9\n\n        >>> g(2)\n        2\n"), None),
+    ("def (", None),
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from atlas_retry import workspace
 from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.guard import Content, Judgement, judge
-from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders
+from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders, seals
 from atlas_retry.guard.judge.base import with_base_configuration
 from atlas_retry.guard.judge.replay import replayed
 from atlas_retry.model import Gate, Held, Kind, Verdict
@@ -200,7 +200,7 @@ class Attempt:
         self.ws = ws
         self.settings = Settings(gates=gates, guard=GuardSettings(**guard))  # type: ignore[arg-type]
         self.origin = self.before = workspace.snapshot(ws).id
-        self.taken = judge.seal(ws, self.settings, environ)
+        self.taken = seals.seal(ws.root, self.settings, environ)
 
     def judged(self, *, notes_reviews: bool = False, **turn: object) -> Judgement:
         after = workspace.snapshot(self.ws).id
@@ -258,7 +258,7 @@ def test_permissions_of_folders_are_noted(root: Path, environ: Environ) -> None:
 def test_configuration_files_that_were_read_belong_to_atlas(root: Path, environ: Environ) -> None:
     attempt = Attempt(opened(root), environ)
     read = replace(attempt.settings, sources=(str(root / "gates.yaml"),))
-    attempt.taken = judge.seal(attempt.ws, read, environ)
+    attempt.taken = seals.seal(attempt.ws.root, read, environ)
     write(root, "gates.yaml", "x\n")
     assert answers(attempt.judged()) == {"refused": {"atlas-touched"}}
 

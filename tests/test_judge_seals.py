@@ -130,9 +130,9 @@ CHECKED = words("""
     .eslintcache .mypy_cache/3.11/a.json .ruff_cache/x node_modules/.cache/x node_modules/.vite/x
     tsconfig.tsbuildinfo ignored/.cache/x ignored/.cache/deep/x
     """)
-IGNORED = [".env", "ignored/deep/x", "inner/a.txt"]
+IGNORED = [".env", "ignored/deep/x", "inner/a.txt", "target/deep/x", "target/x"]
 MADE = words("""
-    src/__pycache__/a.pyc .pytest_cache/v/lastfailed src/a.py target/x target/deep/x
+    src/__pycache__/a.pyc .pytest_cache/v/lastfailed src/a.py target/.venv/bin/tool
     """)
 
 
@@ -142,7 +142,7 @@ def test_files_beside_the_tree_move_as_what_they_are(
 ) -> None:
     everything = (*INSTALLED, *CHECKED, *IGNORED, *MADE)
     write(root, ".gitignore", ".env\nignored/\ntarget/\n")
-    for path in ("inner/other.txt", "ignored/other.txt"):
+    for path in ("inner/other.txt", "ignored/other.txt", "target/.venv/pyvenv.cfg"):
         write(root, path, "1\n")
     git(root / "inner", "init", "-q")
     for path in everything if turn != "added" else ():

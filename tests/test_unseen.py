@@ -92,7 +92,9 @@ def test_what_a_run_that_fails_left_unseen_is_not_there_for_the_next(
     assert not (project.root / path).exists()
 
 
-@pytest.mark.parametrize("path", [".cache/ok", ".hypothesis/ok", "target/ok", ".next/ok", "dist/ok"])
+@pytest.mark.parametrize(
+    "path", [".cache/ok", ".hypothesis/ok", "target/ok", ".next/ok", "dist/ok"]
+)
 def test_a_cache_that_any_tool_may_believe_buys_nothing(
     tmp_path: Path, environ: Environ, path: str
 ) -> None:

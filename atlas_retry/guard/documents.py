@@ -65,9 +65,24 @@ def _toml(text: str) -> Value:
 
 
 def _xml(text: str) -> Value:
-    from atlas_retry.guard.xml_names import texts_by_path
+    """Texts and attributes (`a/@c`) by the path of their elements."""
+    from defusedxml import ElementTree
 
-    return texts_by_path(text)
+    try:
+        waiting = [("", ElementTree.fromstring(text))]
+    except ElementTree.ParseError as error:
+        raise ValueError(text) from error
+    texts: dict[str, list[str]] = {}
+    while waiting:
+        above, element = waiting.pop()
+        path = f"{above}{element.tag.rpartition('}')[2].lower()}"
+        for key, value in element.items():
+            texts.setdefault(f"{path}/@{key}", []).append(value)
+        for part in (element.text, *(child.tail for child in element)):
+            if part and part.strip():
+                texts.setdefault(path, []).append(part.strip())
+        waiting += ((f"{path}/", child) for child in reversed(element))
+    return texts
 
 
 def _ini(text: str) -> Value:

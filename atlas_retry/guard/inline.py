@@ -3,11 +3,8 @@
 The earlier tests are put into the new source, so that its gates run as before.
 """
 
-import ast
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -39,13 +36,10 @@ def moved(delta: Delta, scene: Scene, led: Renames) -> Inline | None:
         return None
     if delta.after is None:
         return _gone(delta, scene) if places.is_source(delta.path) else None
-    if places.is_prose(delta.path):
-        return _examples_of_prose(delta) if _runs_doctests(scene) else None
-    if not places.is_source(delta.path):
-        return None
-    if places.suffix(delta.path) == ".py":
-        return _doctests(delta) if _runs_doctests(scene) else None
-    return _marked(delta, led)
+    if places.is_prose(delta.path) or places.suffix(delta.path) == ".py":
+        decide = not places.is_test(delta.path) and _runs_doctests(scene)
+        return _examples(delta, led, _PROMPTED) if decide else None
+    return _marked(delta, led) if places.is_source(delta.path) else None
 
 
 def _gone(delta: Delta, scene: Scene) -> Inline | None:
@@ -58,7 +52,7 @@ def _gone(delta: Delta, scene: Scene) -> Inline | None:
 
 def _marked(delta: Delta, led: Renames) -> Inline | None:
     """The change of items that are marked as tests, and of the examples of Rust."""
-    documented = _fenced_examples(delta, led) if places.suffix(delta.path) == ".rs" else None
+    documented = _examples(delta, led, _FENCED) if places.suffix(delta.path) == ".rs" else None
     after = documented.restored if documented else delta.after
     if after is None:
         return documented
@@ -110,52 +104,50 @@ def _spliced(after: bytes, old: "list[Node]", new: "list[Node]") -> bytes | None
     return after
 
 
-_FENCE = re.compile(r"^\s*//[/!]\s*```")
-_DOC = re.compile(r"^\s*//[/!]")
+_FENCED = re.compile(
+    r"""
+    ^[ \t]*//[/!][ \t]*```.*\n
+    (?: [ \t]*//[/!](?![ \t]*```).*\n )*
+    (?: [ \t]*//[/!][ \t]*```.*\n )?
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+"""An example in the comments of Rust, fences included."""
+_PROMPTED = re.compile(
+    r"""
+    ^[ \t]*>>>.*\n?
+    (?: (?! [ \t]*(?:$|>>>|\"{3}|'{3}|```) ).*\n? )*
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+"""An example of Python, with what it has to print."""
 
 
-def _fenced(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """First line and end of each example in the comments of Rust, fences included."""
-    examples: list[tuple[int, int]] = []
-    start = None
-    for number, line in enumerate(lines):
-        if start is not None and (_FENCE.match(line) or not _DOC.match(line)):
-            examples.append((start, number + 1))
-            start = None
-        elif _FENCE.match(line):
-            start = number
-    return examples
-
-
-def _fenced_examples(delta: Delta, led: Renames) -> Inline | None:
-    """The change of examples that `cargo test` runs, but for names that the source gave up."""
+def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | None:
+    """The change of examples that gates run, but for names that the source gave up."""
     file = SourceChange(delta=delta, led=led)
-    was = delta.old_text.splitlines(keepends=True)
-    lines = delta.new_text.splitlines(keepends=True)
-    old, new = _fenced(was), _fenced(lines)
-    texts = ["".join(lines[start:end]) for start, end in new]
-    if all(any(file.same_names("".join(was[a:b]), text) for text in texts) for a, b in old):
+    lost, came = list[str](), list(pattern.finditer(delta.new_text))
+    for match in pattern.finditer(delta.old_text):
+        kept = next((one for one in came if _same_example(file, match[0], one[0])), None)
+        if kept:
+            came.remove(kept)
+        else:
+            lost.append(match[0])
+    if not lost:
         return None
-    if len(old) != len(new):
+    if len(lost) != len(came):
         return Inline(path=delta.path, restored=None)
-    for (start, end), (a, b) in reversed(list(zip(new, old, strict=True))):
-        lines[start:end] = was[a:b]
-    return Inline(path=delta.path, restored="".join(lines).encode(), line=new[0][0] + 1)
+    text = delta.new_text
+    for example, there in reversed(list(zip(lost, came, strict=True))):
+        text = text[: there.start()] + example + text[there.end() :]
+    line = delta.new_text.count("\n", 0, came[0].start()) + 1
+    return Inline(path=delta.path, restored=text.encode(), line=line)
 
 
-def _examples_of_prose(delta: Delta) -> Inline | None:
-    """The change of examples in a text for people; it is restored whole."""
-    import doctest  # start-up: it imports unittest and pdb
-
-    parser = doctest.DocTestParser()
-    try:
-        old, new = (
-            Counter((e.source, e.want) for e in parser.get_examples(text))
-            for text in (delta.old_text, delta.new_text)
-        )
-    except ValueError:
-        return Inline(path=delta.path, restored=delta.before)
-    return Inline(path=delta.path, restored=delta.before) if old - new else None
+def _same_example(file: SourceChange, old: str, new: str) -> bool:
+    """Whether two examples differ at most in indentation and in names that were given up."""
+    before, after = ("\n".join(map(str.strip, text.splitlines())) for text in (old, new))
+    return file.same_names(before, after)
 
 
 def _runs_doctests(scene: Scene) -> bool:
@@ -163,69 +155,3 @@ def _runs_doctests(scene: Scene) -> bool:
     files = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py", "noxfile.py")
     texts = (*scene.commands, *(scene.old_text(path) for path in files if path in scene.old_paths))
     return any(_DOCTESTS.search(text) for text in texts)
-
-
-def _doctests(delta: Delta) -> Inline | None:
-    old, new = _examples(delta.before), _examples(delta.after)
-    if old is None or new is None:
-        return None
-    lost = Counter(chain.from_iterable(old.values())) - Counter(chain.from_iterable(new.values()))
-    return Inline(path=delta.path, restored=_with_docstrings(delta, set(lost))) if lost else None
-
-
-_Example = tuple[str, str]
-
-
-def _examples(source: bytes | None) -> dict[str, tuple[_Example, ...]] | None:
-    """Source and expected output of each example, by the name of what it documents."""
-    import doctest
-
-    try:
-        tree = ast.parse(source or b"")
-        parser = doctest.DocTestParser()
-        return {
-            name: tuple(
-                (e.source, e.want) for e in parser.get_examples(ast.get_docstring(node) or "")
-            )
-            for name, node in _documented(tree)
-        }
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
-_Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def _documented(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, "_Documented"]]:
-    if isinstance(tree, ast.Module):
-        yield "", tree
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            name = f"{prefix}.{node.name}"
-            yield name, node
-            yield from _documented(node, name)
-
-
-def _with_docstrings(delta: Delta, lost: set[_Example]) -> bytes | None:
-    """The new source with the docstrings that held the lost examples as they were."""
-    old, new = ast.parse(delta.before or b""), dict(_documented(ast.parse(delta.after or b"")))
-    lines = delta.new_text.splitlines(keepends=True)
-    was = delta.old_text.splitlines(keepends=True)
-    examples = _examples(delta.before) or {}
-    changes = []
-    for name, node in _documented(old):
-        if not lost.intersection(examples.get(name, ())):
-            continue
-        there = new.get(name)
-        if there is None or ast.get_docstring(there) is None:
-            return None
-        changes.append((_lines_of(there), _lines_of(node)))
-    for (start, end), (old_start, old_end) in sorted(changes, reverse=True):
-        lines[start:end] = was[old_start:old_end]
-    return "".join(lines).encode()
-
-
-def _lines_of(node: "_Documented") -> tuple[int, int]:
-    """First and last line of its docstring, as a slice."""
-    first = node.body[0]
-    return first.lineno - 1, first.end_lineno or first.lineno

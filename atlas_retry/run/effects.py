@@ -378,7 +378,7 @@ class Effects(Struct, kw_only=True):
         """Take what decides besides the files of the workspace: the next `judge` compares."""
         opened = self.opened
         scan = opened.tracker.scan()
-        self.sealed = judge.seal(opened.git, opened.settings, opened.environ, scan)
+        self.sealed = seals.seal(opened.root, opened.settings, opened.environ, scan)
 
     def judge(self, before: str, after: str, progress: Progress) -> Judgement:
         """What the guard says of the change between two snapshots."""

@@ -12,6 +12,7 @@ from atlas_retry.cli.hook.turns import Start
 from atlas_retry.errors import StateError
 from atlas_retry.events import now
 from atlas_retry.guard import judge
+from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult, GitFacts
 from atlas_retry.run.open import OpenWorkspace
@@ -22,7 +23,7 @@ _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
 
 def sealed(opened: OpenWorkspace) -> bytes:
     """The state of everything that decides, as bytes to keep, without the environment's secrets."""
-    seal = judge.seal(opened.git, opened.settings, opened.environ)
+    seal = seals.seal(opened.root, opened.settings, opened.environ)
     return msgspec.msgpack.encode(replace(seal, environ={}), enc_hook=str)
 
 

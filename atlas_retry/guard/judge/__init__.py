@@ -1,6 +1,6 @@
 """The guard's shell: builds its case from folders, revisions and snapshots. Judges by its rules.
 
-`judge_change` is what `atlas guard` asks; `seal` and `judge_attempt` are what a run asks.
+`judge_change` is what `atlas guard` asks, `judge_attempt` what a run asks.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,7 +16,6 @@ from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.judge.seals import Seal
 from atlas_retry.model import Gate, GateResult, Tree, Violation
-from atlas_retry.settings import Settings
 from atlas_retry.workspace import (
     ObjectTree,
     Workspace,
@@ -27,7 +26,6 @@ from atlas_retry.workspace import (
     revision_tree,
     tree,
 )
-from atlas_retry.workspace.scan import Scan
 
 __all__ = [
     "ChangeAsked",
@@ -38,7 +36,6 @@ __all__ = [
     "judge_attempt",
     "judge_change",
     "rewritten",
-    "seal",
 ]
 
 
@@ -143,16 +140,6 @@ def _with_folder(case: Case, base: Path, root: Path, environ: Mapping[str, str])
         installed=_untracked(seals.installed_differences(base, root), (case.before, case.after)),
         future=folders.from_the_future(base, root),
     )
-
-
-def seal(
-    ws: Workspace, settings: Settings, environ: Mapping[str, str], scan: Scan | None = None
-) -> Seal:
-    """Take, right before a turn, the state of everything beside the tree that decides.
-
-    `scan` is a walk over the work tree.
-    """
-    return seals.seal(ws.root, settings, environ, scan)
 
 
 class JudgedTurn(Struct, frozen=True, kw_only=True):
