@@ -250,18 +250,17 @@ class _Unwalked(Struct, frozen=True, kw_only=True):
     """It lies among installed dependencies, or is a cache."""
     is_hidden: bool = False
     """Git does not look into it."""
+    is_nested: bool = False
+    """It is a repository of its own."""
 
 
 def _look_into(
     root: Path, folder: _Unwalked, entries: "list[os.DirEntry[str]]", seen: FolderStat
 ) -> Iterator[_Unwalked]:
     """Note what lies directly in a folder; yields the folders there."""
-    names = {entry.name for entry in entries}
-    if folder.prefix and ".git" in names:
-        folder = replace(folder, is_hidden=True)
+    folder = _known(folder, {entry.name for entry in entries})
+    if folder.is_nested:
         seen.nested.append(f"{folder.prefix}.git")
-    elif _ENVIRONMENT in names:
-        folder = replace(folder, is_hidden=False)
     for entry in [one for one in entries if one.name != ".git"]:
         path = f"{folder.prefix}{entry.name}"
         if not entry.is_dir(follow_symlinks=False):
@@ -271,6 +270,13 @@ def _look_into(
             yield below
             if not below.is_aside and (status := stamp(entry)):
                 seen.modes[path] = stat.S_IMODE(status[2])
+
+
+def _known(folder: _Unwalked, names: Collection[str]) -> _Unwalked:
+    """A folder, by what lies in it."""
+    if folder.prefix and ".git" in names:
+        return replace(folder, is_hidden=True, is_nested=True)
+    return replace(folder, is_hidden=False) if _ENVIRONMENT in names else folder
 
 
 def _within(folder: _Unwalked, name: str) -> _Unwalked:
