@@ -12,10 +12,10 @@ from atlas_retry.guard.judgement import Judgement
 from atlas_retry.history import Order
 from atlas_retry.model import Outcome
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.decide import Progress, limits
-from atlas_retry.run.effects import Contents, Effects, Run, run_folder
+from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import Asked, opened_with
+from atlas_retry.run.progress import Contents, Progress, Run, limits
 from tests.projects import Project
 
 

@@ -17,7 +17,8 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.decide import Limits, Progress, decide
+from atlas_retry.run.decide import decide
+from atlas_retry.run.progress import Limits, Progress
 
 FAILING = Validation(
     results=(

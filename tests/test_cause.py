@@ -9,7 +9,8 @@ from atlas_retry.model import Attempt, Budget, Outcome, Verdict
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
-from atlas_retry.run.decide import Limits, Progress, decide
+from atlas_retry.run.decide import decide
+from atlas_retry.run.progress import Limits, Progress
 from tests.projects import CALC, WORSE, Project, atlas
 from tests.values import RED, attempt, gate
 

@@ -15,7 +15,8 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.run.decide import End, Limits, Progress, best, decide, is_worse
+from atlas_retry.run.decide import End, best, decide, is_worse
+from atlas_retry.run.progress import Limits, Progress
 from tests.values import GREEN, RED, attempt, gate, result, validation
 
 LIMITS = Limits(

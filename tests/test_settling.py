@@ -19,8 +19,8 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.run.decide import Progress
 from atlas_retry.run.loop import retry
+from atlas_retry.run.progress import Progress
 from atlas_retry.run.settle import NEEDED, UNSEEN
 from tests.projects import TEST, Project, git
 from tests.values import gate, result, validation

@@ -23,8 +23,9 @@ from atlas_retry.reports.screen.lines import Line
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
 from atlas_retry.run.cascade import detect
-from atlas_retry.run.decide import Limits, Progress, decide, last_attempt
+from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.one import Done, Finished
+from atlas_retry.run.progress import Limits, Progress
 from atlas_retry.settings import CascadeSettings
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project
 from tests.values import attempt, gate, result, validation

@@ -23,8 +23,8 @@ from atlas_retry.model import (
     Violation,
     WorkspaceFacts,
 )
-from atlas_retry.run.decide import Limits, Progress
-from atlas_retry.run.effects import Contents, Effects, Run, Taken
+from atlas_retry.run.effects import Effects
+from atlas_retry.run.progress import Contents, Limits, Progress, Run, Taken
 from tests.values import gate, result, validation
 
 Files = dict[str, str]

@@ -23,8 +23,8 @@ from atlas_retry.model import AgentRequest, Session, Tree, Validation
 from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.prompt.brief import Prompt
 from atlas_retry.reports.subject import Recorded
-from atlas_retry.run.decide import Progress
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
+from atlas_retry.run.progress import Progress
 from atlas_retry.run.triage import aligned, completed
 from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
 from atlas_retry.text.globs import with_a_match

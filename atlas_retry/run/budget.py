@@ -3,7 +3,7 @@
 import threading
 import time
 
-from atlas_retry.run.decide import Elsewhere, Progress
+from atlas_retry.run.progress import Elsewhere, Progress
 
 
 class SharedBudget:

@@ -10,9 +10,7 @@ from atlas_retry.diagnostics.counting import compared, cut_short, total
 from atlas_retry.diagnostics.fingerprints import steady
 from atlas_retry.model import (
     TO_CHECK,
-    AgentReply,
     Attempt,
-    Budget,
     Gate,
     GateResult,
     Kind,
@@ -21,105 +19,12 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.run import held
-from atlas_retry.settings import Settings, attempts_allowed, attempts_of_run
+from atlas_retry.run.progress import Limits, Progress
+from atlas_retry.settings import attempts_allowed
 from atlas_retry.text.units import counted, some
 
 MAX_REJECTIONS = 2
 MAX_ERROR_CHARS = 400
-
-
-class Limits(Struct, frozen=True, kw_only=True):
-    """What a run may spend, and on what."""
-
-    budget: Budget
-    gates: tuple[Gate, ...]
-    with_agent: bool
-    """Without it no money is spent, whatever the budget."""
-    attempts_flag: int | None = None
-    attempts_configured: int | None = None
-
-
-def limits(settings: Settings, *, with_agent: bool, attempts_flag: int | None) -> Limits:
-    """What a run may spend; the attempts of all gates bound those of the run."""
-    attempts = attempts_of_run(settings, flag=attempts_flag)
-    return Limits(
-        budget=replace(settings.retry.budget, attempts=attempts),
-        gates=settings.gates,
-        with_agent=with_agent,
-        attempts_flag=attempts_flag,
-        attempts_configured=settings.attempts_configured,
-    )
-
-
-class Elsewhere(Struct, frozen=True, kw_only=True):
-    """What the runs that share this one's budget have come to, this one left out."""
-
-    cost_usd: float = 0.0
-    """Spent, and promised to attempts that are under way."""
-    dearest_usd: float = 0.0
-    """The most that one attempt has cost, in this run or another."""
-    promised_usd: float | None = None
-    """What the next attempt of this run may cost; None = unlimited."""
-
-
-class Progress(Struct, frozen=True, kw_only=True):
-    """Everything a run has come to so far."""
-
-    run_id: str = "RUN"
-    """For what there is to type."""
-    baseline: Validation
-    settled: Validation
-    """After the fixers: what the first attempt starts from."""
-    latest: Validation
-    """Of what is there now."""
-    start: str
-    """Snapshot of what was there before the run."""
-    origin: str
-    """Snapshot that the first attempt starts from: after the fixers."""
-    current: str
-    """Snapshot of what is there now."""
-    trees: tuple[str, ...] = ()
-    """Ids of every work tree there has been, the present one last."""
-    fixers_changed: tuple[str, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
-    refused: AgentReply | None = None
-    """The agent could not be had."""
-    theirs: frozenset[str] = frozenset()
-    """What the user has edited while an agent worked: it is not restored."""
-    begun_usd: float = 0.0
-    """What the turn that comes next has cost already, where it was cut off and goes on."""
-    begun_reviews_usd: float = 0.0
-    """The same of the reviews after it."""
-    elapsed_s: float = 0.0
-    elsewhere: Elsewhere = Elsewhere()
-
-    @property
-    def cost_usd(self) -> float:
-        """Of every turn, counted as an attempt or not, cut off or not, and of every review."""
-        refused = (self.refused.cost_usd or 0.0) if self.refused else 0.0
-        settled = self.settled.cost_usd if self.settled is not self.baseline else 0.0
-        begun = self.begun_usd + self.begun_reviews_usd
-        return sum(
-            map(_cost_usd, self.attempts), refused + self.baseline.cost_usd + settled + begun
-        )
-
-    @property
-    def base(self) -> tuple[Validation, str]:
-        """What the next attempt starts from, and its snapshot: without what left things worse."""
-        there = [attempt for attempt in self.attempts if not attempt.worse]
-        validated = [a.validation for a in there if a.validation]
-        results = [a.result for a in there if a.result]
-        return [self.settled, *validated][-1], [self.origin, *results][-1]
-
-    @property
-    def dearest_usd(self) -> float:
-        return max(map(_cost_usd, self.attempts), default=0.0)
-
-
-def _cost_usd(attempt: Attempt) -> float:
-    """Of the agent's turn and of the reviews after it."""
-    reviews = attempt.validation.cost_usd if attempt.validation else 0.0
-    return (attempt.cost_usd or 0.0) + attempt.reviews_usd + reviews
 
 
 class End(Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from atlas_retry.events import Event
 from atlas_retry.model import Outcome
 from atlas_retry.process import Command
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.decide import Elsewhere, Progress
+from atlas_retry.run.progress import Elsewhere, Progress
 
 GRACE_S = 20.0
 """For an ending that puts things in order, as the journal."""

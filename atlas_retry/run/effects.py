@@ -3,7 +3,7 @@
 import itertools
 import shlex
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,8 +30,8 @@ from atlas_retry.gates.plan import Plan, Reuse
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
-from atlas_retry.guard.judgement import Content, Judgement
-from atlas_retry.guard.places import CACHES, is_made
+from atlas_retry.guard.judgement import Judgement
+from atlas_retry.guard.places import is_made
 from atlas_retry.history import Journal
 from atlas_retry.model import (
     Agent,
@@ -47,50 +47,21 @@ from atlas_retry.model import (
     Outcome,
     Validation,
     Violation,
-    WorkspaceFacts,
 )
 from atlas_retry.prompt import compose
 from atlas_retry.run.briefing import next_request, step_of, traced_brief
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.decide import Elsewhere, Limits, Progress, decide, last_attempt
+from atlas_retry.run.decide import decide, last_attempt
 from atlas_retry.run.open import OpenWorkspace, failing_gates, plan, remember
+from atlas_retry.run.progress import Contents, Elsewhere, Progress, Run, Taken
 from atlas_retry.run.triage import against_baseline
-from atlas_retry.run.uncommitted import lost_definitions
-from atlas_retry.settings import OnExhausted, nth
+from atlas_retry.run.uncommitted import lost_definitions, recorded
+from atlas_retry.settings import nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
-
-Contents = Mapping[str, Content | None]
-"""Files by path; None: there is none."""
-
-
-class Taken(Struct, frozen=True, kw_only=True):
-    """A snapshot, as the loop sees it."""
-
-    id: str
-    """Brings everything back that it holds."""
-    tree: str
-    """Of the files that count: equal exactly when these are equal."""
-    left_out: tuple[str, ...] = ()
-
-
-class Run(Struct, frozen=True, kw_only=True):
-    """What a run is about."""
-
-    run_id: str
-    workspace: WorkspaceFacts
-    limits: Limits
-    agent: str = ""
-    on_exhausted: OnExhausted = "best"
-    recorded: Validation | None = None
-    """Failures to start from instead of a baseline validation."""
-    so_far: Progress | None = None
-    """Of an interrupted run that goes on."""
-    interrupted_usd: float = 0.0
-    """See `Outcome`."""
 
 
 def run_folder(opened: OpenWorkspace, run_id: str) -> Path:
@@ -428,26 +399,13 @@ class Effects(Struct, kw_only=True):
         before the validation `green`; without what can be made again, or of which no more than
         its time moved. The second snapshot is the last.
         """
-        paths = {*paths, *self._recorded(start, end, green)}
+        began_s = seconds_of(green.started_at)
+        paths = {*paths, *recorded(self.opened.git, start, end, began_s)}
         was, now = self.read(start, paths), self.read(end, paths)
         return {
             path: None if was[path] == now[path] or is_made(path) else was[path]
             for path in sorted(paths)
         }
-
-    def _recorded(self, start: str, end: str, green: Validation) -> Iterator[str]:
-        """What git ignores and the run wrote before this validation, which left it as it was.
-
-        A test that failed may have recorded there what it compares with.
-        """
-        seen = {change.path for change in self.changes(start, end)}
-        began_s = seconds_of(green.started_at)
-        for change in workspace.changes(self.opened.git, start, end, ignored=True):
-            path = self.opened.root / change.path
-            if change.path in seen or is_made(change.path) or CACHES.match(change.path):
-                continue
-            if not path.is_symlink() and path.exists() and path.stat().st_ctime < began_s:
-                yield change.path
 
 
 def _behind_links(root: Path, path: str) -> str:

@@ -31,9 +31,10 @@ from atlas_retry.model import (
     Verdict,
 )
 from atlas_retry.process import uninterruptible
-from atlas_retry.run.decide import End, Progress, best, decide, is_worse, last_attempt
-from atlas_retry.run.effects import Effects, Run, Taken
+from atlas_retry.run.decide import End, best, decide, is_worse, last_attempt
+from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import needed_paths, standing
+from atlas_retry.run.progress import Progress, Run, Taken
 from atlas_retry.run.settle import Turn, forget, settle
 from atlas_retry.text.units import some
 

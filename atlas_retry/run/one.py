@@ -25,10 +25,10 @@ from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject, of_run
 from atlas_retry.run import ledger, on_failure
 from atlas_retry.run.budget import SharedBudget
-from atlas_retry.run.decide import Progress, limits
-from atlas_retry.run.effects import Effects, Run, run_folder
+from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
+from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, completed
 from atlas_retry.text.commands import copyable
 from atlas_retry.text.redaction import redact, secret_values

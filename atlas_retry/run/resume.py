@@ -27,7 +27,6 @@ from atlas_retry.model import (
     WorkspaceFacts,
 )
 from atlas_retry.run import isolation
-from atlas_retry.run.decide import Progress
 from atlas_retry.run.door import Door
 from atlas_retry.run.one import (
     Asked,
@@ -42,6 +41,7 @@ from atlas_retry.run.one import (
     run_one,
 )
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.run.progress import Progress
 from atlas_retry.text.units import some
 
 MAX_SHOWN = 8

@@ -19,9 +19,9 @@ from atlas_retry.model import (
     Verdict,
     Violation,
 )
-from atlas_retry.run.decide import Progress
-from atlas_retry.run.effects import Contents, Effects, Taken
+from atlas_retry.run.effects import Effects
 from atlas_retry.run.held import restored
+from atlas_retry.run.progress import Contents, Progress, Taken
 from atlas_retry.text.units import some
 
 

@@ -1,4 +1,4 @@
-"""Definitions that only the user's uncommitted files held, and that a run has left nowhere.
+"""What only uncommitted files hold: definitions that a run has left nowhere, recorded values.
 
 Reads snapshots and the last commit; changes nothing.
 """
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from atlas_retry import workspace
 from atlas_retry.errors import WorkspaceError
+from atlas_retry.guard.places import CACHES, is_made
 from atlas_retry.model import Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
 
@@ -84,3 +85,17 @@ def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
     """A class says all that was in it."""
     named = {scope.qualified_name: scope for scope in scopes}
     return tuple(name for name, scope in named.items() if scope.owner not in named)
+
+
+def recorded(git: workspace.Workspace, start: str, end: str, began_s: float) -> Iterator[str]:
+    """What git ignores and was written between two snapshots, and not since this time.
+
+    A test that failed may have recorded there what it compares with.
+    """
+    seen = {change.path for change in workspace.changes(git, start, end)}
+    for change in workspace.changes(git, start, end, ignored=True):
+        path = git.root / change.path
+        if change.path in seen or is_made(change.path) or CACHES.match(change.path):
+            continue
+        if not path.is_symlink() and path.exists() and path.stat().st_ctime < began_s:
+            yield change.path

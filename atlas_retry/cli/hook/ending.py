@@ -44,8 +44,8 @@ from atlas_retry.model import GateResult, Validation
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_output
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.gate_lines import failure_lines
-from atlas_retry.run.decide import limits
 from atlas_retry.run.open import OpenWorkspace, open_configured, plan, validation_logs
+from atlas_retry.run.progress import limits
 from atlas_retry.settings import attempts_allowed
 
 MAX_REASON_CHARS = 9_000
