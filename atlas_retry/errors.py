@@ -95,9 +95,14 @@ class Interrupted(BaseException):
         return 128 + self.signum
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?`, or nothing where no known word is like it."""
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
     from difflib import get_close_matches
 
-    matches = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {matches[0]}?" if matches else ""
+    return next(iter(get_close_matches(word, list(known), n=1)), None)
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """`; did you mean X?`, or nothing where no known word is like it."""
+    meant = nearest(word, known)
+    return f"; did you mean {meant}?" if meant else ""

@@ -1,7 +1,6 @@
 """What is wrong with a configuration: its place, what was expected, the nearest key. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from enum import EnumType
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -11,7 +10,7 @@ from msgspec.structs import fields, replace
 
 from atlas_retry.config.keys import Configuration, keys, section_in
 from atlas_retry.config.layers import SAME, Layer, Path, dotted
-from atlas_retry.errors import ConfigError, Place
+from atlas_retry.errors import ConfigError, Place, nearest
 from atlas_retry.settings import ConfigSection
 from atlas_retry.text.redaction import clean, redact
 
@@ -54,11 +53,6 @@ def _shown(place: Place) -> Place:
     if place.text is None:
         return place
     return replace(place, text=redact(clean(place.text))[:MAX_SHOWN_CHARS])
-
-
-def nearest(word: str, known: Sequence[str]) -> str | None:
-    """The known word that was probably meant."""
-    return next(iter(get_close_matches(word, known, n=1)), None)
 
 
 def _wrong(kind: object, value: object, path: Path, layer: Layer) -> Iterator[ConfigError]:

@@ -15,12 +15,6 @@ PREFIX = "ATLAS_"
 NOT_KEYS = ("ATLAS_FLEET_", "ATLAS_HOME", "ATLAS_INSIDE_AGENT", "ATLAS_MARK_")
 """How variables of atlas begin that are no keys: places, and marks on its children."""
 
-EXAMPLE = """\
-version: 1
-validation:
-  lint: ["ruff check ."]
-  test: ["pytest -q"]"""
-
 
 class ConfigFile(Struct, frozen=True, kw_only=True):
     """One file of the configuration, as bytes."""
@@ -60,7 +54,7 @@ def find(start: Path, environ: Mapping[str, str], proposed: bytes | None = None)
     candidates = tuple(_candidates(start, root))
     path = next((path for path in candidates if os.path.lexists(path)), None)
     if path is None and proposed is None:
-        raise _nothing_found(candidates)
+        raise _nothing_found(candidates, root)
     if path:
         _stay_inside(path, root)
     user = _user_path(environ)
@@ -111,12 +105,14 @@ def _user_path(environ: Mapping[str, str]) -> Path | None:
     return Path(home, ".config", "atlas", "config.yaml") if home else None
 
 
-def _nothing_found(searched: tuple[Path, ...]) -> ConfigError:
+def _nothing_found(searched: tuple[Path, ...], root: Path) -> ConfigError:
+    from atlas_retry.config.init import paste
+
     listed = "\n".join(f"    {path}" for path in searched)
     return ConfigError(
         f"no configuration. Searched:\n{listed}",
         place=Place(str(searched[0].parent.parent)),
-        remedy=f"atlas init, or write {NAMES[0]}:\n{EXAMPLE}",
+        remedy=f"atlas init, or write {NAMES[0]}:\n{paste(root)}",
     )
 
 

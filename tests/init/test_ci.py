@@ -66,10 +66,9 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         },
         ["format: mix format --check-formatted | fix mix format", "test: mix test --cover"],
     ),
-    "quoted variables, help, and what was left behind": (
+    "quoted variables and help": (
         {
             "Cargo.toml": "",
-            ".travis.yml": "script: cargo test --release\n",
             ".github/workflows/ci.yml": "on: push\njobs:\n  a:\n    steps:\n"
             '    - run: RUSTFLAGS="--deny warnings" cargo clippy\n'
             "    - run: cargo deny --help\n    - run: cargo test\n",

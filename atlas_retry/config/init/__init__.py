@@ -11,24 +11,15 @@ from atlas_retry.config.init.detect import choose, detect, not_understood
 from atlas_retry.config.init.machine import Machine
 from atlas_retry.config.init.project import Folder, ProjectFiles
 from atlas_retry.config.init.values import Proposal, Proposed, Slot
+from atlas_retry.config.keys import ValidationKeys
+from atlas_retry.config.reference import descriptions
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Kind
 
 HEAD = """\
 # Written by `atlas init`, to be read and changed by you. `atlas validate` runs these gates; each
 # must exit 0. `atlas config show` lists every other key there is, with its value.
 version: 1
 """
-KEYS = {
-    Kind.FORMAT: (
-        "format",
-        "Formatters. They change files, so they run first, one at a time.",
-    ),
-    Kind.LINT: ("lint", "Linters and type checkers, side by side with the tests."),
-    Kind.TEST: ("test", "A run in which no test ran is no success."),
-    Kind.PRE_COMMIT: ("pre_commit", "Hooks. They change files, so they run last, one at a time."),
-    Kind.BUILD: ("build", "Builds; one attempt each, because they are usually deterministic."),
-}
 CONFIGURATION = Path(".atlas/config.yaml")
 OTHERS = (CONFIGURATION, Path("atlas.yaml"))
 COMMANDS = {
@@ -57,7 +48,6 @@ def propose(root: Path, environ: Mapping[str, str]) -> Proposal:
             *(f"{path} cannot be read and was left out." for path in unreadable),
             *([f"not understood: {', '.join(unknown)}"] if unknown else []),
         ),
-        paste=_paste(files),
     )
 
 
@@ -66,8 +56,9 @@ def answered(command: str) -> Proposed:
     return Proposed(slot=Slot.TEST, run=command, reason="Your own answer")
 
 
-def _paste(files: Folder) -> str:
-    suffixes = Counter(PurePosixPath(path).suffix for path in files.paths())
+def paste(root: Path) -> str:
+    """The smallest configuration for a project of its language, in two lines."""
+    suffixes = Counter(PurePosixPath(path).suffix for path in Folder(root).paths())
     known = (COMMANDS[suffix] for suffix, _ in suffixes.most_common() if suffix in COMMANDS)
     return f'version: 1\nvalidation: {{test: ["{next(known, "make test")}"]}}'
 
@@ -90,7 +81,7 @@ def nothing_found(root: Path, proposal: Proposal) -> UsageError:
     notes = "".join(f"\n{note}" for note in proposal.notes)
     return UsageError(
         message + notes,
-        remedy=f"atlas init at a terminal asks for it; or write {CONFIGURATION}:\n{proposal.paste}",
+        remedy=f"atlas init at a terminal asks for it; or write {CONFIGURATION}:\n{paste(root)}",
     )
 
 
@@ -116,17 +107,15 @@ def configuration(choices: Iterable[Proposed], notes: Iterable[str] = ()) -> str
     lines = [HEAD.rstrip(), *_comment(notes, "")]
     active = any(choice.obstacle is None for choice in every)
     lines.append("validation:" if active else "# validation:")
-    for kind in KEYS:
-        lines += _kind(kind, every)
+    for key, words in descriptions(ValidationKeys).items():
+        lines += _listed(key, words, [one for one in every if one.slot.key == key])
     return "\n".join(lines) + "\n"
 
 
-def _kind(kind: Kind, choices: tuple[Proposed, ...]) -> Iterator[str]:
-    here = [choice for choice in choices if choice.slot.kind is kind]
+def _listed(key: str, words: str, here: list[Proposed]) -> Iterator[str]:
     if not here:
         return
-    key, words = KEYS[kind]
-    yield f"  # {words}"
+    yield from _comment([words], "  ")
     active = any(choice.obstacle is None for choice in here)
     yield f"  {key}:" if active else f"  # {key}:"
     for choice in here:

@@ -1,4 +1,4 @@
-"""The lines that CI runs, out of the files of GitHub, GitLab, CircleCI, Azure, Travis and others.
+"""The lines that CI runs, out of the files of GitHub, GitLab, CircleCI, Azure and Cirrus.
 
 Reads YAML and shell text; what a line is for is `commands`' work.
 """
@@ -23,8 +23,6 @@ FILES = (
     ".azure-pipelines/*.yml",
     ".cirrus.yml",
 )
-LEFT_BEHIND = (".travis.yml", "appveyor.yml")
-"""Often still there when a project has moved on: read where nothing else says anything."""
 ACTIONS = {
     "pre-commit/action": "pre-commit run --all-files",
     "j178/prek-action": "prek run --all-files",
@@ -99,22 +97,13 @@ class _Around(Struct, frozen=True, kw_only=True):
 
 
 def lines_of(project: ProjectFiles) -> list[CiLine]:
-    """Every command of the files that run on a push or a pull request, in their order.
-
-    Of jobs on Linux, else of any; what a project has left behind only where nothing else is.
-    """
-    return (
-        _of_files(project, FILES, OTHER_SYSTEMS)
-        or _of_files(project, FILES, NO_SYSTEM)
-        or _of_files(project, LEFT_BEHIND, OTHER_SYSTEMS)
-    )
+    """Every command of the files that run on a push or a pull request: on Linux, else on any."""
+    return _of_files(project, OTHER_SYSTEMS) or _of_files(project, NO_SYSTEM)
 
 
-def _of_files(
-    project: ProjectFiles, patterns: tuple[str, ...], systems: re.Pattern[str]
-) -> list[CiLine]:
+def _of_files(project: ProjectFiles, systems: re.Pattern[str]) -> list[CiLine]:
     lines: list[CiLine] = []
-    for path in project.below(*patterns):
+    for path in project.below(*FILES):
         document = project.yaml(path)
         if _on_push(document):
             lines += _walk(document, _Around(where=path, systems=systems))

@@ -22,6 +22,11 @@ class Slot(StrEnum):
         kinds = {Slot.TYPES: Kind.LINT, Slot.HOOKS: Kind.PRE_COMMIT}
         return kinds.get(self) or Kind(self.value)
 
+    @property
+    def key(self) -> str:
+        """Of the list below `validation`."""
+        return self.kind.value.replace("-", "_")
+
 
 class Proposed(Struct, frozen=True, kw_only=True):
     """One gate that the project seems to use, and why."""
@@ -64,8 +69,6 @@ class Proposal(Struct, frozen=True, kw_only=True):
     choices: tuple[Proposed, ...]
     notes: tuple[str, ...] = ()
     """What a person should know: files that cannot be read, what was not understood."""
-    paste: str = ""
-    """The smallest configuration for a project of its language, in two lines."""
 
     @property
     def gates(self) -> tuple[Proposed, ...]:
