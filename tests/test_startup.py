@@ -43,7 +43,6 @@ OURS = {
     "atlas_retry.reports.screen.event_lines",
     "atlas_retry.reports.screen.gate_lines",
     "atlas_retry.reports.screen.lines",
-    "atlas_retry.text.commands",
     "atlas_retry.workspace",
 }
 

@@ -94,7 +94,7 @@ def _stand_somewhere() -> None:
 
 def _tell(error: "AtlasError") -> None:
     from atlas_retry.reports.screen.lines import harmless
-    from atlas_retry.text.commands import copyable
+    from atlas_retry.text.units import copyable
 
     print(harmless(f"atlas: {error}"), file=sys.stderr)
     for line in copyable("next", error.remedy) if error.remedy else ():

@@ -26,7 +26,7 @@ from atlas_retry.run.open import (
     select,
     validation_logs,
 )
-from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import copyable
 
 OK, FAILED, BROKEN = 0, 1, 3
 SHORT_FORMS = ("format", "lint", "test")

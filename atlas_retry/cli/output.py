@@ -17,7 +17,7 @@ from atlas_retry.reports.screen.console import screen
 from atlas_retry.reports.screen.gate_lines import failure_lines, validation_summary
 from atlas_retry.reports.screen.lines import Line
 from atlas_retry.run.open import OpenWorkspace
-from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import copyable
 
 if TYPE_CHECKING:
     from atlas_retry.reports.subject import Recorded, Subject

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from atlas_retry.cli import options
 from atlas_retry.errors import UsageError
 from atlas_retry.reports.screen.console import screen
-from atlas_retry.text.commands import copyable
-from atlas_retry.text.units import bounded, counted
+from atlas_retry.reports.screen.lines import aligned
+from atlas_retry.text.units import bounded, copyable, counted
 
 if TYPE_CHECKING:
     from atlas_retry.config.init.values import Proposal, Proposed
@@ -139,11 +139,9 @@ def _row(one: "TriedGate") -> tuple[str, str, str, str]:
 
 def _table(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
     """Four columns in the width of the terminal; what is too long ends in `...`."""
-    head = ("gate", "why", "tried", "time")
-    last = [max(len(row[number]) for row in (head, *rows)) for number in (2, 3)]
+    every = [("gate", "why", "tried", "time"), *rows]
+    first, _, *last = (max(map(len, column)) for column in zip(*every, strict=True))
     room = min(shutil.get_terminal_size().columns, 120) - sum(last) - 2 * MARGINS
-    first = min(room * 3 // 5, max(len(row[0]) for row in (head, *rows)))
-    widths = [first, room - first, *last]
-    for row in (head, *rows):
-        cells = (bounded(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield ("  " + "  ".join(cells)).rstrip()
+    gate = min(room * 3 // 5, first)
+    cells = ((bounded(row[0], gate), bounded(row[1], room - gate), *row[2:]) for row in every)
+    yield from (f"  {line}" for line in aligned([*cells]).splitlines())

@@ -14,8 +14,7 @@ from atlas_retry.history.telling import state_of
 from atlas_retry.history.values import RunRow
 from atlas_retry.model import Verdict
 from atlas_retry.reports.screen.lines import aligned, printable
-from atlas_retry.text.commands import copyable
-from atlas_retry.text.units import usd
+from atlas_retry.text.units import copyable, usd
 
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60))
 

@@ -9,8 +9,7 @@ from msgspec import Struct
 from atlas_retry.history.rescue import HELD, Restoration
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
-from atlas_retry.text.commands import copyable
-from atlas_retry.text.units import counted, seconds, some, usd
+from atlas_retry.text.units import copyable, counted, seconds, some, usd
 
 MAX_SHOWN = 12
 MAX_DIFFERING = 5

@@ -21,7 +21,7 @@ from atlas_retry.run.cascade import detect
 from atlas_retry.run.folders import Waiting, labels, note
 from atlas_retry.run.one import Asked, Done, Finished, budget_of, opened_with, run_one
 from atlas_retry.settings import BatchSettings
-from atlas_retry.text.commands import copyable
+from atlas_retry.text.units import copyable
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

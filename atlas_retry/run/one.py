@@ -30,9 +30,8 @@ from atlas_retry.run.loop import retry
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, completed
-from atlas_retry.text.commands import copyable
 from atlas_retry.text.redaction import redact, secret_values
-from atlas_retry.text.units import some, usd
+from atlas_retry.text.units import copyable, some, usd
 from atlas_retry.workspace import identity
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Durations, money and lists of names as people say them; nothing else is worded here."""
+"""Durations, money, lists of names and commands as people read them; nothing else is worded."""
 
 from collections.abc import Iterable
 
@@ -41,3 +41,9 @@ def spent(cost_usd: float, interrupted_usd: float) -> str:
     """What a run has cost, with what was spent in vain before it."""
     more = f" and {usd(interrupted_usd, at_least=True)} of an interrupted run"
     return usd(cost_usd) + (more if interrupted_usd else "")
+
+
+def copyable(label: str, *commands: str) -> tuple[str, ...]:
+    """The lines `next:` and `  atlas undo`, unwrapped: what a terminal wraps is copied whole."""
+    lines = "\n".join(commands).splitlines()
+    return (f"{label}:", *(f"  {line}" for line in lines))

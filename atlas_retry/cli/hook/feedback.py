@@ -22,8 +22,7 @@ from atlas_retry.model import (
     Violation,
 )
 from atlas_retry.settings import HookMode
-from atlas_retry.text.commands import copyable
-from atlas_retry.text.units import counted
+from atlas_retry.text.units import copyable, counted
 
 ALLOW = "atlas hook allow"
 GUARD = "the guard"

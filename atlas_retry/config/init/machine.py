@@ -18,27 +18,18 @@ from atlas_retry.config.init.values import Proposed
 ENVIRONMENTS = (".venv", "venv")
 PYTHON_RUNNERS = {"uv", "uvx", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"}
 INSTALL = {
-    "bundle": "gem install bundler && bundle install",
-    "cargo": "install Rust (rustup.rs)",
     "cargo-clippy": "rustup component add clippy",
     "cargo-fmt": "rustup component add rustfmt",
-    "cargo-nextest": "cargo install cargo-nextest",
     "java": "install a JDK",
-    "task": "install Task (taskfile.dev)",
 }
 """How to get a program; otherwise `install NAME`."""
-BY_PIP = ("tox", "nox", "poe", "hatch", "pre-commit", "prek")
 ALSO = {
     "cargo fmt": "cargo-fmt",
     "cargo clippy": "cargo-clippy",
     "cargo nextest": "cargo-nextest",
-    "golangci-lint": "go",
-    "mvn": "java",
     "./mvnw": "java",
-    "gradle": "java",
     "./gradlew": "java",
     "vendor/bin": "php",
-    "./vendor/bin": "php",
 }
 """A program that a line needs beside its first word."""
 
@@ -63,7 +54,7 @@ class Machine(Struct, frozen=True):
             if "/" in program:
                 yield from _unusable(folder, program)
             elif not self._which(program):
-                yield f"{program} is not on PATH ({_remedy(program, line)})"
+                yield f"{program} is not on PATH ({_remedy(program)})"
         here = ProjectFiles(self.files).at(proposed.cwd)
         runner = line.partition(" ")[0]
         manager = NODE.get(runner, "")
@@ -116,10 +107,9 @@ def _programs(line: str) -> Iterator[str]:
     yield NODE.get(program, program)
 
 
-def _remedy(program: str, line: str) -> str:
-    known = understand(line)
-    is_python = known and (known.tool, known.language) == (program, "python")
-    pip = "pip " if is_python or program in BY_PIP else ""
+def _remedy(program: str) -> str:
+    known = understand(program)
+    pip = "pip " if known and known.language == "python" else ""
     return INSTALL.get(program, f"{pip}install {program}")
 
 

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from atlas_retry.text.commands import copyable
-from atlas_retry.text.units import some
+from atlas_retry.text.units import copyable, some
 
 Line = tuple[str, str]
 """Text and the name of its style, a key of `STYLES`; `gate` heads what a gate had to say, up to the
