@@ -1,11 +1,12 @@
 """What a person needs to go on where a run gave up: Markdown for a terminal, a chat or a ticket."""
 
-import re
 import shlex
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
-from atlas_retry.model import Attempt, Diagnostic, GateResult, Outcome
+from atlas_retry.diagnostics.selecting import reproducing
+from atlas_retry.model import Attempt, GateResult, Outcome
 from atlas_retry.reports.findings import of_attempt
 from atlas_retry.reports.phrases import VERDICTS, next_steps, plain
 from atlas_retry.reports.problems import listed, more, place
@@ -14,7 +15,6 @@ from atlas_retry.text.units import bounded, counted, seconds, some, spent, usd
 MAX_PROBLEMS: Final = 10
 MAX_FILES: Final = 10
 MAX_LINE_CHARS: Final = 300
-_OPERATORS: Final = re.compile(r"[|&;<>()$`\\\n]")
 
 
 def handoff(outcome: Outcome) -> str:
@@ -53,29 +53,12 @@ def _failure(result: GateResult, root: str) -> Iterator[str]:
         yield f"- and {left}"
     yield ""
     if result.command:
-        smallest = _smallest(result.command, shown)
+        tests = filter(None, (reproducing(result, problem) for problem in shown))
         yield from ("```sh", f"cd {root}")
-        yield from [f"{smallest}  # the first of them alone"] if smallest else []
+        yield from (f"{test}  # the first of them alone" for test in islice(tests, 1))
         yield from (result.command, "```", "")
     if result.log_path:
         yield from (f"The whole output: `{result.log_path}`", "")
-
-
-def _smallest(command: str, problems: tuple[Diagnostic, ...]) -> str | None:
-    """The command for one failing test, for runners that can name one; None for a shell script."""
-    test_id = next((problem.test_id for problem in problems if problem.test_id), None)
-    if test_id is None or _OPERATORS.search(command):
-        return None
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return None
-    runner = next((n for n, word in enumerate(words) if word.split("/")[-1] in _RUNNERS), None)
-    return None if runner is None else shlex.join((*words[: runner + 1], test_id))
-
-
-_RUNNERS: Final = frozenset({"pytest", "py.test", "unittest"})
-"""Runners that take a test by the name under which it is reported."""
 
 
 def _attempt(outcome: Outcome, attempt: Attempt) -> Iterator[str]:
