@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace import lock, open_workspace
 from tests.commands import run_atlas
+from tests.processes import PYTHON
 from tests.projects import CALC, TEST, git
 from tests.repositories import entries, git_bytes
 
@@ -28,6 +29,7 @@ _CONFIG = ".atlas/config.yaml"
 PACKAGE = Path(__file__).parent.parent
 AGENT = """
 import os, re, sys, time
+from tests.processes import PYTHON
 number = int(re.search(r"Attempt (\\d+) of", sys.stdin.read()).group(1))
 ledger = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 os.write(ledger, b"%d begins\\n" % number)
@@ -46,7 +48,7 @@ os.write(ledger, b"%d ends\\n" % number)
 FORMAT = "printf x >> formatted.txt; [ $(wc -c < formatted.txt) -gt 1 ] || exit 1"
 ACCEPTED_S = 0.2
 """By then what a run in layers kept has surely arrived, but on a busy machine."""
-PYTEST_FREE = f"{sys.executable} -S -m unittest -q"
+PYTEST_FREE = f"{PYTHON} -S -m unittest -q"
 
 
 class Crash(Struct, frozen=True, kw_only=True):
@@ -152,8 +154,7 @@ def _configuration(agent: Path, ledger: Path, isolation: Isolation) -> dict[str,
         "version": 1,
         "validation": {"format": [FORMAT], "test": [PYTEST_FREE]},
         "retry": {"flake_reruns": 0},
-        "agent": {"backend": "command", "command": f"{sys.executable} -S {agent} {ledger}"}
-        | settings,
+        "agent": {"backend": "command", "command": f"{PYTHON} -S {agent} {ledger}"} | settings,
     }
 
 

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Mapping
 
 import msgspec
 
 from atlas_retry.cli.hook import beginning, ending, installing, turns
 from tests.messages_server import MessagesServer
+from tests.processes import PYTHON
 from tests.projects import Project
 from tests.test_agents_claude_code import real
 
@@ -40,7 +40,7 @@ def end(project: Project, **more: object) -> Mapping[str, object]:
 
 def install(project: Project) -> None:
     """The hooks in the project's settings, as `atlas hook install` writes them."""
-    call = f"{sys.executable} -m atlas_retry"
+    call = f"{PYTHON} -m atlas_retry"
     folder = project.root / ".claude"
     folder.mkdir()
     (folder / "settings.json").write_text(

@@ -1,6 +1,7 @@
 """What the tests of processes share: commands from nothing, and a look at what is left of them."""
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ from msgspec.structs import replace
 from atlas_retry.process import Command
 
 ROOT = Path(__file__).parent.parent
+PYTHON = shlex.quote(sys.executable)
+"""This Python as a word of a shell line."""
 ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 
 STUBBORN = "setsid env -i sh -c 'trap \"\" TERM INT HUP; while :; do sleep {}; done' {}"

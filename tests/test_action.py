@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
+from tests.processes import PYTHON
 from tests.projects import FIXED, Project, git
 
 ROOT = Path(__file__).parents[1]
@@ -211,7 +213,7 @@ def test_the_hooks_for_pre_commit_name_commands_that_there_are(project: Project)
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     for hook in hooks:
         done = subprocess.run(
-            (*hook["entry"].replace("atlas", f"{sys.executable} -m atlas_retry", 1).split(), "-h"),
+            (*shlex.split(hook["entry"].replace("atlas", f"{PYTHON} -m atlas_retry", 1)), "-h"),
             cwd=project.root,
             env=project.environ,
             check=False,

@@ -38,6 +38,7 @@ from tests.messages_server import (
     say,
     serving,
 )
+from tests.processes import PYTHON
 
 RETRIABLE: tuple[tuple[str, str], ...] = ()
 NO_RETRY = (("x-should-retry", "false"),)
@@ -62,7 +63,7 @@ def fake(tmp_path: Path) -> str:
     program = tmp_path / "bin" / "claude"
     program.parent.mkdir()
     source = Path(__file__).with_name("fake_claude.py")
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {source} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {PYTHON} -S -E "{source}" "$@"\n')
     program.chmod(0o755)
     return str(program)
 
@@ -211,8 +212,8 @@ def test_a_protected_file_stays_and_the_denial_is_told(cli: str, desk: Desk) -> 
 
 
 def test_the_gates_exact_command_may_be_run_and_no_other(cli: str, desk: Desk) -> None:
-    gate = f"{sys.executable} -c \"open('ran', 'w')\""
-    other = f"{sys.executable} -c \"open('other', 'w')\""
+    gate = f"{PYTHON} -c \"open('ran', 'w')\""
+    other = f"{PYTHON} -c \"open('other', 'w')\""
     script = (
         call("Bash", command=gate, description="check"),
         call("Bash", command=other, description="check"),
@@ -339,7 +340,7 @@ def test_an_api_that_says_nothing_is_left_after_the_idle_time(cli: str, desk: De
 
 def test_a_tool_that_never_ends_is_ended_with_its_agent(cli: str, desk: Desk) -> None:
     word = f"sleeper-of-{desk.home}"
-    gate = f"{sys.executable} -c 'import time; time.sleep(600)' {word}"
+    gate = f"{PYTHON} -c 'import time; time.sleep(600)' {word}"
     with serving(call("Bash", command=gate, description="wait")) as server:
         reply = desk.ask(cli, server, desk.request(commands=(gate,), idle_timeout_s=3.0))
     assert reply.status is ReplyStatus.TIMED_OUT

@@ -29,6 +29,7 @@ from tests.messages_server import (
     say,
     serving,
 )
+from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git, make_project
 from tests.test_agents_claude_code import real_claude
 
@@ -56,7 +57,7 @@ def claude(folder: Path) -> str:
     if binary := real_claude():
         return binary
     program = folder / "claude"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {FAKE} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {PYTHON} -S -E "{FAKE}" "$@"\n')
     program.chmod(0o755)
     return str(program)
 
@@ -157,7 +158,7 @@ def test_a_tool_that_is_not_allowed_changes_nothing(project: Project) -> None:
     assert not (project.root / "x").exists()
 
 
-SOME_TESTS = f"{sys.executable} -m pytest"
+SOME_TESTS = f"{PYTHON} -m pytest"
 
 
 SELECTIONS = {
@@ -166,8 +167,8 @@ SELECTIONS = {
     f"{SOME_TESTS} -q test_calc.py::AddTest::test_add": True,
     f"{SOME_TESTS} -q --junit-xml=ran.txt": False,
     f"{SOME_TESTS} -p evil test_calc.py": False,
-    f'{SOME_TESTS} -q; {sys.executable} -c \'open("other.txt", "w")\'': False,
-    f"RAN=1 {sys.executable} test_calc.py": False,
+    f'{SOME_TESTS} -q; {PYTHON} -c \'open("other.txt", "w")\'': False,
+    f"RAN=1 {PYTHON} test_calc.py": False,
 }
 
 

@@ -1,6 +1,5 @@
 """Progress: which problems are the same, how many there are, and how that is shown."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from atlas_retry.model import Diagnostic, GateResult, Kind, Level, Outcome, Stat
 from atlas_retry.reports import markdown, page
 from atlas_retry.reports.screen.run_lines import outcome_summary
 from atlas_retry.reports.subject import Subject
+from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, Project
 from tests.values import GREEN, result, validation
 
@@ -121,9 +121,7 @@ IMPORTS = "import os\nimport re\nimport sys\n\n\ndef f():\n    s = 1{}\n    retu
 
 def linted(project: Project) -> None:
     project.configure(
-        validation={
-            "lint": [f"{sys.executable} -m ruff check --isolated --no-cache --select F calc.py"]
-        }
+        validation={"lint": [f"{PYTHON} -m ruff check --isolated --no-cache --select F calc.py"]}
     )
     (project.root / "calc.py").write_text(IMPORTS.format("  # note"))
     project.commit()
@@ -145,6 +143,7 @@ def test_deleted_imports_stay_deleted_although_a_line_with_a_problem_was_edited(
 TESTS = """import unittest
 
 import calc
+from tests.processes import PYTHON
 
 
 class AddTest(unittest.TestCase):

@@ -1,6 +1,5 @@
 """What is not installed is found before any money is spent; what an edit can fix is not."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,10 +9,10 @@ from msgspec.structs import replace
 from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import GateResult, Kind, Status, Verdict
+from tests.processes import PYTHON
 from tests.projects import FIXED, Project, atlas
 from tests.values import gate
 
-PYTHON = sys.executable
 PYPROJECT = '[project]\nname = "shop"\nversion = "1"\n'
 DECLARED = PYPROJECT + 'dependencies = ["Ask_Me>=2"]\n'
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, LIMIT_S, Ended, Project, atlas, gates, git, shell
 
 
@@ -211,7 +212,7 @@ def in_a_small_place(project: Project, size: str, lines: str) -> Ended:
     mount -t tmpfs -o size={size} tmpfs {small}
     cp -a {project.root} {small}/project
     cd {small}/project
-    atlas() {{ {sys.executable} -m atlas_retry "$@"; }}
+    atlas() {{ {PYTHON} -m atlas_retry "$@"; }}
     {lines}"""
     done = subprocess.run(
         (*TMPFS, "/bin/sh", "-c", script),
@@ -247,9 +248,7 @@ def test_a_full_workspace_is_restored_whole(project: Project) -> None:
 def test_a_working_directory_that_is_gone_is_reported_as_that(
     arguments: tuple[str, ...], project: Project
 ) -> None:
-    line = (
-        f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m atlas_retry {' '.join(arguments)}"
-    )
+    line = f"mkdir gone; cd gone; rmdir ../gone; {PYTHON} -m atlas_retry {' '.join(arguments)}"
     ended = shell(project, line)
     assert (ended.code, ended.out) == (3, "")
     assert "the working directory cannot be used: No such file" in ended.err
@@ -269,7 +268,7 @@ def test_closed_standard_streams_change_no_exit_code(arguments: str, project: Pr
     gates(project, "true")
     project.attempt(1, {"calc.py": FIXED})
     assert atlas(project, "retry", ".").code == 0
-    line = f"{sys.executable} -m atlas_retry {arguments} <&- >&- 2>&-"
+    line = f"{PYTHON} -m atlas_retry {arguments} <&- >&- 2>&-"
     done = subprocess.run(
         ("/bin/sh", "-c", line),
         cwd=project.root,

@@ -1,5 +1,4 @@
 import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.run.open import LastRun
 from atlas_retry.workspace import Lookout, Tracker, unopened
+from tests.processes import PYTHON
 from tests.values import gate, result
-
-PYTHON = sys.executable
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """What a green stands for: each result is about the tree that is left, whatever the gates write."""
 
-import sys
-
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,9 +7,10 @@ from msgspec.structs import replace
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Status, Validation
 from atlas_retry.run.open import open_configured, plan, validation_logs
+from tests.processes import PYTHON
 from tests.projects import CALC, FIXED, Project, atlas
 
-RUFF = f"{sys.executable} -m ruff"
+RUFF = f"{PYTHON} -m ruff"
 TESTED = "for i in $(seq 200); do test -e ../tested && break; sleep 0.05; done"
 """Waits for the tests, so that what follows comes after them."""
 UNITTEST = "python3 -S -m unittest -q || exit 1"

@@ -3,7 +3,6 @@
 import ast
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from atlas_retry.prompt import Brief, Traced, compose
 from atlas_retry.run.briefing import traced, traced_brief
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
+from tests.processes import PYTHON
 from tests.projects import Project
 
 PROJECT: Mapping[str, str] = {
@@ -48,7 +48,7 @@ PROJECT: Mapping[str, str] = {
     ),
 }
 GENERIC_SINCE_3_9 = {"Callable", "Counter", "dict", "frozenset", "list", "set", "tuple"}
-GATE = Gate(name="test", kind=Kind.TEST, run=f"{sys.executable} -m pytest -q")
+GATE = Gate(name="test", kind=Kind.TEST, run=f"{PYTHON} -m pytest -q")
 UNITTEST = (
     "import unittest\n\nfrom shop.engine import price\n\n\n"
     "class PriceTest(unittest.TestCase):\n"
@@ -135,7 +135,7 @@ def test_a_command_that_sets_the_path_of_python_is_traced(setting: str, plan: Pl
 
 def test_tests_of_unittest_are_followed_too(plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(UNITTEST)
-    gate = replace(GATE, run=f"{sys.executable} -m unittest -q")
+    gate = replace(GATE, run=f"{PYTHON} -m unittest -q")
     found = _traced(_failed(gate, plan), gate, plan)
     assert [one.frame.function for one in found if one.suspicion == 1.0] == ["halved", "test_b"]
 
@@ -206,7 +206,7 @@ def test_a_test_of_a_test_runner_is_traced_with_the_tests_that_it_runs(plan: Pla
 
 def _halved_is_found(tests: str, plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(tests)
-    gate = replace(GATE, run=f"{sys.executable} -m unittest -q")
+    gate = replace(GATE, run=f"{PYTHON} -m unittest -q")
     here = replace(plan, environ={**plan.environ, "PYTHONPATH": str(plan.root)})
     found = _traced(_failed(gate, here), gate, here)
     assert "halved" in {one.frame.function for one in found if one.suspicion == 1.0}
@@ -214,9 +214,7 @@ def _halved_is_found(tests: str, plan: Plan) -> None:
 
 def test_tests_of_unittest_that_the_same_gate_gives_to_pytest_run_as_ever(plan: Plan) -> None:
     (plan.root / "test_shop.py").write_text(UNITTEST)
-    run_by_both = (
-        f"{sys.executable} -m unittest -q; {sys.executable} -m pytest -q > seen.txt; false"
-    )
+    run_by_both = f"{PYTHON} -m unittest -q; {PYTHON} -m pytest -q > seen.txt; false"
     gate = replace(GATE, run=run_by_both)
     _traced(_failed(gate, plan), gate, plan)
     assert "1 failed, 2 passed" in (plan.root / "seen.txt").read_text()
@@ -263,7 +261,7 @@ def test_the_agent_is_told_what_the_failing_test_ran(
         (project.root / path).write_text(text)
     agent = {"backend": "tests.prompt_keeping_agent:factory"}
     project.configure(
-        validation={"test": [f"{sys.executable} -m unittest -q"]},
+        validation={"test": [f"{PYTHON} -m unittest -q"]},
         agent=agent,
     )
     project.retry([])

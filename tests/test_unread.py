@@ -1,17 +1,17 @@
 """What a gate prints and no parser reads: it reaches the prompt, and it counts."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from atlas_retry.diagnostics import ToolOutput, diagnose
 from atlas_retry.diagnostics.unread import UNREAD, telling
+from tests.processes import PYTHON
 from tests.projects import Project, atlas, make_project
 
 GATE = (
-    f"{sys.executable} -m ruff check --isolated --output-format concise calc.py || rc=1; "
+    f"{PYTHON} -m ruff check --isolated --output-format concise calc.py || rc=1; "
     "grep -q Copyright b.py || { echo 'b.py: licence header is missing'; rc=1; }; "
     "[ -f CHANGES.md ] || { echo 'CHANGES.md does not exist' >&2; rc=1; }; exit $rc"
 )
