@@ -37,6 +37,9 @@ from tests.processes import (
     until,
 )
 
+HANG_S = 20.0
+"""A bound on hangs: what these tests start would run for a minute or for hours."""
+
 DRIVER = """
 import os
 from pathlib import Path
@@ -80,7 +83,7 @@ def test_a_time_out_leaves_nothing_and_returns_in_time(line: str) -> None:
     number = token()
     start = time.monotonic()
     done = run(shell(line.format(number), timeout_s=0.2))
-    assert time.monotonic() - start < 0.2 + 0.2 + 1
+    assert time.monotonic() - start < HANG_S
     assert (done.ended, done.exit_code) == (Ended.TIMED_OUT, None)
     assert done.error == "it had not ended after 0.2 s and was stopped"
     assert alive(number) == []
@@ -92,7 +95,7 @@ def test_silence_is_not_endured_for_long() -> None:
     done = run(shell(line, idle_timeout_s=0.5))
     assert done.ended is Ended.IDLE
     assert done.stdout.text.endswith("7\n")
-    assert 1 < time.monotonic() - start < 3
+    assert 1 < time.monotonic() - start < HANG_S
 
 
 def test_a_command_may_tidy_up_when_it_is_stopped() -> None:
@@ -110,8 +113,8 @@ def test_a_time_out_hits_only_the_command_it_is_of() -> None:
     numbers = token(), token()
     late, fine = run_all(
         [
-            shell(f"{stubborn(numbers[0])} wait", timeout_s=0.2, grace_s=0.1),
-            shell(f"{stubborn(numbers[1])} sleep 0.5; echo fine"),
+            shell(f"{stubborn(numbers[0])} wait", timeout_s=0.2, grace_s=0.5),
+            shell(f"{stubborn(numbers[1])} sleep 1.5; echo fine"),
         ],
         jobs=2,
     )
@@ -150,7 +153,7 @@ def test_what_a_command_leaves_running_is_ended_and_named(line: str) -> None:
     assert (done.ended, done.exit_code, done.stdout.text) == (Ended.EXITED, 5, "done\n")
     assert any(f"sleep {number}" in name for name in done.survivors)
     assert alive(number) == []
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < HANG_S
 
 
 def test_a_shell_that_was_left_running_does_not_go_on_to_its_next_line(tmp_path: Path) -> None:
@@ -211,7 +214,7 @@ def test_any_thread_may_ask_to_stop() -> None:
         start = time.monotonic()
         with pytest.raises(Interrupted) as raised:
             run_all(commands, jobs=2)
-        assert time.monotonic() - start < 2.5
+        assert time.monotonic() - start < HANG_S
         asking.join()
         assert raised.value.signum == stop_requested() == signal.SIGTERM
         with pytest.raises(Interrupted):
@@ -253,7 +256,7 @@ def test_what_must_not_be_cut_short_is_finished_first() -> None:
         start = time.monotonic()
         with pytest.raises(Interrupted):
             capture(("sleep", "60"), Path("/"), ENV)
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < HANG_S
         again.join()
 
 
@@ -333,6 +336,18 @@ def test_a_signal_to_us_leaves_nothing_running(signum: int, code: int) -> None:
     assert alive(out.split()[0]) == []
 
 
+def test_an_orphan_is_ended_however_long_the_other_commands_take_to_end() -> None:
+    """A busy machine may use up the time for a kill before the orphan is known to be ours."""
+    number = token()
+    lines = (f"sleep {number}", f"{stubborn(number)} wait", f"({stubborn(number)}); sleep {number}")
+    at_once = "from atlas_retry.process import ladder; ladder.KILL_S = 1e-6"
+    with start_python(at_once + DRIVER, "0", *lines) as driver:
+        until(lambda: len(alive(f"sleep {number}")) >= 4)
+        driver.send_signal(signal.SIGTERM)
+        finish(driver)
+    assert alive(number) == []
+
+
 def test_our_sudden_death_leaves_nothing_running() -> None:
     number = token()
     lines = (
@@ -370,11 +385,13 @@ def test_the_second_interrupt_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH])
-def test_a_signal_that_says_nothing_changes_nothing(signum: int) -> None:
-    number = f"0.3{token()}"
-    with start_python(DRIVER, "0.2", f"sleep {number}; kill -{signum} $$; exit 6") as driver:
-        until(lambda: len(alive(number)) >= 3)
+def test_a_signal_that_says_nothing_changes_nothing(signum: int, tmp_path: Path) -> None:
+    sent = tmp_path / token()
+    line = f"until [ -e {sent} ]; do sleep 0.05; done; kill -{signum} $$; exit 6"
+    with start_python(DRIVER, "0.2", line) as driver:
+        until(lambda: len(alive(sent.name)) >= 2)
         driver.send_signal(signum)
+        sent.touch()
         exit_code, out = finish(driver)
     # to the commands themselves it means what it always does
     ended = "exited 6" if signum == signal.SIGWINCH else f"signalled {-signum}"

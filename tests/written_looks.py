@@ -61,7 +61,7 @@ def _copy(path: Path, there: Path, _: random.Random) -> None:
 
 
 def _mode(_: Path, there: Path, dice: random.Random) -> None:
-    there.chmod(dice.choice((0o644, 0o755)))
+    there.chmod(dice.choice((0o700, 0o755) if there.is_dir() else (0o644, 0o755)))
 
 
 def _link(path: Path, _: Path, __: random.Random) -> None:

@@ -127,6 +127,7 @@ class Family:
         """Of the leader, once it is reaped, and of those whose end it has seen."""
         self._known: set[tuple[int, str]] = set()
         self._asked: set[tuple[int, str]] = set()
+        self._killed: set[tuple[int, str]] = set()
         self._household = house = _household()
         with _lock:
             if not house.active and house.is_subreaper:
@@ -198,13 +199,18 @@ class Family:
                 self.signal_group(signal.SIGTERM)
                 self.signal_group(signal.SIGCONT)
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
+        """Whether there was somebody whom it had not killed before."""
         with _lock:
             members = self._members()
             if self.leader and not self.is_over:
                 _send(-self.leader, signal.SIGKILL)
             for member in members:
                 _send(member.pid, signal.SIGKILL)
+            keys = {member.key for member in members}
+            has_new = not keys <= self._killed
+            self._killed |= keys
+            return has_new
 
     def _members(self) -> tuple[Member, ...]:
         house = self._household

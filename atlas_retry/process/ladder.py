@@ -19,6 +19,8 @@ SETTLE_S = 0.1
 """What a command left behind may end by itself within this."""
 KILL_S = 0.7
 """How long the kernel may take to end what was killed, before we return without."""
+GIVE_UP_S = 10.0
+"""After so long we return even if new descendants still turn up."""
 BLIND_S = 0.02
 """Between looks at what cannot be polled: a command without pidfd, a log that is read along."""
 _PAUSES_S = (0.005, 0.05)
@@ -82,6 +84,7 @@ class Ladder:
         """None as well after the end, if somebody else took its status."""
         self._reason: Ended | None = None
         self._survivors: tuple[str, ...] = ()
+        self._give_up_s = _NEVER
         self._enter(self._run, _NEVER)
 
     def pump(self, stream: Stream) -> None:
@@ -169,6 +172,7 @@ class Ladder:
         """End it and everyone it started, at once."""
         if self._step != self._kill:
             self._enter(self._kill, now_s + KILL_S)
+            self._give_up_s = now_s + GIVE_UP_S
             if self._has_ended():
                 self._survivors = self._survivors or proc.names(self.family.remaining())
             self._kill(now_s)
@@ -176,11 +180,14 @@ class Ladder:
     def _kill(self, now_s: float) -> None:
         if self._has_ended() and not self.family.remaining():
             self._finish()
-        elif now_s >= self._until_s:
+            return
+        if self.family.kill():
+            # what another command may have left is ours to end only once that one is gone
+            self._until_s = min(now_s + KILL_S, self._give_up_s)
+        if now_s >= self._until_s:
             self._survivors = proc.names(self.family.remaining())
             self._finish()
         else:
-            self.family.kill()
             self._rest(now_s)
 
     def _finish(self) -> None:
