@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.config.checking import refused
-from atlas_retry.config.init.commands import bare
 from atlas_retry.config.keys import (
     Check,
     CommandGate,
@@ -18,6 +17,7 @@ from atlas_retry.config.keys import (
     ReviewGate,
 )
 from atlas_retry.config.layers import Layer, Path, dotted
+from atlas_retry.diagnostics.tools import bare
 from atlas_retry.errors import ConfigError, near
 from atlas_retry.model import Gate, Kind, ReportFile
 from atlas_retry.settings import CLI_BACKENDS, UNLIMITED_ATTEMPTS, Settings, seconds

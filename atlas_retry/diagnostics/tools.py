@@ -1,29 +1,20 @@
 """Which tool a gate's command runs, for reports that are kept per tool; it knows no tool itself."""
 
 import re
-import shlex
-from itertools import dropwhile
 
-# Words that start another program, and how many words of their own they take.
-LAUNCHERS = {
-    "uv": ("run",),
-    "poetry": ("run",),
-    "pdm": ("run",),
-    "hatch": ("run",),
-    "pipenv": ("run",),
-    "rye": ("run",),
-    "pixi": ("run",),
-    "npx": (),
-    "bunx": (),
-    "uvx": (),
-    "pnpm": ("exec", "dlx"),
-    "yarn": ("exec", "run"),
-    "npm": ("exec",),
-    "bundle": ("exec",),
-    "env": (),
-    "time": (),
-    "nice": (),
-}
+ASSIGNED = r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)\s+)*"
+_VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|filter|C|p"
+OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
+LAUNCHER = re.compile(
+    r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
+    r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn run|yarn|pnpm|python[\d.]* -m"
+    r"|coverage run -m|xvfb-run|cross-env|env|nice|time"
+    rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
+)
+"""What starts another program: taken off before the program is looked up."""
+_PLACE = re.compile(r"(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")
+
+
 ALIASES = {
     "go test": "go-test",
     "go fmt": "gofmt",
@@ -38,8 +29,17 @@ ALIASES = {
     "mvnw": "maven",
 }
 """A program whose problems carry another name."""
-_PYTHON = re.compile(r"python[\d.]*")
-_ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
+
+
+def bare(line: str) -> str:
+    """The line without what sets variables and starts other programs."""
+    rest = re.sub(rf"^{ASSIGNED}", "", line.strip())
+    while True:
+        shorter = LAUNCHER.sub("", rest, count=1) if LAUNCHER.match(rest) else rest
+        shorter = _PLACE.sub("", re.sub(rf"^{ASSIGNED}", "", shorter), count=1)
+        if shorter in (rest, ""):
+            return rest
+        rest = shorter
 
 
 def tool_of(command: str) -> str | None:
@@ -48,33 +48,6 @@ def tool_of(command: str) -> str | None:
     It is the name that the tool's diagnostics have, as far as the command shows it: what a script
     such as `npm run lint` starts is not seen. None where the line has no word at all.
     """
-    words = _words(command)
-    while words:
-        name = words[0].rpartition("/")[2]
-        rest = words[1:]
-        own = LAUNCHERS.get(name)
-        if _PYTHON.fullmatch(name) and "-m" in rest[:-1]:
-            return rest[rest.index("-m") + 1]
-        if own is None or not rest or not _starts(own, rest[0]):
-            return ALIASES.get(" ".join((name, *rest[:1])), ALIASES.get(name, name))
-        words = [*dropwhile(_is_option, rest[1:] if own else rest)] or words[:1]
-        if words == [name]:
-            return name
-    return None
-
-
-def _starts(own: tuple[str, ...], word: str) -> bool:
-    """Whether a launcher starts a program with this word."""
-    return not own or word in own
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-")
-
-
-def _words(command: str) -> list[str]:
-    try:
-        words = shlex.split(command, comments=True)
-    except ValueError:
-        words = command.split()
-    return [word for word in words if not _ASSIGNMENT.fullmatch(word)]
+    program, *rest = bare(command).split() or [""]
+    name = program.rpartition("/")[2]
+    return ALIASES.get(" ".join((name, *rest[:1])), ALIASES.get(name, name)) or None

@@ -8,9 +8,7 @@ from msgspec.structs import replace
 from atlas_retry.config.init import tasks
 from atlas_retry.config.init.ci import CiLine, lines_of
 from atlas_retry.config.init.commands import (
-    ASSIGNED,
     UnderstoodCommand,
-    bare,
     only_asked_to_check,
     slot_of_name,
     understand,
@@ -19,6 +17,7 @@ from atlas_retry.config.init.project import ProjectFiles
 from atlas_retry.config.init.runners import NODE
 from atlas_retry.config.init.tasks import Task
 from atlas_retry.config.init.values import Proposed, Slot
+from atlas_retry.diagnostics.tools import ASSIGNED, bare
 
 RUNNERS = {"make", "gmake", "just", "task", "rake", "composer", "poe", "pdm", "hatch", *NODE}
 WHOLE = {"tox", "nox", "rake"}

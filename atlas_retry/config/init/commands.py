@@ -8,19 +8,7 @@ import re
 from msgspec import Struct
 
 from atlas_retry.config.init.values import Slot
-
-ASSIGNED = r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|\S*)\s+)*"
-_VALUED = "group|only-group|extra|with|python|package|project|isolated|env-file|filter|C|p"
-OPTIONS = rf"(?:--?(?:{_VALUED})[ =]\S+\s+|-{{1,2}}[\w-]+(?:=\S+)?\s+)*"
-LAUNCHER = re.compile(
-    r"(?:(?:uv|poetry|pdm|pipenv|rye|hatch|pixi) run|uvx|pipx run|npx|bunx"
-    r"|(?:pnpm|npm|yarn|bundle|composer) exec|(?:pnpm|yarn) dlx|yarn run|yarn|pnpm|python[\d.]* -m"
-    r"|coverage run -m|xvfb-run|cross-env|time"
-    rf"|bun run|sudo|mise exec --|rtx exec --)\s+{OPTIONS}(?:--\s+)?"
-)
-"""What starts another program: taken off before the program is looked up."""
-_PLACE = re.compile(r"(?:\./)?(?:node_modules/\.bin|vendor/bin|bin|\.venv/bin|venv/bin)/")
-
+from atlas_retry.diagnostics.tools import bare
 
 _JVM = r"(?:\./)?(?:mvn|gradle)w?\b.*"
 
@@ -139,17 +127,6 @@ class UnderstoodCommand(Struct, frozen=True, kw_only=True):
     tool: str
     """Its program, with the subcommand where the table names one."""
     language: str
-
-
-def bare(line: str) -> str:
-    """The line without what sets variables and starts other programs."""
-    rest = re.sub(rf"^{ASSIGNED}", "", line.strip())
-    while True:
-        shorter = LAUNCHER.sub("", rest, count=1) if LAUNCHER.match(rest) else rest
-        shorter = _PLACE.sub("", re.sub(rf"^{ASSIGNED}", "", shorter), count=1)
-        if shorter in (rest, ""):
-            return rest
-        rest = shorter
 
 
 def understand(line: str) -> UnderstoodCommand | None:

@@ -9,11 +9,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.config.init.commands import ASSIGNED, LAUNCHER, understand
+from atlas_retry.config.init.commands import understand
 from atlas_retry.config.init.dependencies import npm_packages
 from atlas_retry.config.init.project import Files, ProjectFiles
 from atlas_retry.config.init.runners import NODE
 from atlas_retry.config.init.values import Proposed
+from atlas_retry.diagnostics.tools import ASSIGNED, LAUNCHER
 
 ENVIRONMENTS = (".venv", "venv")
 PYTHON_RUNNERS = {"uv", "uvx", "poetry", "pdm", "pipenv", "rye", "hatch", "pixi", "pipx"}

@@ -4,9 +4,9 @@ import re
 
 from msgspec import Struct
 
-from atlas_retry.config.init.commands import bare
 from atlas_retry.config.init.dependencies import EXTRA, GROUP, python_packages
 from atlas_retry.config.init.project import ProjectFiles, table
+from atlas_retry.diagnostics.tools import bare
 
 WRAPPERS = {"mvn": "mvnw", "gradle": "gradlew"}
 NODE = {"npm": "npm", "npx": "npm", "pnpm": "pnpm", "yarn": "yarn", "bun": "bun", "bunx": "bun"}
