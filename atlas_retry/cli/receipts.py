@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -126,15 +125,10 @@ def _guard(opened: OpenWorkspace, base: str) -> GuardReceipt:
 
 def _version(gate: Gate, root: Path, environ: Mapping[str, str]) -> str | None:
     """What the gate's program says that it is."""
-    from atlas_retry.diagnostics.tools import tool_of
+    from atlas_retry.diagnostics.tools import bare
 
-    path = environ.get("PATH", os.defpath)
-    try:
-        words = [word for word in shlex.split(gate.run) if "=" not in word]
-    except ValueError:
-        return None
-    names = [tool_of(gate.run) or "", *words[:1]]
-    program = next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+    name = bare(gate.run).partition(" ")[0]
+    program = shutil.which(name, path=environ.get("PATH", os.defpath))
     if program is None:
         return None
     done = capture((program, "--version"), root, environ, timeout_s=VERSION_TIMEOUT_S)

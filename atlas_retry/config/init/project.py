@@ -5,7 +5,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch, translate
 from functools import cached_property
 from itertools import chain
@@ -112,23 +112,22 @@ class ProjectFiles(Struct, frozen=True, dict=True):
         return (content or b"").decode(errors="replace").removeprefix("\ufeff")
 
     def toml(self, path: str) -> Table:
-        try:
-            return tomllib.loads(self.text(path))
-        except tomllib.TOMLDecodeError:
-            return {}
+        return self._parsed(path, tomllib.loads)
 
     def json(self, path: str) -> Table:
-        try:
-            return table(json.loads(self.text(path) or "{}"))
-        except (ValueError, RecursionError):
-            return {}
+        return self._parsed(path, json.loads)
 
     def yaml(self, path: str) -> Table:
         import yaml
 
+        return self._parsed(path, yaml.safe_load, yaml.YAMLError)
+
+    def _parsed(
+        self, path: str, read: Callable[[str], object], error: type[Exception] = ValueError
+    ) -> Table:
         try:
-            return table(yaml.safe_load(self.text(path)))
-        except (yaml.YAMLError, ValueError, RecursionError):
+            return table(read(self.text(path)))
+        except (error, ValueError, RecursionError):
             return {}
 
     def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:
