@@ -100,7 +100,12 @@ Glob = Annotated[str, that(_glob, "a glob relative to the root of the workspace,
 Model = Annotated[str, that(_model, "the name of a model, such as sonnet, opus or haiku")]
 Backend = Annotated[str, that(_backend)]
 Attempts = Annotated[int, whole(0, 100)]
-SOME = Meta(min_length=1, description="a list of at least one item")
+SOME = Meta(
+    description="a list of at least one item",
+    extra={"holds": bool},
+    extra_json_schema={"minItems": 1},
+)
+"""Of what is written; a default may be empty, and is remembered all the same."""
 
 
 # --- the words of some keys ------------------------------------------------------------------

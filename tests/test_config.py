@@ -246,8 +246,11 @@ def probe(root: Path, **variables: str) -> tuple[int, bool]:
     return jobs, bool(heavy)
 
 
-def test_what_was_checked_comes_back_without_yaml(tmp_path: Path) -> None:
-    root = project(tmp_path, GATES + "batch: {jobs: 3}")
+@pytest.mark.parametrize(
+    "agent", ["", "agent: {backend: command, command: 'true'}", "agent: {backend: codex}"]
+)
+def test_what_was_checked_comes_back_without_yaml(tmp_path: Path, agent: str) -> None:
+    root = project(tmp_path, GATES + "batch: {jobs: 3}\n" + agent)
     assert probe(root) == (3, True)
     assert probe(root) == (3, False)
 
