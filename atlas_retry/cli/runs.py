@@ -156,12 +156,13 @@ def _done(
     roots: Sequence[Path], asked: "Asked", shown: Emit, *, run_id: str | None, jobs: int | None
 ) -> "Done":
     """The runs; of one that has a name, what it has come to or goes on to."""
-    from atlas_retry.run import many
-    from atlas_retry.run.one import Done
-    from atlas_retry.run.resume import run_once
-
     if run_id:
+        from atlas_retry.run.one import Done
+        from atlas_retry.run.resume import run_once
+
         return Done(finished=(run_once(roots[0], run_id, asked, os.environ, shown),))
+    from atlas_retry.run import many
+
     return many.run(roots, asked, os.environ, shown, jobs=jobs)
 
 

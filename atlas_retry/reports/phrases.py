@@ -11,7 +11,7 @@ from atlas_retry.text.redaction import ESCAPES
 from atlas_retry.text.units import counted
 
 # XML 1.0 §2.2: what is left over cannot be written down, not even as a character reference.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -31,7 +31,7 @@ VERDICTS = {
 
 def plain(text: str) -> str:
     """`text` without escape sequences and characters that XML forbids; lone surrogates escaped."""
-    return _FORBIDDEN.sub("", ESCAPES.sub("", encodable(text)))
+    return re.sub(_FORBIDDEN, "", ESCAPES.sub("", encodable(text)))
 
 
 def headline(subject: Subject) -> str:
