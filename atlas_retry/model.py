@@ -174,7 +174,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     stderr: str = ""
     output_omitted_bytes: int = 0
     log_path: str | None = None
-    """Absolute path of the folder that holds the whole `stdout.log` and `stderr.log`."""
+    """Absolute path of the folder with the whole `stdout.log` and `stderr.log`, of each stream that
+    was printed to; None where nothing was."""
     duration_ms: int = 0
     error: str | None = None
     """Why it is not passed, in one sentence."""

@@ -173,7 +173,7 @@ def test_a_rebase_that_has_stopped_is_named_with_the_way_out(project: Project) -
 
 
 def test_logs_do_not_fill_the_disk_and_the_newest_stay(project: Project) -> None:
-    gates(project, "exit 1")
+    gates(project, "echo no; exit 1")
     kept = Path(project.environ["ATLAS_HOME"]) / "validations"
     for _ in range(3):
         atlas(project, "validate")

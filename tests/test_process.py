@@ -61,9 +61,17 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 def test_logs_that_cannot_be_made_are_a_value(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = run(shell("true", log_dir=tmp_path / "file" / "logs"))
-    assert done.ended is Ended.NOT_STARTED
-    assert "cannot be kept in" in (done.error or "")
+    done = run(shell("echo one", log_dir=tmp_path / "file" / "logs"))
+    assert (done.ended, done.stdout.text) == (Ended.EXITED, "one\n")
+    assert done.error == "the log is incomplete: Not a directory"
+
+
+def test_what_prints_nothing_leaves_no_log(tmp_path: Path) -> None:
+    for line in ("echo one", "true"):
+        run(shell(line, log_dir=tmp_path / "first"))
+    assert (tmp_path / "first/stdout.log").read_bytes() == b""
+    run(shell("true", log_dir=tmp_path / "second"))
+    assert not (tmp_path / "second").exists()
 
 
 def test_a_full_disk_costs_the_log_and_nothing_else(tmp_path: Path) -> None:

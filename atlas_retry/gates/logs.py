@@ -71,7 +71,8 @@ def _copied(result: GateResult, state: Path, target: Path, hidden: frozenset[str
     folder(target)
     for name, kept in (("stdout.log", result.stdout), ("stderr.log", result.stderr)):
         whole = _whole(source / name, hidden) if result.output_omitted_bytes else None
-        (target / name).write_text(whole or kept, encoding="utf-8", errors="replace")
+        if text := whole or kept:
+            (target / name).write_text(text, encoding="utf-8", errors="replace")
     return str(target)
 
 

@@ -61,7 +61,7 @@ def result_of(gate: Gate, completed: Completed, reading: OutputContext) -> GateR
         stdout=stdout,
         stderr=stderr,
         output_omitted_bytes=completed.stdout.omitted_bytes + completed.stderr.omitted_bytes,
-        log_path=str(log_dir) if log_dir else None,
+        log_path=str(log_dir) if log_dir and log_dir.is_dir() else None,
         duration_ms=round(completed.duration_s * 1000),
         error=_error(status, completed, findings, broken),
         started_at=completed.started_at,
@@ -234,6 +234,7 @@ def _kept(report: tuple[str, bytes] | None, logs: Path | None) -> tuple[str, byt
     """The same report; JUnit is left beside the logs, for the next run writes over it."""
     if report and logs and report[0] == "junit":
         with suppress(OSError):
+            logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             (logs / OWN_JUNIT).write_bytes(report[1])
     return report
 

@@ -5,7 +5,6 @@ An observer writes it as events come; nothing here runs a gate or asks an agent.
 
 from atlas_retry.history.database import connect, opened, path_of, reading, writing
 from atlas_retry.history.journal import Journal, journal
-from atlas_retry.history.pulse import beating, last_beat_s
 from atlas_retry.history.states import TRANSITIONS, RunState
 from atlas_retry.history.values import OpenAttempt, Opening, Order, Remains, RunRow, Transition
 
@@ -19,10 +18,8 @@ __all__ = [
     "RunRow",
     "RunState",
     "Transition",
-    "beating",
     "connect",
     "journal",
-    "last_beat_s",
     "opened",
     "path_of",
     "reading",

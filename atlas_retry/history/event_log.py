@@ -1,4 +1,7 @@
-"""Append every event of a run to its `events.jsonl`, one frozen event a line."""
+"""Append every event of a run to its `events.jsonl`, one frozen event a line.
+
+Its time stamp is a sign of life (`state_dir.beating`): after a sudden death that time is known.
+"""
 
 import os
 from pathlib import Path
@@ -9,6 +12,8 @@ import msgspec
 from atlas_retry.errors import StateError
 from atlas_retry.events import Event, GateProgress
 from atlas_retry.text import json_text
+
+NAME = "events.jsonl"
 
 
 class EventLog:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from atlas_retry import process, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
-from atlas_retry.history.pulse import last_beat_s
+from atlas_retry.history import event_log
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 
@@ -214,7 +214,8 @@ def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, s
 def last_sign_of_life_s(run: RunRow, folder: Path) -> float:
     """When a run was last known to be alive, in seconds since the epoch."""
     event_s = seconds_of(run.ended_at or run.last_at)
-    return event_s if run.ended_at else max(event_s, last_beat_s(folder) or event_s)
+    log = folder / event_log.NAME
+    return event_s if run.ended_at or not log.exists() else max(event_s, log.stat().st_mtime)
 
 
 def quiet_since_s(run: RunRow, folder: Path) -> float:

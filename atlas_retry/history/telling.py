@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from atlas_retry.history import event_log
 from atlas_retry.history.rescue import HELD, Restoration
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
@@ -57,7 +58,7 @@ def state_of(row: RunRow) -> str:
 def timeline(folder: Path, moves: Sequence[Transition]) -> tuple[TimelineStep, ...]:
     """What happened in a run: from its event log, else from its states."""
     try:
-        content = (folder / "events.jsonl").read_bytes()
+        content = (folder / event_log.NAME).read_bytes()
     except OSError:
         content = b""
     steps = []

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import IO
 
 from atlas_retry.process import proc
 from atlas_retry.process.family import Family
-from atlas_retry.process.output import Stream
+from atlas_retry.process.output import Stream, open_log
 from atlas_retry.process.stopping import clock
 from atlas_retry.process.values import Command, Completed, Ended
 
@@ -28,7 +28,6 @@ _PAUSES_S = (0.005, 0.05)
 _NEVER = float("inf")
 _SIGNALLED = 128
 """What a shell adds to the number of the signal that ended a command (POSIX, 2.8.2)."""
-_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
 _REASONS = {
     errno.ENOENT: "it was not found (or the interpreter that its first line names)",
     errno.EACCES: "it may not be executed",
@@ -276,16 +275,16 @@ def _stdin(command: Command, theirs: ExitStack) -> int:
 
 def _stream(command: Command, name: str, undo: ExitStack, theirs: ExitStack) -> tuple[Stream, int]:
     """Our end and the descriptor that the command gets."""
-    log, room = None, command.max_output_bytes
-    if command.log_dir is not None:
-        os.makedirs(command.log_dir, mode=0o700, exist_ok=True)  # noqa: PTH103 - start-up
-        log = os.open(command.log_dir / name, _LOG_FLAGS, 0o600)
-    if log is not None and command.log_dir and command.keep_daemons:
-        end = log
+    log, room = command.log_dir and command.log_dir / name, command.max_output_bytes
+    if log and command.keep_daemons:
+        end = open_log(log)
         theirs.callback(os.close, end)
-        source = os.open(command.log_dir / name, os.O_RDONLY)
+        source = os.open(log, os.O_RDONLY)
         stream = Stream(source, log=None, direct=True, room=room)
     else:
+        if log:
+            with suppress(OSError):
+                os.truncate(log, 0)  # of a command before, of which nothing may stay
         source, end = os.pipe()
         theirs.callback(os.close, end)
         os.set_blocking(source, False)

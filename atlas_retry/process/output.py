@@ -3,6 +3,7 @@
 import os
 import re
 from contextlib import suppress
+from pathlib import Path
 
 from atlas_retry.process.values import Output, Sink
 
@@ -13,6 +14,7 @@ MARGIN_BYTES = 4 << 10
 READ_BYTES = 64 << 10
 READS_AT_ONCE = 16
 """So that one loud command cannot keep the others waiting."""
+_LOG_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
 
 # ECMA-48 §5.4 and §8.3: control sequences, strings up to BEL or ST, and the short escapes.
 _ESCAPE = rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
@@ -82,6 +84,12 @@ def _decode(data: bytes | bytearray) -> str:
     return data.decode("utf-8", "replace")
 
 
+def open_log(path: Path) -> int:
+    """A descriptor of an empty log, its folder made if need be. Raises OSError."""
+    os.makedirs(path.parent, mode=0o700, exist_ok=True)  # noqa: PTH103 - start-up
+    return os.open(path, _LOG_FLAGS, 0o600)
+
+
 class Stream:
     """Carries what a command prints from where it is read to its log, excerpt and sink.
 
@@ -89,9 +97,11 @@ class Stream:
     itself, which is then read along: a daemon would die of a pipe that nobody reads.
     """
 
-    def __init__(self, source: int, *, log: int | None, direct: bool, room: int) -> None:
+    def __init__(self, source: int, *, log: Path | None, direct: bool, room: int) -> None:
+        """`log` is made once something is printed."""
         self.source = source
-        self.log = log
+        self._log = log
+        self._log_end = -1
         self.direct = direct
         self.room = room
         self.sink: Sink | None = None
@@ -126,16 +136,18 @@ class Stream:
 
     def _keep(self, data: bytes) -> None:
         self.excerpt.feed(data)
-        if self.log is not None and self.room > 0:
-            self._write(memoryview(data)[: self.room])
+        if self._log and self.room > 0:
+            self._write(self._log, memoryview(data)[: self.room])
         self.room -= len(data)
         if self.sink:
             self.sink(data)
 
-    def _write(self, data: memoryview) -> None:
+    def _write(self, log: Path, data: memoryview) -> None:
         try:
-            while data and self.log is not None:
-                data = data[os.write(self.log, data) :]
+            if self._log_end < 0:
+                self._log_end = open_log(log)
+            while data:
+                data = data[os.write(self._log_end, data) :]
         except OSError as error:
             self.lost = f"the log is incomplete: {error.strerror}"
             self._close_log()
@@ -148,7 +160,7 @@ class Stream:
         self._close_log()
 
     def _close_log(self) -> None:
-        if self.log is not None:
+        if self._log_end >= 0:
             with suppress(OSError):  # a full disk may be told as late as this
-                os.close(self.log)
-            self.log = None
+                os.close(self._log_end)
+        self._log, self._log_end = None, -1

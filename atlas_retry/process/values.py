@@ -40,7 +40,8 @@ class Command(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     idle_timeout_s: float | None = None
     log_dir: Path | None = None
-    """Folder, made if need be, that gets `stdout.log` and `stderr.log`; None: no files are kept."""
+    """Folder that gets `stdout.log` and `stderr.log`, each made once something is printed there;
+    None: no files are kept."""
     grace_s: float = GRACE_S
     """Between TERM and KILL."""
     keep_daemons: bool = False

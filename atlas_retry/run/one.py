@@ -18,7 +18,7 @@ from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following, seconds_of
 from atlas_retry.guard.judge import seals
-from atlas_retry.history import archive, rescue
+from atlas_retry.history import archive, event_log, rescue
 from atlas_retry.history.event_log import EventLog
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
@@ -188,8 +188,9 @@ def run_here(
     state_dir.folder(folder)
     identity.sign(opened.git)
     with process.orderly(), ExitStack() as stack:
-        stack.enter_context(history.beating(folder))
-        emit = fan_out((stack.enter_context(EventLog(folder / "events.jsonl")), emit))
+        log = stack.enter_context(EventLog(folder / event_log.NAME))
+        stack.enter_context(state_dir.beating(log.path))
+        emit = fan_out((log, emit))
         journal = stack.enter_context(
             history.journal(opened.state, _opening(opened, asked, run_id), emit)
         )

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from atlas_retry import config, history, process, state_dir, workspace
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now, seconds_of
-from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, entries, rescue
+from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, entries, event_log, rescue
 from atlas_retry.model import (
     Agent,
     AgentReply,
@@ -158,7 +158,8 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
         installed = attempt and clear(scene.git, scene.run, attempt, scene.folder)
         if installed:
             raise _refusal(scene, f"its turn changed dependencies: {some(installed, MAX_SHOWN)}")
-    with history.beating(scene.folder), process.uninterruptible(what):
+    log = scene.folder / event_log.NAME
+    with state_dir.beating(log), process.uninterruptible(what):
         if not ours:
             return _turn(scene, None)
         turn = _turn(scene, there.id)
