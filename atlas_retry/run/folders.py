@@ -77,6 +77,8 @@ def left_to_do(home: Path) -> tuple[Waiting, ...]:
 
 def note(home: Path, started: Collection[Path], left: Sequence[Waiting] = ()) -> None:
     """Cross off what was started and add what was not. Raises StateError."""
+    if not left and not (home / NAME).exists():
+        return
     with _alone(home):
         before = left_to_do(home)
         again = {*map(str, started), *(one.root for one in left)}

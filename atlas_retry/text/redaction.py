@@ -252,6 +252,8 @@ def redact(text: str, values: Iterable[str] = ()) -> str:
     `values` are known secrets (see `secret_values`), of kind `env`; of one that spans lines each
     line counts. The rest is found by shape and by the name in front of it.
     """
+    if not text:
+        return ""
     for value in sorted(_lines(values), key=len, reverse=True):
         text = text.replace(value, "[redacted:env]")
     text = PRIVATE_KEY.sub(lambda m: "[redacted:private-key]" + "\n" * m[0].count("\n"), text)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 MAX_READ_BYTES = 32 << 20
 """So much is read at one look of files whose content nobody else knows; of the rest it is unknown,
 and what moves of it counts as moved."""
+FEW_FILES, LITTLE_BYTES = 200, 1 << 20
+"""So much is sooner read than git is asked what it knows of it."""
 _CHUNK_BYTES = 1 << 20
 
 
@@ -222,7 +224,9 @@ class Lookout:
         return moved(before, after, known)
 
     def _unsure(self, files: Mapping[str, Stat]) -> Iterable[str]:
-        """The files whose content git's index does not know."""
+        """The files whose content git's index does not know; all of them where they are few."""
+        if len(files) <= FEW_FILES and sum(seen[1] for seen in files.values()) <= LITTLE_BYTES:
+            return files
         tagged: list[str] = []
         with suppress(WorkspaceError):
             tagged = _listed(self._ws.root, self._ws.environ, "-t", "--cached", "--modified")
