@@ -8,6 +8,7 @@ from atlas_retry.config.init.ci_gates import not_understood, propose
 from atlas_retry.config.init.commands import fixer_of, only_checks
 from atlas_retry.config.init.detect import choose, detect
 from atlas_retry.config.init.project import ProjectFiles
+from atlas_retry.config.init.runners import NARROWER
 from tests.init.test_detect import Layout, chosen, package, startable, told
 
 GITHUB = ".github/workflows/ci.yml"
@@ -25,7 +26,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         [
             "format: ruff format --check shop tests | fix ruff format shop tests",
             "lint: flake8 --exclude=build --ignore=E501",
-            "test: pytest tests -x --cov shop | recheck pytest tests -x --cov shop --lf",
+            "test: pytest tests -x --cov shop | recheck pytest tests -x --cov shop --lf --no-cov",
         ],
     ),
     "GitHub, actions and folders": (
@@ -38,7 +39,7 @@ FILES: dict[str, tuple[Mapping[str, str], list[str]]] = {
         [
             "lint: golangci-lint run -v | fix golangci-lint run -v --fix",
             "lint: npm run lint | fix npm run lint -- --fix | in web",
-            "test: npx vitest run | in web",
+            f"test: npx vitest run | recheck npx vitest run {NARROWER['vitest']} | in web",
         ],
     ),
     "GitHub, a matrix and variables": (

@@ -7,6 +7,7 @@ import pytest
 from msgspec import Struct
 
 from atlas_retry.config.init.detect import choose, detect
+from atlas_retry.config.init.runners import NARROWER
 from atlas_retry.config.init.values import Proposed, Slot
 
 UV = """
@@ -195,6 +196,10 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         {"shop.py": "", "tests/test_a.py": "def test_a(): ...\n"},
         ["test: pytest | recheck pytest --lf"],
     ),
+    "a threshold of coverage, which is for all tests": (
+        {"tests/test_a.py": "def test_a(): ...\n", "pytest.ini": "addopts = --cov-fail-under=90\n"},
+        ["test: pytest | recheck pytest --lf --no-cov"],
+    ),
     "notebooks": (
         {"requirements.txt": "nbmake\n", "a.ipynb": "{}"},
         ["test: pytest --nbmake | recheck pytest --nbmake --lf"],
@@ -279,7 +284,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         [
             "format: npm run format",
             "lint: npm run lint | fix npm run lint -- --fix",
-            "test: npm test | recheck npm test -- --onlyFailures",
+            f"test: npm test | recheck npm test -- {NARROWER['jest']}",
         ],
     ),
     "pnpm": (
@@ -292,7 +297,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
         [
             "lint: pnpm run lint | fix pnpm run lint:fix",
             "lint: pnpm run check",
-            "test: pnpm test",
+            f"test: pnpm test | recheck pnpm test {NARROWER['vitest']}",
         ],
     ),
     "yarn, tools without scripts": (
@@ -307,7 +312,7 @@ PROJECTS: dict[str, tuple[dict[str, str], list[str]]] = {
             "format: yarn run prettier --write .",
             "lint: yarn run eslint . | fix yarn run eslint . --fix",
             "lint: yarn run tsc --noEmit",
-            "test: yarn run jest | recheck yarn run jest --onlyFailures",
+            f"test: yarn run jest | recheck yarn run jest {NARROWER['jest']}",
         ],
     ),
     "bun": (

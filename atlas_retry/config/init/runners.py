@@ -84,15 +84,32 @@ def wrapped(project: ProjectFiles, run: str) -> str:
     return f"./{own} {rest}" if own and project.has(own) else run
 
 
+NARROWER = {
+    "jest": "--onlyFailures --passWithNoTests --coverage=false",
+    "vitest": "--changed --coverage.enabled=false",
+}
+"""Options that run what failed last, or what a change reaches; a threshold of coverage is for all
+tests, and that none is left is no failure."""
+PYTEST_FILES = ("pyproject.toml", "pytest.ini", "tox.ini", "setup.cfg")
+
+
 def recheck_of(project: ProjectFiles, line: str, body: str) -> str | None:
-    """The line that runs only what failed last, of runners that remember it."""
+    """The line that runs fewer tests after an attempt, of runners that know which."""
     last = re.split(r"&&|;", body)[-1].strip() or line
-    program = bare(last).partition(" ")[0]
-    if program == "pytest" and not body and not re.search(r"[|<>&;]|--(?:collect|co\b|lf)", line):
-        return f"{line} --lf"
-    if program == "jest" and "|" not in last:
+    program, _, rest = bare(last).partition(" ")
+    if program == "pytest":
+        return None if body else _failed_of_pytest(project, line)
+    is_run = program != "vitest" or re.match(r"run\b|-|$", rest)
+    if program in NARROWER and is_run and "|" not in last:
         dash = "-- " if line.startswith("npm ") else ""
-        return f"{line} {dash}--onlyFailures"
+        return f"{line} {dash}{NARROWER[program]}"
     helpers = project.text("spec/spec_helper.rb") + project.text("spec/rails_helper.rb")
     remembers = "example_status_persistence_file_path" in helpers
     return f"{line} --only-failures" if program == "rspec" and remembers else None
+
+
+def _failed_of_pytest(project: ProjectFiles, line: str) -> str | None:
+    if re.search(r"[|<>&;]|--(?:collect|co\b|lf)|no:cacheprovider", line):
+        return None
+    has_coverage = any("--cov" in text for text in (line, *map(project.text, PYTEST_FILES)))
+    return f"{line} --lf --no-cov" if has_coverage else f"{line} --lf"
