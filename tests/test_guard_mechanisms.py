@@ -81,7 +81,7 @@ def test_what_cannot_be_allowed_is_refused(change: Case) -> None:
 ENDS = [
     (replace(case({}, {}), nested=("a/.git",)), None, Verdict.REJECTED),
     (replace(case({}, {}), outside=(OutsideChange(place="/h", path="x"),)), None, Verdict.REJECTED),
-    (replace(case({}, {}), tools=(Tool(name="x", before="1", after="2", path=""),)), None, Verdict.REJECTED),
+    (replace(case({}, {}), tools=(Tool(name="x", path=""),)), None, Verdict.REJECTED),
     (replace(case({}, {}), git_before={"HEAD": "1"}, git_after={}), None, None),
     (replace(case({}, {}), installed=("node_modules/a.js",)), None, Verdict.REJECTED),
     (replace(case({}, {}), future=("a",)), ("a",), None),
@@ -345,6 +345,8 @@ DOCTESTS = [
     (DOC.replace("return 1", "return 2"), ""),
     (DOC.replace("class A", "class B"), ""),
     (DOC.replace("\n1\n", "\n1\n>>> f(2)\n2\n"), ""),
+    (DOC.replace(">>> f(1)\n1\n", ">>> f(1)\nnine\n"), DOC),
+    (DOC.replace(">>> f(1)", ">>> x(1)"), DOC),
     (DOC.replace("\n1\n", "\n9\n").replace("return 1", "return ("), DOC.replace("return 1", "return (")),
     (DOC.replace(">>> f(1)", ">>> f(1)  # doctest: +SKIP"), DOC),
     (DOC.replace("        2\n", "        9\n\n        >>> g(2)\n        2\n"), None),
@@ -611,8 +613,8 @@ def test_what_tools_write_outside_as_they_run_is_not_charged(path: str) -> None:
 DETAILS = [
     (replace(case({}, {}), nested=("a/.git",)), "a/.git", "belongs to a repository of its own and was changed (no snapshot holds what it had)"),
     (replace(case({}, {}), outside=(OutsideChange(place="/h/", path="x"),)), "/h/x", "is outside the workspace and was changed (only the workspace may change)"),
-    (replace(case({}, {}), tools=(Tool(name="x", before="1", after="2", path="/y"),)), "/y", "`x` now leads to /y (the gate would run something else)"),
-    (replace(case({}, {}), tools=(Tool(name="x", before="1", after="2", path=""),)), "x", "`x` now leads to nothing (the gate would run something else)"),
+    (replace(case({}, {}), tools=(Tool(name="x", path="/y"),)), "/y", "`x` now leads to /y (the gate would run something else)"),
+    (replace(case({}, {}), tools=(Tool(name="x", path=""),)), "x", "`x` now leads to nothing (the gate would run something else)"),
     (replace(case({}, {}), installed=("a",)), "a", "is a file of a dependency and was changed (reinstall it: the gates would run with other code than others have)"),
     (replace(case({"a": "1"}, {"a": "2"}), protect=("a",)), "a", "is protected by guard.protect (the user asked for it to stay as it is)"),
     (replace(case({}, {}), future=("a",)), "a", "its modification time was set into the future (old results would be taken for fresh ones)"),
@@ -629,9 +631,7 @@ def test_what_is_refused_beside_says_what_was_done_and_why_not(
     assert [(v.path, v.detail) for v in guard.assess(change).refused] == [(path, detail)]
 
 
-def test_a_tool_that_is_as_before_is_no_finding() -> None:
-    same = Tool(name="x", before="1", after="1", path="/x")
-    assert answers(guard.assess(replace(case({}, {}), tools=(same,)))) == {}
+def test_what_may_be_allowed_or_is_looked_for_in_tests_is_little() -> None:
     assert {r.name for r in beside.RULES if r.can_be_allowed} == {
         "outside-workspace", "dependency-changed", "clock-tricked"}  # fmt: skip
     assert {r.name for r in sources.RULES if r.in_tests} == {"framework-patched", "run-ended"}

@@ -247,6 +247,16 @@ def test_a_value_that_another_source_speaks_of_is_no_special_case() -> None:
     assert answers(judged(before, after)) == {}
 
 
+@pytest.mark.parametrize(
+    ("value", "review"),
+    [("total", False), ("orders.total", False), ("True", True), ("86.42", True)],
+)
+def test_what_is_registered_under_a_name_is_no_answer(value: str, review: bool) -> None:
+    tests = {"tests/test_a.py": "def test():\n    assert total('ORD-1001', 5) == 86.42\n"}
+    given = answers(judged({**tests, PY: "\n"}, {PY: f'HANDLERS = {{"ORD-1001": {value}}}\n'}))
+    assert given == ({"review": {"special-cased"}} if review else {})
+
+
 @pytest.mark.parametrize(("line", "review"), [("4, 3", True), ("14, 3", False), ("4, 30", False)])
 def test_a_part_of_a_number_is_no_value_of_a_test(line: str, review: bool) -> None:
     tests = {"tests/test_a.py": f"def test():\n    assert add({line}) == 7\n"}
@@ -396,7 +406,7 @@ BESIDE: list[tuple[str, guard.Case]] = [
     ("nested-git", replace(case({}, {}), nested=("lib/.git",))),
     ("outside-workspace", replace(case({}, {}), outside=(OutsideChange(place="/h", path=".bashrc"),))),
     ("outside-workspace", case({}, {"a": "->/etc/passwd"})),
-    ("tool-replaced", replace(case({}, {}), tools=(Tool(name="x", before="1", after="2", path="/x"),))),
+    ("tool-replaced", replace(case({}, {}), tools=(Tool(name="x", path="/x"),))),
     ("dependency-changed", replace(case({}, {}), installed=("node_modules/a/index.js",))),
     ("clock-tricked", replace(case({}, {}), future=("a",))),
 ]  # fmt: skip

@@ -308,8 +308,6 @@ def test_an_executable_that_a_gate_runs_moves_by_place_and_content(
         "closer": "",
         "absent": str(first / "absent"),
     }
-    assert all(tool.before != tool.after for tool in seen.values())
-    assert seen["prober"].before.startswith(f"{tools / 'prober'} ")
 
 
 @pytest.mark.parametrize(

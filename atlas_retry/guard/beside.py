@@ -111,8 +111,7 @@ def _outside(scene: Scene) -> Iterator[Seen]:
 def _tools(scene: Scene) -> Iterator[Seen]:
     """Executables that the gates resolve to."""
     for tool in scene.case.tools:
-        if tool.before != tool.after:
-            yield tool.path or tool.name, f"`{tool.name}` now leads to {tool.path or 'nothing'}"
+        yield tool.path or tool.name, f"`{tool.name}` now leads to {tool.path or 'nothing'}"
 
 
 def _each(field: str, detail: str) -> Callable[[Scene], Iterator[Seen]]:

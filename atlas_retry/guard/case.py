@@ -42,12 +42,9 @@ class OutsideChange(Struct, frozen=True, kw_only=True):
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """An executable that a gate resolves to, before and now."""
+    """An executable that a gate would find elsewhere now, or other than it was."""
 
     name: str
-    before: str
-    """Digest of path and content."""
-    after: str
     path: str
     """Where the name leads now; empty when it leads nowhere."""
 

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from atlas_retry.guard import places
-from atlas_retry.guard.case import Delta, Scene
+from atlas_retry.guard.case import Answer, Delta, RuleFinding, Scene
 from atlas_retry.guard.documents import Key, flat, parse
 from atlas_retry.guard.settings import deciding_part, is_shared
 from atlas_retry.text.globs import Globs, globs, words
@@ -111,13 +111,6 @@ def is_code_or_setting(path: str) -> bool:
     return places.is_code(path) or in_table or is_shared(path)
 
 
-class Reason(Struct, frozen=True, kw_only=True):
-    """Why a change decides."""
-
-    rule: str
-    detail: str
-
-
 class Reached(Struct, frozen=True, kw_only=True):
     """What commands come to, through recipes, package scripts and scripts of shells."""
 
@@ -142,30 +135,35 @@ class Reached(Struct, frozen=True, kw_only=True):
         return None
 
 
-def decides(delta: Delta, scene: Scene, gates: Reached) -> Reason | None:
+def decides(delta: Delta, scene: Scene, gates: Reached) -> RuleFinding | None:
     """Why the change of a file decides what passes; None where it does not."""
     path = delta.path
     row = next((row for row in TABLE if row.speaks_of(path)), None)
+    seen: tuple[str, str] | None
     if row is not None:
-        return Reason(rule=row.rule, detail=row.detail)
-    if (named := gates.named(path)) is not None:
-        return Reason(rule="gate-script-changed", detail=named)
-    if (setting := deciding_part(delta)) is not None:
-        return Reason(rule="settings-changed", detail=f"{setting} decides what the checks do")
-    if shadow := _shadows(delta, scene):
-        return Reason(rule="tool-shadowed", detail=shadow)
-    return _by_entry(delta)
+        seen = row.rule, row.detail
+    elif (named := gates.named(path)) is not None:
+        seen = "gate-script-changed", named
+    elif (setting := deciding_part(delta)) is not None:
+        seen = "settings-changed", f"{setting} decides what the checks do"
+    elif shadow := _shadows(delta, scene):
+        seen = "tool-shadowed", shadow
+    else:
+        seen = _by_entry(delta)
+    return (
+        RuleFinding(rule=seen[0], path=path, detail=seen[1], answer=Answer.HELD) if seen else None
+    )
 
 
-def _by_entry(delta: Delta) -> Reason | None:
+def _by_entry(delta: Delta) -> tuple[str, str] | None:
     """Why a file decides by its mode, or by being one of the tests."""
     if delta.new_mode == "120000" and delta.old_mode not in (None, "120000"):
-        return Reason(rule="link-planted", detail=f"is now a link to {delta.new_text}")
+        return "link-planted", f"is now a link to {delta.new_text}"
     if delta.old_mode == "100755" and delta.new_mode == "100644":
-        return Reason(rule="mode-changed", detail="is no longer executable")
-    if places.is_test(delta.path):
-        return Reason(rule="test-changed", detail="what the tests prove was changed")
-    return None
+        return "mode-changed", "is no longer executable"
+    return (
+        ("test-changed", "what the tests prove was changed") if places.is_test(delta.path) else None
+    )
 
 
 _TOOLS = words("""

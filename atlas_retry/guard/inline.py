@@ -124,11 +124,14 @@ _PROMPTED = re.compile(
 
 
 def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | None:
-    """The change of examples that gates run, but for names that the source gave up."""
-    file = SourceChange(delta=delta, led=led)
+    """The change of examples that gates run, but for names that the source gave up.
+
+    In Python an example is itself a text of the source: there no name follows another.
+    """
+    follows = SourceChange(delta=delta, led=led) if pattern is _FENCED else None
     lost, came = list[str](), list(pattern.finditer(delta.new_text))
     for match in pattern.finditer(delta.old_text):
-        kept = next((one for one in came if _same_example(file, match[0], one[0])), None)
+        kept = next((one for one in came if _same_example(follows, match[0], one[0])), None)
         if kept:
             came.remove(kept)
         else:
@@ -144,10 +147,10 @@ def _examples(delta: Delta, led: Renames, pattern: re.Pattern[str]) -> Inline | 
     return Inline(path=delta.path, restored=text.encode(), line=line)
 
 
-def _same_example(file: SourceChange, old: str, new: str) -> bool:
+def _same_example(follows: SourceChange | None, old: str, new: str) -> bool:
     """Whether two examples differ at most in indentation and in names that were given up."""
     before, after = ("\n".join(map(str.strip, text.splitlines())) for text in (old, new))
-    return file.same_names(before, after)
+    return before == after or bool(follows and follows.same_names(before, after))
 
 
 def _runs_doctests(scene: Scene) -> bool:

@@ -98,7 +98,7 @@ def _complained(case: Case) -> dict[str, frozenset[int]]:
 
 def _deciding(
     delta: Delta,
-    reason: decides.Reason,
+    reason: RuleFinding,
     change: Scene,
     led: grown.Renames,
     lines: dict[str, frozenset[int]],
@@ -109,13 +109,10 @@ def _deciding(
     elif kept := _kept(delta, reason, change, led) or _confined(delta, lines):
         yield kept
     else:
-        finding = RuleFinding(
-            rule=reason.rule, path=delta.path, detail=reason.detail, answer=Answer.HELD
-        )
-        yield Ruling(path=delta.path, mechanism=f"decides: {reason.rule}", finding=finding)
+        yield _ruling(reason, "decides")
 
 
-def _kept(delta: Delta, reason: decides.Reason, change: Scene, led: grown.Renames) -> Ruling | None:
+def _kept(delta: Delta, reason: RuleFinding, change: Scene, led: grown.Renames) -> Ruling | None:
     """The ruling on a change that proves what was proved before, or more."""
     growth = None
     if reason.rule == "test-changed":
@@ -248,21 +245,18 @@ def _of(made: Sequence[Ruling], answer: Answer, case: Case) -> tuple[Ruling, ...
 _MAX_DETAIL_CHARS = 300
 
 
-def _said(ruling: Ruling) -> tuple[str, int | None, str]:
-    """Rule, line and detail; quoted code is data: no control characters, no essay."""
-    finding = ruling.finding
-    if finding is None:
-        return "", None, ""
-    shown = "".join(char if char.isprintable() else " " for char in finding.detail)
-    return finding.rule, finding.line, bounded(shown, _MAX_DETAIL_CHARS)
-
-
 def _violation(ruling: Ruling) -> Violation:
-    rule, line, detail = _said(ruling)
-    return Violation(rule=rule, path=ruling.path, line=line, detail=detail)
+    """Quoted code is data: no control characters, no essay."""
+    finding = ruling.finding
+    detail = finding.detail if finding else ""
+    shown = "".join(char if char.isprintable() else " " for char in detail)
+    return Violation(
+        rule=finding.rule if finding else "", path=ruling.path, line=finding.line if finding else
+        None, detail=bounded(shown, _MAX_DETAIL_CHARS),
+    )  # fmt: skip
 
 
 def _held(ruling: Ruling) -> Held:
-    rule, line, detail = _said(ruling)
-    in_place = ruling.answer is Answer.REVIEW
-    return Held(rule=rule, path=ruling.path, line=line, detail=detail, in_place=in_place)
+    seen, in_place = _violation(ruling), ruling.answer is Answer.REVIEW
+    return Held(rule=seen.rule, path=seen.path, line=seen.line, detail=seen.detail,
+                in_place=in_place)  # fmt: skip

@@ -253,10 +253,13 @@ def _is_argument(arguments: "Node") -> bool:
 
 
 def _entry(pair: "Node", child: "Node") -> "Node | None":
-    """A pair of a small table, asked for by its key."""
-    is_key = pair.named_children and pair.named_children[0] == child
-    table = pair.parent
-    return pair if is_key and table is not None and table.type in _TABLES else None
+    """A pair of a table, asked for by its key; one that leads to a name is registered there."""
+    key, value, table = pair.named_children[0], pair.named_children[-1], pair.parent
+    is_entry = child == key and table is not None and table.type in _TABLES
+    return pair if is_entry and not _NAME.fullmatch(tokens.text_of(value).strip()) else None
+
+
+_NAME = re.compile(r"(?!(true|false|null|nil|none)$)[a-z_][\w.]*", re.IGNORECASE)
 
 
 def _is_asked(above: "Node", node: "Node") -> bool:

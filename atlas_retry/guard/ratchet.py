@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -16,21 +17,12 @@ Remark = tuple[int, str]
 """Line and text of a comment, an attribute or an annotation."""
 
 
-class Silencer(Struct, frozen=True, kw_only=True):
-    """One way to silence a checker."""
-
-    kind: str
-    """What is silenced: lint, type, coverage, format or security."""
-    pattern: re.Pattern[str]
+def _marks(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
 
 
-def _marks(kind: str, *patterns: str) -> tuple[Silencer, ...]:
-    return tuple(Silencer(kind=kind, pattern=re.compile(p, re.IGNORECASE)) for p in patterns)
-
-
-MARKS: tuple[Silencer, ...] = (
-    *_marks(
-        "lint",
+MARKS: dict[str, tuple[re.Pattern[str], ...]] = {
+    "lint": _marks(
         r"\bnoqa\b|\b(?:ruff|flake8)\s*:\s*(?:noqa|disable)",
         r"\bpylint:\s*(?:disable|skip-file)",
         r"\b(?:eslint|tslint:|oxlint|stylelint|standard|biome|deno-lint)-?(?:disable|ignore)",
@@ -46,8 +38,7 @@ MARKS: tuple[Silencer, ...] = (
         r"//go:build\b|//\s*\+build\b",
         r"\b(?:codespell|spell-checker|cspell):\s*(?:ignore|disable)",
     ),
-    *_marks(
-        "type",
+    "type": _marks(
         r"\btype:\s*ignore",
         r"\bmypy:\s*(?:ignore|disable|allow|no-)",
         r"\b(?:based)?pyright:\s*(?:ignore|basic|report\w+\s*=\s*(?:false|none))",
@@ -56,23 +47,21 @@ MARKS: tuple[Silencer, ...] = (
         r"@(?:typing\.)?no_type_check\b",
         r"@?(?:phpstan-ignore|psalm-suppress)",
     ),
-    *_marks(
-        "coverage",
+    "coverage": _marks(
         r"\bpragma:?\s*no\s*(?:cover|branch)|\bnocover\b|\bexcovr?_(?:line|start)",
         r"\b(?:LCOV|GCOVR?|GRCOV)_EXCL_|:nocov:",
         r"\b(?:istanbul|c8|v8|node:coverage)\s+(?:ignore|disable)|\bcodeCoverageIgnore",
         r"#\[\s*(?:coverage\(off\)|no_coverage)|@(?:lombok\.)?Generated\b",
     ),
-    *_marks(
-        "format",
+    "format": _marks(
         r"\b(?:fmt|yapf|autopep8|isort):\s*(?:off|skip|disable)",
         r"\b(?:prettier-ignore|dprint-ignore|clang-format\s+off|rustfmt::skip)|@formatter:off",
     ),
-    *_marks(
-        "security",
+    "security": _marks(
         r"\b(?:nosec|nosemgrep|gitleaks:allow|trufflehog:ignore|checkov:skip|tfsec:ignore)\b",
     ),
-)
+}
+"""Ways to silence a checker, by what is silenced."""
 _TOOLS = {
     "type": re.compile(r"\b(mypy|(based)?pyright|tsc|vue-tsc|pyre|pytype|ty|phpstan|psalm)\b"),
     "coverage": re.compile(r"--cov|\b(coverage|nyc|c8)\b|tarpaulin|llvm-cov|-cover\b|jacoco"),
@@ -114,15 +103,15 @@ def added(delta: Delta) -> tuple[Suppression, ...]:
     """The suppressions of a file that are more than it had; a broader one may be narrowed."""
     is_read = places.is_code(delta.path) or places.name(delta.path) == "Dockerfile"
     added_text = "\n".join(line for _, line in delta.added_lines)
-    if not is_read or _silencer(added_text) is None:
+    if not is_read or _silenced(added_text) is None:
         return ()
     before = Counter(text for _, text in _remarks(delta.path, delta.before or b""))
     after = tuple(_remarks(delta.path, delta.after or b""))
     broader = list((before - Counter(text for _, text in after)).elements())
     marks = (
-        Suppression(kind=silencer.kind, line=line, text=text)
+        Suppression(kind=kind, line=line, text=text)
         for line, text in _more_often(after, before)
-        if (silencer := _silencer(text))
+        if (kind := _silenced(text))
     )
     return tuple(mark for mark in marks if not _narrows(mark.text, broader))
 
@@ -146,14 +135,15 @@ def _narrows(text: str, broader: list[str]) -> bool:
 
 
 def _names_no_rule(text: str) -> bool:
-    matches = (silencer.pattern.search(text) for silencer in MARKS)
+    matches = (pattern.search(text) for pattern in chain.from_iterable(MARKS.values()))
     rest = next((text[match.end() :] for match in matches if match), ":")
     return bool(re.fullmatch(r"[\w-]*", rest))
 
 
-def _silencer(text: str) -> Silencer | None:
-    """What a text silences, if anything."""
-    return next((silencer for silencer in MARKS if silencer.pattern.search(text)), None)
+def _silenced(text: str) -> str | None:
+    """What kind of checker a text silences, if any."""
+    kinds = (kind for kind in MARKS if any(pattern.search(text) for pattern in MARKS[kind]))
+    return next(kinds, None)
 
 
 def _remarks(path: str, source: bytes) -> Iterator[Remark]:

@@ -359,11 +359,10 @@ def moved_tools(taken: Seal) -> tuple[Tool, ...]:
     """Executables that a gate would now find elsewhere, or other than they were."""
     now = _resolved(taken.gates, taken.root, taken.environ)
     return tuple(
-        Tool(name=name, before=" ".join(was), after=" ".join(now.get(name, ("", ""))),
-             path=now.get(name, ("", ""))[0])
+        Tool(name=name, path=now.get(name, ("", ""))[0])
         for name, was in taken.tools.items()
         if now.get(name) != was
-    )  # fmt: skip
+    )
 
 
 def changes_outside(taken: Seal) -> tuple[OutsideChange, ...]:
