@@ -81,14 +81,14 @@ def test_a_byte_order_mark_does_not_disturb() -> None:
     assert [d.message for d in diagnose(reported("eslint-json", content)).diagnostics] == ["m"]
 
 
-def test_junit_counts_the_tests_that_ran() -> None:
+def test_junit_says_whether_a_test_ran() -> None:
     content = b"""<testsuites><testsuite><testcase name="a"/>
         <testcase name="b"><skipped/></testcase>
         <testcase name="c" file="t.rb" line="4"><error message="m" type="X::Y"/></testcase>
         </testsuite></testsuites>"""
     findings = diagnose(reported("junit", content))
     (told,) = findings.diagnostics
-    assert findings.tests_run == 2
+    assert findings.ran
     assert (told.path, told.message, told.test_id) == ("t.rb", "m", "c")
     assert told.region
     assert told.region.start_line == 4

@@ -19,7 +19,6 @@ _GO_ENDED = re.compile(r"^ *--- (?:PASS|FAIL|SKIP): \S+ \([\d.]+s\)$")
 _GO_NOW = re.compile(r"^=== (?:RUN|CONT|NAME|PAUSE) +(\S+)$")
 _GO_LINE = re.compile(r"^( +)(?P<path>[\w./-]+\.go):(?P<line>\d{1,9}): ?(.*)$")
 _GO_PACKAGE = re.compile(r"^(?:FAIL|ok  )\t(\S+)(?:\t| \[)(.*)$")
-_GO_EMPTY = re.compile(r"^\?   \t\S+\t\[no test files\]$|^ok  \t.*\[no tests to run\]$")
 _GO_PANIC = re.compile(r"^(?:panic|fatal error): (.*)$")
 _GO_JSON = '"Action":"output"'
 _HOSTS = ("github.com/", "gitlab.com/", "bitbucket.org/", "codeberg.org/")
@@ -68,21 +67,7 @@ def _go(log: Log) -> Reading:
     for start, end, package in _go_packages(lines):
         folder = _go_folder(package)
         failures += [_go_failure(lines, test, folder) for test in _go_failed(lines, start, end)]
-    empty = matching(lines, _GO_EMPTY)
-    others = [i for i in matching(lines, _GO_PACKAGE) if i not in empty]
-    nothing = bool(empty) and not others
-    return Reading(
-        problems=tuple(failures),
-        tests_run=0 if nothing else _go_ended(lines),
-        vacuous=nothing,
-    )
-
-
-def _go_ended(lines: Sequence[str]) -> int | None:
-    """How many tests have ended; None where only failures are listed."""
-    if not any(map(_GO_NOW.match, lines)):
-        return None
-    return len(matching(lines, _GO_ENDED))
+    return Reading(problems=tuple(failures))
 
 
 def _go_packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
@@ -181,19 +166,11 @@ _CARGO_STOP = re.compile(r"^(?:note: run with |stack backtrace:)")
 _CARGO_FUNCTION = re.compile(r"^ +\d+: (?:0x[0-9a-f]+ - )?(.+)$")
 _CARGO_FRAME = re.compile(r"^ +at (\S+?):(\d{1,9})(?::\d+)?$")
 _DOCTEST = re.compile(r"^(?P<path>\S+\.rs) - (?:\S+ )?\(line (?P<line>\d+)\)$")
-_CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; ")
 
 
 def _cargo(log: Log) -> Reading:
-    lines = log.lines
-    results = matching(lines, _CARGO_RESULT)
-    ran = sum(int(m[1]) + int(m[2]) for m in results.values()) if results else None
-    blocks = titled(lines, _CARGO_TITLE, _CARGO_END)
-    return Reading(
-        problems=tuple(_cargo_failure(lines, first, last) for first, last in blocks),
-        tests_run=ran,
-        vacuous=ran == 0,
-    )
+    blocks = titled(log.lines, _CARGO_TITLE, _CARGO_END)
+    return Reading(problems=tuple(_cargo_failure(log.lines, *block) for block in blocks))
 
 
 def _cargo_failure(lines: Sequence[str], first: int, last: int) -> Located:
@@ -239,23 +216,12 @@ _MAVEN_TITLE = re.compile(
 )
 _MAVEN_RAISED = re.compile(r"^([\w.$]+)(?::|$)")
 _MAVEN_STACK = re.compile(r"\tat ")
-_MAVEN_TOTAL = re.compile(
-    r"^(?:\[\w+\] )?Tests run: (?P<run>\d+), Failures: \d+, Errors: \d+, Skipped: (?P<skipped>\d+)$"
-)
-_MAVEN_NONE = re.compile(r"^(?:\[INFO\] )?No tests to run\.")
 
 
 def _maven(log: Log) -> Reading:
     lines = log.lines
-    totals = matching(lines, _MAVEN_TOTAL)
-    counts = [int(m["run"]) - int(m["skipped"]) for m in totals.values()]
-    ran = sum(counts) if counts or any(map(_MAVEN_NONE.match, lines)) else None
     titles = matching(lines, _MAVEN_TITLE)
-    return Reading(
-        problems=tuple(_maven_failure(lines, first, title) for first, title in titles.items()),
-        tests_run=ran,
-        vacuous=ran == 0,
-    )
+    return Reading(problems=tuple(_maven_failure(lines, *title) for title in titles.items()))
 
 
 def _maven_failure(lines: Sequence[str], first: int, title: re.Match[str]) -> Located:

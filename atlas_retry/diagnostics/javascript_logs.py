@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from msgspec.structs import replace
-
-from atlas_retry.diagnostics import counts, stacks
+from atlas_retry.diagnostics import stacks
 from atlas_retry.diagnostics.failures import (
     above,
     failure,
@@ -20,19 +18,6 @@ from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
 from atlas_retry.model import Diagnostic, Frame
 
 _STACK = re.compile(r"^ +at | \u276f ")
-_RAN = re.compile(r"(\d+) (?:failed|passed)")
-
-
-def _counted(lines: Sequence[str], tests: re.Pattern[str], none: str) -> Reading:
-    """What jest and vitest say at the end of each run: `1 failed | 2 passed`.
-
-    `tests` has the group counts; `none` begins a line that says that there are no tests.
-    """
-    counted = [match["counts"] for match in matching(lines, tests).values()]
-    empty = any(line.startswith(none) for line in lines)
-    ran = sum(map(int, _RAN.findall("\n".join(counted)))) if counted or empty else None
-    return Reading(tests_run=ran, vacuous=empty or ran == 0)
-
 
 # https://jestjs.io/docs/cli; @jest/reporters DefaultReporter and SummaryReporter
 _JEST_FILE = re.compile(r"^(?:PASS|FAIL) (?:\S+ )?(\S+\.\w+)(?: \(.+\))?$")
@@ -41,17 +26,14 @@ _JEST_CODE = re.compile(r"^ *>? *\d* \|")
 _JEST_SYNTAX = re.compile(
     r"^ *SyntaxError: (?P<path>[^\s:]+): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\)$"
 )
-_JEST_TESTS = re.compile(r"^Tests: +(?P<counts>.*\d total)$")
 _JEST_AGAIN = re.compile(r"^Summary of all failing tests")
 _JEST_END = re.compile(r"^(?:Test Suites: |Jest: |-{5,}\|)")
-_JEST_NONE = "No tests found, exiting with code"
 _JEST_SUITE = "Test suite failed to run"
 
 
 def _jest(log: Log) -> Reading:
     blocks = _jest_blocks(above(log.lines, _JEST_AGAIN))  # many failures are listed twice
-    failures = tuple(_jest_failure(log.lines, *block) for block in blocks)
-    return replace(_counted(log.lines, _JEST_TESTS, _JEST_NONE), problems=failures)
+    return Reading(problems=tuple(_jest_failure(log.lines, *block) for block in blocks))
 
 
 def _jest_blocks(lines: Sequence[str]) -> Iterator[tuple[str, int, int]]:
@@ -89,15 +71,12 @@ _VITEST_TITLE = re.compile(
 _VITEST_RULE = re.compile(r"^⎯{3,}")
 _VITEST_CODE = re.compile(r"^ +\d*\|")
 _VITEST_FILE = re.compile(r"^ +File: (?P<path>[^\s:]+)(?::(?P<line>\d+):(?P<column>\d+))?$")
-_VITEST_TESTS = re.compile(r"^ +Tests {2}(?P<counts>.+)$")
-_VITEST_NONE = "No test files found"
 
 
 def _vitest(log: Log) -> Reading:
     lines = log.lines
     blocks = titled(lines, _VITEST_TITLE, _VITEST_RULE)
-    failures = tuple(_vitest_failure(lines, first, last) for first, last in blocks)
-    return replace(_counted(lines, _VITEST_TESTS, _VITEST_NONE), problems=failures)
+    return Reading(problems=tuple(_vitest_failure(lines, *block) for block in blocks))
 
 
 def _vitest_failure(lines: Sequence[str], first: int, last: int) -> Located:
@@ -124,8 +103,8 @@ def _mocha(log: Log) -> Reading:
     """The failures of the list at the end: the titles above it have no messages."""
     start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
     blocks = titled(log.lines[start:], _MOCHA_TITLE, _MOCHA_END)
-    failures = tuple(_mocha_failure(log.lines, start + a, start + b) for a, b in blocks)
-    return replace(counts.read(counts.MOCHA, log), problems=failures)
+    failures = (_mocha_failure(log.lines, start + a, start + b) for a, b in blocks)
+    return Reading(problems=tuple(failures))
 
 
 def _mocha_failure(lines: Sequence[str], first: int, last: int) -> Located:
@@ -161,7 +140,6 @@ _TAP_END = re.compile(r"^ *\.\.\.$")
 _TAP_PLACE = re.compile(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
 _TAP_ERROR = re.compile(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
 _MAX_TAP_LINES = 200
-_NODE_COUNT = re.compile(r"^(?:#|\u2139) (tests|pass|fail|cancelled|skipped|todo) (\d+)$")
 _NODE_CRASH = parser_of(NODE)
 _NODE_FILE_FAILED = "test failed"
 
@@ -172,10 +150,7 @@ def _node_test(log: Log) -> Reading:
     if any(f.diagnostic.message == _NODE_FILE_FAILED for f in failures):
         plain = tuple(line.removeprefix("# ") for line in lines)
         failures += _NODE_CRASH.read(Log(plain, "")).problems
-    numbers = matching(lines, _NODE_COUNT)
-    ended = [int(m[2]) for m in numbers.values() if m[1] in ("pass", "fail", "cancelled")]
-    ran = sum(ended) if numbers else None
-    return Reading(problems=tuple(failures), tests_run=ran, vacuous=ran == 0)
+    return Reading(problems=tuple(failures))
 
 
 def _node_spec(lines: Sequence[str]) -> Iterator[Located]:
@@ -224,16 +199,16 @@ def _node_failure(
 JEST = Parser(
     name="jest",
     commands=("jest", "react-scripts test"),
-    marks=("\nTest Suites: ", _JEST_NONE, "\n  ● "),
+    marks=("\nTest Suites: ", "\n  ● "),
     read=_jest,
 )
 VITEST = Parser(
     name="vitest",
     commands=("vitest",),
-    marks=("\n Test Files  ", "\n  Test Files  ", "\nNo test files found", "⎯ Failed "),
+    marks=("\n Test Files  ", "\n  Test Files  ", "⎯ Failed "),
     read=_vitest,
 )
-MOCHA = Parser(name="mocha", commands=("mocha",), marks=counts.MOCHA.marks, read=_mocha)
+MOCHA = Parser(name="mocha", commands=("mocha",), marks=(" passing (",), read=_mocha)
 NODE_TEST = Parser(
     name="node-test",
     commands=("--test",),

@@ -16,6 +16,7 @@ from atlas_retry.diagnostics.report_formats import Report, read_report
 from atlas_retry.diagnostics.selecting import folder_of
 from atlas_retry.diagnostics.stamps import unstamped
 from atlas_retry.diagnostics.table import LineFormat, parser_of
+from atlas_retry.diagnostics.tests_ran import tests_ran
 from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
@@ -52,8 +53,6 @@ def diagnose(output: ToolOutput) -> Findings:
     report = _report(output)
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
-        counted = Reading(tests_run=report.tests_run)
-        readings = readings if _total(readings) is not None else (*readings, counted)
     distinct = tuple(_distinct(problems))
     cwd = posixpath.normpath(posixpath.join(output.cwd, folder_of(output.command)))
     diagnostics = tuple(
@@ -61,8 +60,9 @@ def diagnose(output: ToolOutput) -> Findings:
         for problem, count in distinct
     )
     beyond = len(problems) - sum(count for _, count in distinct) if output.exit_code != 0 else 0
-    findings = replace(_findings(output, log, readings, diagnostics), beyond=beyond)
-    rest = None if output.parser or report else unread(log, problems, readings, _PROGRAMS)
+    findings = replace(_findings(output, log, report, diagnostics), beyond=beyond)
+    is_known = output.parser or report or findings.ran is not None
+    rest = None if is_known else unread(log, problems, _PROGRAMS)
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
 
 
@@ -124,8 +124,6 @@ def _section(log: Log, section: Section) -> Reading:
         problems=tuple(
             Located(p.diagnostic, p.first + section.first, p.last + section.first) for p in problems
         ),
-        tests_run=_total(readings),
-        vacuous=any(reading.vacuous for reading in readings),
     )
 
 
@@ -164,25 +162,21 @@ def _distinct(problems: Iterable[Located]) -> Iterator[tuple[Located, int]]:
     return ((problem, counts[key]) for key, problem in first.items())
 
 
-def _total(readings: Iterable[Reading]) -> int | None:
-    counts = [r.tests_run for r in readings if r.tests_run is not None]
-    return sum(counts) if counts else None
-
-
 def _findings(
-    output: ToolOutput, log: Log, readings: Sequence[Reading], problems: tuple[Diagnostic, ...]
+    output: ToolOutput, log: Log, report: Report | None, problems: tuple[Diagnostic, ...]
 ) -> Findings:
     failed = output.exit_code != 0
     errors = [d for d in problems if d.level is Level.ERROR]
-    ran = _total(readings)
-    empty = output.kind is Kind.TEST and not errors and not ran
+    reported = report.ran if report else None
+    printed = tests_ran(log)
+    ran = reported if printed is None else printed
     below = failed and bool(errors) and all(d.rule_id == THRESHOLD_RULE for d in errors)
     return Findings(
         diagnostics=problems
         if failed
         else tuple(d for d in problems if d.level is not Level.ERROR),
-        tests_run=ran,
-        vacuous=empty and any(r.vacuous for r in readings),
+        ran=ran,
+        vacuous=output.kind is Kind.TEST and not errors and printed is False,
         threshold=below,
         environment=failed and is_to_blame(output, log, errors),
         lack=lack(output, log, errors, _PROGRAMS) if failed else None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from atlas_retry.diagnostics import counts, lines, lines_python, lines_system
+from atlas_retry.diagnostics import lines, lines_python, lines_system
 from atlas_retry.diagnostics.compiled_logs import CARGO_TEST, GO_TEST, MAVEN
 from atlas_retry.diagnostics.javascript_logs import JEST, MOCHA, NODE_TEST, VITEST
 from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
@@ -27,7 +27,6 @@ _PARSERS = (
     GO_TEST,
     CARGO_TEST,
     MAVEN,
-    *map(counts.parser_of, counts.RUNNERS),
     *map(parser_of, _ROWS),
     *FALLBACKS,
 )

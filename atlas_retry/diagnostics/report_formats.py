@@ -17,7 +17,8 @@ class Report(Struct, frozen=True):
     """What a report file says."""
 
     diagnostics: tuple[Diagnostic, ...]
-    tests_run: int | None = None
+    ran: bool | None = None
+    """Whether any test ran; None: it is not about tests."""
 
 
 class JsonFormat(Struct, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from atlas_retry.model import Diagnostic, Frame
 _STACK = re.compile(r"^\s*(?:at |\u276f )")
 
 
-def junit(content: bytes) -> tuple[tuple[Diagnostic, ...], int]:
-    """The failures and the number of tests that ran. Raises ValueError for what is no such XML."""
+def junit(content: bytes) -> tuple[tuple[Diagnostic, ...], bool]:
+    """The failures, and whether any test ran. Raises ValueError for what is no such XML."""
     from defusedxml import ElementTree
 
     try:
@@ -28,8 +28,8 @@ def junit(content: bytes) -> tuple[tuple[Diagnostic, ...], int]:
     except ElementTree.ParseError as error:
         raise ValueError(str(error)) from error
     cases = list(root.iter("testcase"))
-    skipped = sum(case.find("skipped") is not None for case in cases)
-    return tuple(chain.from_iterable(map(_failures, cases))), len(cases) - skipped
+    ran = any(case.find("skipped") is None for case in cases)
+    return tuple(chain.from_iterable(map(_failures, cases))), ran
 
 
 def _failures(case: Element) -> Iterator[Diagnostic]:

@@ -110,9 +110,6 @@ _UNITTEST_TITLE = re.compile(
 )
 _UNITTEST_RULE = re.compile(r"^(?:={70}|-{70})$")
 _UNITTEST_RAN = re.compile(r"^Ran (\d{1,9}) tests? in ")
-_UNITTEST_END = re.compile(r"^(?:FAILED \(.+\)|OK(?: \(.+\))?|NO TESTS RAN(?: \(.+\))?)$")
-
-_UNITTEST_SKIPPED = re.compile(r"\bskipped=(\d{1,9})")
 
 
 def _read_unittest(log: Log) -> Reading:
@@ -120,15 +117,7 @@ def _read_unittest(log: Log) -> Reading:
     failures = tuple(
         _unittest_failure(lines, first, last) for first, last in _unittest_blocks(lines)
     )
-    ran = matching(lines, _UNITTEST_RAN)
-    ends = matching(lines, _UNITTEST_END) if ran else {}
-    skipped = sum(int(m[1]) for i in ends if (m := _UNITTEST_SKIPPED.search(lines[i])))
-    count = max(0, sum(int(m[1]) for m in ran.values()) - skipped) if ran else None
-    return Reading(
-        problems=failures,
-        tests_run=count,
-        vacuous=count == 0 and not failures,
-    )
+    return Reading(problems=failures)
 
 
 def _unittest_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from atlas_retry.diagnostics.values import Located, Log, Reading
+from atlas_retry.diagnostics.values import Located, Log
 from atlas_retry.model import Diagnostic
 
 UNREAD = "unread"
@@ -43,16 +43,13 @@ _NOISE = re.compile(
 """Headings, counts, warnings and echoed commands: no problem of their own."""
 
 
-def unread(
-    log: Log, problems: Sequence[Located], readings: Sequence[Reading], programs: Iterable[str]
-) -> Diagnostic | None:
+def unread(log: Log, problems: Sequence[Located], programs: Iterable[str]) -> Diagnostic | None:
     """One diagnostic for all lines that say something and that nobody read; `count` of them.
 
-    None where nothing was read, where one program printed everything, or a test runner did: the
-    other lines of one are known.
+    None where nothing was read, where one program printed everything, or a test failed: the other
+    lines of its runner are known.
     """
-    is_runner = any(reading.tests_run is not None for reading in readings)
-    is_runner = is_runner or any(problem.diagnostic.test_id for problem in problems)
+    is_runner = any(problem.diagnostic.test_id for problem in problems)
     if log.exit_code in (0, None) or is_runner or not _SEVERAL.search(log.command):
         return None
     taken: set[int] = set()

@@ -66,8 +66,8 @@ class Findings(Struct, frozen=True, kw_only=True):
     """Problems that are told of beyond those: nobody reads so many."""
     cut: bool = False
     """Not all of the output was read as one: there may be more problems."""
-    tests_run: int | None = None
-    """None: no test tool said."""
+    ran: bool | None = None
+    """Whether any test ran; None: no test tool said."""
     vacuous: bool = False
     """A test gate in which no test ran."""
     threshold: bool = False
@@ -135,8 +135,6 @@ class Reading(Struct, frozen=True, kw_only=True):
 
     problems: tuple[Located, ...] = ()
     sections: tuple[Section, ...] = ()
-    tests_run: int | None = None
-    vacuous: bool = False
 
 
 class Parser(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,110 @@
+"""Whether any test ran, by the last words of all runners that are known. Reads no failure.
+
+Every line is held against every pattern, whatever was started: a script or `make test` hides the
+runner's name. Sources: the runners' own reporters, and the goldens.
+"""
+
+import re
+
+from atlas_retry.diagnostics.values import Log
+
+_PYTEST_NOTHING = 5
+"""https://docs.pytest.org/en/stable/reference/exit-codes.html; unittest takes it as well."""
+_LONGEST = 200
+"""Characters of a line that may count tests."""
+
+_COUNTS = (
+    r"(?:=+ )?(?:\d+ [a-z ]{1,40}, )*(?P<ran>\d+) x?(?:failed|passed)\b.* in [\d.]+s",  # pytest
+    r"(?:=+ )?\d+ (?:skipped|deselected)(?:, \d+ [a-z ]{1,40})*(?P<ran>) in [\d.]+s",
+    r"Ran (?P<ran>\d+) tests? in ",  # unittest
+    r"(?:FAILED|OK|NO TESTS RAN) \(.*\bskipped=(?P<less>\d+)",
+    r"Tests: +(?:.*?(?P<ran>\d+) (?:failed|passed))?.*\d total$",  # jest
+    r" +Tests {2}(?:.*?(?P<ran>\d+) (?:failed|passed))?",  # vitest
+    r"(?:#|\u2139) (?:pass|fail|cancelled) (?P<ran>\d+)$",  # node --test
+    r"\s+(?P<ran>\d+) (?:passing \(|failing$)",  # mocha
+    r"\s+(?P<ran>\d+) (?:tests? passed|tests? failed|known failures?)$",  # ava
+    r"\s+\d+(?P<ran>) tests? (?:skipped|todo)$",
+    r"\s+(?P<ran>\d+) (?:passed|failed|flaky|interrupted)(?: \(.+\))?$",  # playwright
+    r"\s+\d+(?P<ran>) (?:skipped|did not run)$",
+    r"# \{ total: (?P<ran>\d+)(?:.*\bskip: (?P<less>\d+))?",  # tap
+    r"(?P<ran>(?:not )?ok) \d+ (?!- )(?!.*# skip)",  # bats
+    r"ok \d+(?P<ran>) .*# skip",
+    r"(?:\d+ \w+, )*?(?P<ran>\d+) tests?, \d+ failures?\b",  # as well as mix test
+    r"(?:\d+ \w+, )*?\d+ tests?, \d+ f.*?\b(?P<less>\d+) excluded",
+    r"(?:\d+ \w+, )*?\d+ tests?, \d+ f.*?\b(?P<less>\d+) skipped",
+    r" (?P<ran>\d+) (?:pass|fail)$",  # bun
+    r"(?:ok|FAILED) \| (?P<ran>\d+) passed.* \| (?P<ran2>\d+) failed",  # deno
+    r".*: Executed (?P<ran>\d+) of \d+",  # karma
+    r"(?P<ran>\d+) examples?, \d+ failures?(?:, (?P<less>\d+) pending)?$",  # rspec
+    r"(?P<ran>\d+) (?:runs|tests), \d+ assertions, .*?(?P<less>\d+) (?:skips|pendings)",
+    r"OK \((?P<ran>\d+) tests?, ",  # phpunit; above it minitest
+    r"Tests: (?P<ran>\d+), Assertions: \d+(?:.*\bSkipped: (?P<less>\d+))?",
+    r"\d+% tests passed, \d+ tests failed out of (?P<ran>\d+)$",  # ctest
+    r"\s+\d+ - .+ \((?P<less>S)kipped\)$",
+    r"(?:> Task )?(?::[\w-]+)*:(?P<ran>(?:\w+T|t)est)(?: [UF][A-Z-]+)?$",  # gradle
+    r"(?:Passed|Failed|Skipped)!\s+- Failed:\s+(?P<ran>\d+), Passed:\s+(?P<ran2>\d+),",
+    r" {4,5}(?:Passed|Failed): (?P<ran>\d+)$",  # dotnet test
+    r"\s+(?:succeeded|failed): (?P<ran>\d+)$",
+    r"\s*Executed (?P<ran>\d+) tests?, with (?:(?P<less>\d+) tests? skipped and )?\d+ f",
+    r".*Test run with (?P<ran>\d+) tests?\b",  # swift test
+    r"\s+Summary \[.*\] (?P<ran>\d+)(?:/\d+)? tests? run: ",  # cargo nextest
+    r"\[\w+\] .+: Total \d+, Failed (?P<ran>\d+), Errors (?P<ran2>\d+), Passed (?P<ran3>\d+)",
+    r"(?P<ran>FAIL|ok  )\t(?!.*\[no tests to run\]$)",  # go test
+    r"test result: \w+\. (?P<ran>\d+) passed; (?P<ran2>\d+) failed; ",  # cargo test
+    r"(?:\[\w+\] )?Tests run: (?P<ran>\d+), .+, Skipped: (?P<less>\d+)$",  # Maven
+)
+"""Numbers under `ran...` are added, those under `less...` did not run; a word in the place of a
+number is one test, nothing is none."""
+
+_NONE = re.compile(
+    r"""
+    no[ ]tests[ ]ran[ ]in[ ] | =+[ ]no[ ]tests[ ]ran[ ]in[ ]                # pytest
+    | No[ ]tests[ ]found,[ ]exiting[ ]with[ ]code                            # jest
+    | No[ ]test[ ]files[ ]found                                              # vitest, tap
+    | Error:[ ]No[ ]tests?[ ](?:files[ ])?found                              # mocha, playwright
+    | \s+✘[ ](?:Couldn.t[ ]find[ ]any[ ](?:files[ ]to[ ]test|matching[ ]tests)
+                |No[ ]tests[ ]found[ ]in[ ])                                  # ava
+    | 1\.\.0$                                                                # bats
+    | No[ ]tests[ ]found!$ | error:[ ]regex[ ]".*"[ ]matched[ ]0[ ]tests    # bun
+    | error:[ ](?:No[ ]test[ ]modules[ ]found|no[ ]tests[ ](?:to[ ]run$|found;))
+    | .*:[ ]Executed[ ]0[ ]of[ ](?:0|\d+[ ]\(skipped[ ]\d+\))[ ]SUCCESS         # karma
+    | No[ ]examples[ ]found\.$ | All[ ]examples[ ]were[ ]filtered[ ]out$    # rspec
+    | No[ ]tests[ ]executed! | No[ ]tests[ ]were[ ]found!!!$                # phpunit, ctest
+    | (?:>[ ]Task[ ])?(?::[\w-]+)*:(?:\w+T|t)est[ ](?:NO-SOURCE|SKIPPED)$    # gradle
+    | .*No[ ]tests[ ]found[ ]for[ ]given[ ]includes
+    | No[ ]test[ ](?:is[ ]available[ ]in|matches[ ]the[ ]given[ ]testcase[ ]filter)[ ]
+    | Test[ ]run[ ]summary:[ ]Zero[ ]tests[ ]ran                             # dotnet test
+    | There[ ]are[ ]no[ ]tests[ ]to[ ]run$                                   # mix test
+    | \[info\][ ]No[ ]tests[ ](?:were[ ]executed\.|to[ ]run[ ]for[ ])        # sbt
+    | \?[ ]{3}\t\S+\t\[no[ ]test[ ]files\]$ | ok[ ]{2}\t.*\[no[ ]tests[ ]to[ ]run\]$
+    | (?:\[INFO\][ ])?No[ ]tests[ ]to[ ]run\.                                # Maven
+    """,
+    re.VERBOSE,
+)
+"""Says in words that no test ran, whatever the exit code."""
+_COUNTING = tuple(map(re.compile, _COUNTS))
+_SAYS = re.compile("|".join(re.sub(r"\?P<\w+>", "?:", count) for count in _COUNTS))
+
+
+def tests_ran(log: Log) -> bool | None:
+    """Whether a runner says that a test ran; None where none says so or otherwise.
+
+    Without a word for it, a count of 0 proves nothing of a command that failed.
+    """
+    lines = [line for line in log.lines if len(line) <= _LONGEST]
+    none = any(map(_NONE.match, lines))
+    ran, is_counted = 0, False
+    for line in filter(_SAYS.match, lines):
+        is_counted = True
+        ran += sum(map(_number, filter(None, (count.match(line) for count in _COUNTING))))
+    if ran > 0:
+        return True
+    return False if none or (is_counted and log.exit_code in (0, _PYTEST_NOTHING)) else None
+
+
+def _number(match: re.Match[str]) -> int:
+    total = 0
+    for name, count in match.groupdict("").items():
+        tests = int(count) if count.isdigit() else bool(count)
+        total += -tests if name.startswith("less") else tests
+    return total
