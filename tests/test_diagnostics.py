@@ -10,8 +10,6 @@ from atlas_retry.diagnostics import (
     REPORT_FORMATS,
     diagnose,
     lines,
-    lines_python,
-    lines_system,
 )
 from atlas_retry.diagnostics.table import LEVELS, LineFormat
 from atlas_retry.diagnostics.values import Log
@@ -24,7 +22,7 @@ PRINTED = [
     if regenerate.output_of(folder).report is None and "json" not in folder.name
 ]
 
-ROWS = (*lines_python.ROWS, *lines_system.ROWS, *lines.ROWS, *lines.FALLBACKS)
+ROWS = (*lines.ROWS, *lines.FALLBACKS)
 WITH_SEVERITY = [row for row in ROWS if "(?P<level>" in f"{row.pattern}{row.more}"]
 
 

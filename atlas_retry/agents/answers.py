@@ -2,6 +2,8 @@
 
 import re
 
+import msgspec
+
 GIVE_UP = "ATLAS-CANNOT-FIX:"
 """What the prompt tells an agent to write when the rules leave no way."""
 
@@ -38,3 +40,11 @@ def last_lines(text: str, count: int = 3) -> str:
     """The last lines that say something, on one line."""
     lines = [line for line in text.splitlines() if line.strip()]
     return one_line(" · ".join(lines[-count:]), limit=600)
+
+
+def schema_of(answer: type[msgspec.Struct]) -> dict[str, object]:
+    """JSON Schema of an answer, as strict tools want it: an object, and every object is closed."""
+    _, objects = msgspec.json.schema_components([answer], ref_template="#/$defs/{name}")
+    for each in objects.values():
+        each["additionalProperties"] = False
+    return {**objects.pop(answer.__name__), "$defs": objects}

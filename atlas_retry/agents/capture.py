@@ -1,6 +1,5 @@
 """Keeps what an agent was asked and what it did, in the layout that the scripted agent replays."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -9,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import workspace
-from atlas_retry.agents.scripted import DELETE, FILES, PROMPT, REPLY, reviews_file
+from atlas_retry.agents.scripted import PATCH, PROMPT, REPLY, reviews_file
 from atlas_retry.errors import UsageError
-from atlas_retry.model import Agent, AgentReply, AgentRequest, ChangeStatus
+from atlas_retry.model import Agent, AgentReply, AgentRequest
 
 
 def open_folder(folder: Path, root: Path) -> Path:
@@ -50,7 +49,9 @@ class CapturingAgent(Struct, frozen=True, kw_only=True):
         step.mkdir()
         (step / PROMPT).write_text(request.prompt, encoding="utf-8", errors="replace")
         (step / REPLY).write_bytes(_written(reply))
-        self._keep_edits(before.id, after.id, step)
+        edits = workspace.patch(self.git, before.id, after.id, whole=True)
+        if edits:
+            (step / PATCH).write_bytes(edits)
         return reply
 
     def _review(self, request: AgentRequest) -> AgentReply:
@@ -60,19 +61,6 @@ class CapturingAgent(Struct, frozen=True, kw_only=True):
         file.with_suffix(".md").write_text(request.prompt, encoding="utf-8", errors="replace")
         file.write_bytes(_written(reply))
         return reply
-
-    def _keep_edits(self, before_id: str, after_id: str, step: Path) -> None:
-        root, gone = self.git.root, []
-        for change in workspace.changes(self.git, before_id, after_id):
-            if change.status is ChangeStatus.DELETED:
-                gone.append(change.path)
-            elif os.path.lexists(root / change.path):
-                target = step / FILES / change.path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(root / change.path, target, follow_symlinks=False)
-        if gone:
-            listing = "".join(f"{path}\n" for path in gone)
-            (step / DELETE).write_text(listing, "utf-8", "surrogateescape")
 
 
 def _written(reply: AgentReply) -> bytes:

@@ -31,7 +31,7 @@ from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace.git import GitError, git, user_environment
 
-FILES, DELETE, REPLY, PROMPT = "files", "delete", "reply.json", "prompt.md"
+FILES, DELETE, PATCH, REPLY, PROMPT = "files", "delete", "edits.patch", "reply.json", "prompt.md"
 _PATCHES: Final = frozenset({".diff", ".patch"})
 _NO_PATH: Final = Lack(
     error="agent.path says no directory to replay",

@@ -1,8 +1,18 @@
-"""Rows of the tools of the web, and those that serve every format without a row of its own."""
+"""Formats whose problems are lines, a row each; what does not fit one has a module of its own."""
 
 from atlas_retry.diagnostics.table import LineFormat
 from atlas_retry.diagnostics.values import THRESHOLD_RULE
 
+_PY = r"(?P<path>[^\s:][^:]{0,400}\.(?:pyi?|ipynb)(?::cell \d+)?)"
+_AT = r":(?P<line>\d+):(?P<column>\d+)"
+_RUFF_CODE = r"(?P<rule>[A-Z]{1,10}\d{1,5}|invalid-syntax|io-error)"
+_RUFF_MORE = rf" *--> {_PY}{_AT}$|\s*\d* (?:\||[-+](?: |$))|(?:help|info|note): "
+_GO = r"(?P<path>[^\s:][^:]*\.go):(?P<line>\d+)(?::(?P<column>\d+))?: "
+_C = (
+    r"(?P<path>[^\s:][^:]{0,400}\.(?:[cChHmM]|cc|cpp|cxx|c\+\+|hh|hpp|hxx|h\+\+|mm|cu|inl|ipp|tcc))"
+    r":(?P<line>\d+)(?::(?P<column>\d+))?: (?P<level>fatal error|error|warning): "
+)
+_PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
 # A name with an extension, or one of the files that have none; no spaces, so that no time of day
 # or log prefix passes for a path.
 _FILE = (
@@ -12,34 +22,301 @@ _SAID = (
     r"(?:(?P<level>(?:fatal )?error|warning|warn|note|info|hint)\b:? ?)?"
     r"(?:\[?(?P<rule>[A-Z]{1,6}\d{2,5})\]?(?:/\S+)?:? )?(?P<message>\S.*)$"
 )
+_BELOW = r"""(?x)
+    (?: ERROR:[ ] | \[ERROR\][ ] )?
+    (?P<message>
+        (?: Coverage[ ]failure:[ ]total[ ]of[ ].+[ ]is[ ]less[ ]than[ ]fail-under=  # coverage.py
+          | FAIL[ ]Required[ ]test[ ]coverage[ ]of[ ].+[ ]not[ ]reached             # pytest-cov
+          | Jest:[ ].*coverage[ ].*threshold
+          | (?:Jest:[ ])?Coverage[ ]for[ ].+[ ]does[ ]not[ ]meet[ ]  # vitest, nyc, c8
+          | Rule[ ]violated[ ]for[ ].+[ ]but[ ]expected[ ]minimum[ ]is[ ]           # JaCoCo
+          | RESULT:[ ]FAILED[ ]\(minimum:[ ]                                        # interrogate
+        ).*
+    )"""
 
-GENERAL = LineFormat(
-    name="general",
-    # https://www.gnu.org/prep/standards/html_node/Errors.html
-    pattern=(
-        rf"(?:[\w./-]{{1,40}}: )?{_FILE}:(?P<line>\d{{1,7}})(?::(?P<column>\d{{1,7}}))?"
-        rf"(?:-\d+(?::\d+)?)?(?:: *| - | ){_SAID}"
+ROWS = (
+    LineFormat(
+        name="ruff-format",
+        # https://docs.astral.sh/ruff/formatter/
+        commands=("ruff format",),
+        pattern=r"(?P<rule>unformatted|invalid-syntax): (?P<message>\S.*)$",
+        more=_RUFF_MORE,
+        marks=("\nunformatted: ",),
+    ),
+    LineFormat(
+        name="ruff-format-list",
+        tool="ruff-format",
+        # https://docs.astral.sh/ruff/formatter/
+        commands=("ruff format",),
+        pattern=r"Would reformat: (?P<path>\S.*)$",
+        message="File would be reformatted",
+        rule="unformatted",
+        marks=("Would reformat: ",),
+    ),
+    LineFormat(
+        name="ruff",
+        pattern=rf"{_RUFF_CODE}:? (?:\[\*\] )?(?P<message>\S.*)$",
+        more=_RUFF_MORE,
+        marks=("--> ",),
+    ),
+    LineFormat(
+        name="ruff-concise",
+        tool="ruff",
+        commands=("ruff", "ruff check"),
+        pattern=rf"{_PY}{_AT}: {_RUFF_CODE}:? (?:\[\*\] )?(?P<message>.+)$",
+        marks=(" [*] ", " fixable with the `--fix`", " hidden fixes can be enabled"),
+    ),
+    LineFormat(
+        name="black",
+        # https://black.readthedocs.io/en/stable/usage_and_configuration/the_basics.html
+        pattern=(
+            r"(?:would reformat|error: cannot (?:parse|format)):? "
+            rf"(?P<path>[^\s:][^:]{{0,400}})(?:{_AT})?(?:: (?P<message>.+))?$"
+        ),
+        more=r"(?P<message>ParseError: .+)| {4}.*\S",
+        message="file would be reformatted",
+        zero_based=True,
+        marks=("would reformat ", "error: cannot parse: ", "error: cannot format "),
+    ),
+    LineFormat(
+        name="isort",
+        # https://pycqa.github.io/isort/
+        pattern=rf"ERROR: {_PY} (?P<message>Imports are incorrectly .+)$",
+        rule="unsorted-imports",
+        marks=("Imports are incorrectly sorted",),
+    ),
+    LineFormat(
+        name="pylint",
+        # https://pylint.readthedocs.io/en/stable/user_guide/usage/output.html
+        pattern=rf"{_PY}{_AT}: (?P<level>[CRWEFI])\d{{4}}: (?P<message>.+) \((?P<rule>[\w-]+)\)$",
+        zero_based=True,
+        marks=("************* Module ",),
+    ),
+    LineFormat(
+        name="mypy",
+        # https://mypy.readthedocs.io/en/stable/error_codes.html
+        commands=("mypy", "dmypy", "-m mypy"),
+        pattern=(
+            rf"{_PY}(?::(?P<line>\d+)(?::(?P<column>\d+)(?::(?P<end_line>\d+):(?P<end_column>\d+))?)?)?"
+            r": error: (?P<message>.+?)(?: +\[(?P<rule>[a-z0-9-]+)\])?\s*$"
+        ),
+        more=(
+            r"[^\s:][^:]*\.pyi?:\d+(?::\d+){0,3}: note: (?P<message>.+)$"
+            r"|(?P<rest>(?!Found )[^:]*) *\[(?P<rule>[a-z0-9-]+)\]$| {4,}\S"
+        ),
+        marks=(": error: ",),
+    ),
+    LineFormat(
+        name="pyright",
+        # https://microsoft.github.io/pyright/#/command-line
+        commands=("pyright", "basedpyright"),
+        pattern=rf" *{_PY}{_AT} - (?P<level>\w+): (?P<message>.+?)(?: \((?P<rule>report\w+)\))?$",
+        more=r"\s{4,}(?P<message>\S.*?)(?: \((?P<rule>report\w+)\))?$",
+        marks=(" - error: ",),
+    ),
+    LineFormat(
+        name="bandit",
+        # https://bandit.readthedocs.io/en/latest/formatters/text.html
+        pattern=r">> Issue: \[(?P<rule>B\d+):\w+\] (?P<message>.+)$",
+        more=(
+            rf"   Severity: (?P<level>\w+)|   Location: (?P<path>[^:]+){_AT}$"
+            r"|   (?:CWE|More Info): |\d+\t"
+        ),
+        zero_based=True,
+        marks=(">> Issue: [B",),
+    ),
+    LineFormat(
+        name="flake8",
+        # https://flake8.pycqa.org/en/latest/internal/formatters.html
+        commands=("flake8", "pycodestyle", "pyflakes"),
+        pattern=rf"{_PY}{_AT}: (?P<rule>[A-Z]{{1,3}}\d{{1,4}}) (?P<message>.+)$",
+        more=r"\s*\^\s*$",
+        marks=(".py:",),
+    ),
+    LineFormat(
+        name="golangci-lint",
+        # https://golangci-lint.run/docs/configuration/file/#output-configuration
+        pattern=_GO + r"(?P<message>.+) \((?P<rule>[a-z]\w*)\)$",
+        more=r"\t|\s*\^$",
+        marks=(" issues:\n* ",),
+    ),
+    LineFormat(
+        name="go",
+        # https://pkg.go.dev/cmd/go
+        commands=("go", "go build", "go vet", "staticcheck", "gofmt", "revive"),
+        pattern=r"(?:vet: )?" + _GO + r"(?P<message>\S.*)$",
+        more=r"\t(?P<message>\S.*)$",
+        marks=(".go:",),
+    ),
+    LineFormat(
+        name="gofmt",
+        # https://pkg.go.dev/cmd/gofmt
+        commands=("gofmt -l", "gofmt -s -l", "gofmt -l -s", "gofumpt -l", "goimports -l"),
+        pattern=r"(?P<path>[^\s:]+\.go)$",
+        message="file would be reformatted",
+        rule="unformatted",
+    ),
+    LineFormat(
+        name="rustc",
+        # https://doc.rust-lang.org/rustc/json.html
+        commands=("cargo", "rustc"),
+        pattern=r"(?P<level>error|warning)(?:\[(?P<rule>E\d+)\])?: (?P<message>.+)$",
+        more=(
+            r" *--> (?P<path>[^:]+\.(?:rs|toml)):(?P<line>\d+):(?P<column>\d+)$"
+            r"| *= note: (?:requested on the command line with )?"
+            r"`(?:-[DWFA] |#\[\w+\()(?P<rule>[\w:-]+)"
+            r"| *\d* *(?:[|=+~-]|::: )|\.\.\.$|(?:help|note): "
+        ),
+        marks=("--> ",),
+    ),
+    LineFormat(
+        name="rustfmt",
+        # https://github.com/rust-lang/rustfmt#checking-style-on-a-ci-server
+        commands=("cargo fmt", "rustfmt"),
+        pattern=r"Diff in (?P<path>.+?)(?: at line |:)(?P<line>\d+):$",
+        more=r"[-+ ]",
+        message="file would be reformatted",
+        rule="unformatted",
+        marks=("Diff in ",),
+    ),
+    LineFormat(
+        name="clang",
+        # https://clang.llvm.org/docs/UsersManual.html#formatting-of-diagnostics
+        commands=("clang", "clang++", "clang-tidy"),
+        pattern=(_C + r"(?P<message>.+?)(?: \[(?:-W)?(?:error,-W)?(?P<rule>[^\]]+)\])?$"),
+        more=r"[^\s:][^:]*:\d+(?::\d+)?: note: | *\d* \||\s*[\^~][\s^~]*$",
+        marks=(" generated.\n",),
+    ),
+    LineFormat(
+        name="gcc",
+        # https://gcc.gnu.org/onlinedocs/gcc/Diagnostic-Message-Formatting-Options.html
+        commands=("gcc", "g++", "cc", "c++", "make", "ninja", "cmake --build"),
+        pattern=(_C + r"(?P<message>.+?)(?: \[-W(?:error=)?(?P<rule>[^\],]+)\])?$"),
+        more=r"[^\s:][^:]*:\d+(?::\d+)?: note: | *\d* \|",
+        marks=(": error: ", ": fatal error: ", ": warning: "),
+    ),
+    LineFormat(
+        name="ld",
+        # https://sourceware.org/binutils/docs/ld/
+        commands=("ld",),
+        pattern=(
+            r"(?:\S*ld: )?(?P<path>[^\s:]+\.\w+):(?:\([.\w]+\+0x[0-9a-f]+\)|(?P<line>\d+)): "
+            r"(?P<message>(?:undefined reference to|multiple definition of) .+)$"
+        ),
+        rule="link",
+        marks=("undefined reference to", "multiple definition of"),
+    ),
+    LineFormat(
+        name="javac",
+        # https://docs.oracle.com/en/java/javase/17/docs/specs/man/javac.html
+        commands=("javac", "ant", "gradle", "gradlew"),
+        pattern=(
+            r"(?P<path>[^\s:][^:]*\.java):(?P<line>\d+): (?P<level>error|warning): "
+            r"(?:\[(?P<rule>[\w-]+)\] )?(?P<message>.+)$"
+        ),
+        more=r" *\^$| {2}(?P<message>(?:symbol|location|required|found|reason): .+)$",
+        marks=(".java:",),
+    ),
+    LineFormat(
+        name="maven-compiler",
+        # https://maven.apache.org/plugins/maven-compiler-plugin/
+        commands=("mvn", "mvnw"),
+        pattern=(
+            r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^\s:]+\.\w+):"
+            r"\[(?P<line>\d+),(?P<column>\d+)\] (?:error: )?(?P<message>.+)$"
+        ),
+        more=r"\[ERROR\] {3}(?P<message>(?:symbol|location): .+)$",
+        marks=("COMPILATION ERROR",),
+    ),
+    LineFormat(
+        name="shellcheck",
+        # https://www.shellcheck.net/wiki/
+        heading=r"In (?P<path>.+) line (?P<line>\d+):$",
+        pattern=r"\s*\^[-^]* (?P<rule>SC\d+)(?: \((?P<level>\w+)\))?: (?P<message>.+)$",
+        marks=("^-- SC", "^ SC"),
+    ),
+    LineFormat(
+        name="yamllint",
+        # https://yamllint.readthedocs.io/en/stable/quickstart.html
+        heading=r"(?P<path>[^\s:][^:]*\.\w+)$",
+        pattern=(
+            r" +(?P<line>\d+):(?P<column>\d+) +(?P<level>error|warning) +"
+            r"(?P<message>\S.*?) +\((?P<rule>[\w-]+)\)$"
+        ),
+        marks=(".yaml\n ", ".yml\n "),
+    ),
+    LineFormat(
+        name="github",
+        # https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
+        commands=("--output-format github", "--format github"),
+        pattern=(
+            r"::(?P<level>error|warning|notice) (?:title=(?P<rule>[^,:]+),)?file=(?P<path>[^,:]+)"
+            r"(?:,line=(?P<line>\d+))?(?:,col=(?P<column>\d+))?"
+            r"(?:,endLine=(?P<end_line>\d+))?(?:,endColumn=(?P<end_column>\d+))?[^:]*::(?P<message>.+)$"
+        ),
+        marks=("::error ", "::warning "),
+    ),
+    LineFormat(
+        name="diff",
+        # https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html
+        commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"),
+        pattern=r"\+\+\+ (?:b/)?(?P<path>[^\t]+?)(?:\.orig)?(?:\t.*)?$",
+        more=r"@@ -\d+(?:,\d+)? \+(?P<line>\d+)|(?!\+\+\+ |--- )[-+ @\\]",
+        message="file would be reformatted",
+        rule="unformatted",
+    ),
+    LineFormat(
+        name="eslint",
+        # https://eslint.org/docs/latest/use/formatters/#stylish
+        heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
+        pattern=_PLACE
+        + r"(?P<level>error|warning) +(?P<message>\S.*?)(?: {2,}(?P<rule>[@\w./-]+))?$",
+        marks=(" problem (", " problems ("),
+    ),
+    LineFormat(
+        name="stylelint",
+        # https://stylelint.io/user-guide/options#formatter
+        heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
+        pattern=_PLACE + r"(?P<level>[✖\u00d7⚠\u2139]) +(?P<message>\S.*?) {2,}(?P<rule>[@\w/-]+)$",
+        marks=("  ✖  ", "  ⚠  ", "  \u00d7  "),
+    ),
+    LineFormat(
+        name="tsc",
+        # https://www.typescriptlang.org/docs/handbook/compiler-options.html
+        commands=("tsc", "vue-tsc", "svelte-check"),
+        pattern=(
+            r"(?:(?P<path>[^\s(:][^(:]*)[(:](?P<line>\d+)[,:](?P<column>\d+)\)?(?::| -) )?"
+            r"(?P<level>error|warning) (?P<rule>TS\d+): (?P<message>.+)$"
+        ),
+        more=r" {2,}(?P<message>\S.*)$",
+        marks=("error TS",),
+    ),
+    LineFormat(
+        name="prettier",
+        # https://prettier.io/docs/cli#--check
+        pattern=(
+            r"\[(?:warn|error)\] (?P<path>[^\s:\[]+\.\w+)"
+            r"(?:: (?P<rule>\w*Error): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\))?$"
+        ),
+        more=r"\[error\] (?:>| {2})",
+        message="file would be reformatted",
+        rule="unformatted",
+        marks=("Checking formatting...", "[warn] Code style issues"),
     ),
 )
-GITHUB = LineFormat(
-    name="github",
-    # https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
-    commands=("--output-format github", "--format github"),
-    pattern=(
-        r"::(?P<level>error|warning|notice) (?:title=(?P<rule>[^,:]+),)?file=(?P<path>[^,:]+)"
-        r"(?:,line=(?P<line>\d+))?(?:,col=(?P<column>\d+))?"
-        r"(?:,endLine=(?P<end_line>\d+))?(?:,endColumn=(?P<end_column>\d+))?[^:]*::(?P<message>.+)$"
+
+COVERAGE = LineFormat(
+    name="coverage",
+    commands=("coverage", "--cov-fail-under", "--coverage"),
+    pattern=_BELOW,
+    rule=THRESHOLD_RULE,
+    marks=(
+        "fail-under=",
+        "Required test coverage of",
+        " threshold",
+        "Rule violated for ",
+        "RESULT: FAILED (minimum",
     ),
-    marks=("::error ", "::warning "),
-)
-DIFF = LineFormat(
-    name="diff",
-    # https://www.gnu.org/software/diffutils/manual/html_node/Unified-Format.html
-    commands=("--diff", "gofmt -d", "gofumpt -d", "shfmt -d"),
-    pattern=r"\+\+\+ (?:b/)?(?P<path>[^\t]+?)(?:\.orig)?(?:\t.*)?$",
-    more=r"@@ -\d+(?:,\d+)? \+(?P<line>\d+)|(?!\+\+\+ |--- )[-+ @\\]",
-    message="file would be reformatted",
-    rule="unformatted",
 )
 NODE = LineFormat(
     name="node",
@@ -54,70 +331,12 @@ NODE = LineFormat(
         r"| {4}at "
     ),
 )
-
-_BELOW = r"""(?x)
-    (?: ERROR:[ ] | \[ERROR\][ ] )?
-    (?P<message>
-        (?: Coverage[ ]failure:[ ]total[ ]of[ ].+[ ]is[ ]less[ ]than[ ]fail-under=  # coverage.py
-          | FAIL[ ]Required[ ]test[ ]coverage[ ]of[ ].+[ ]not[ ]reached             # pytest-cov
-          | Jest:[ ].*coverage[ ].*threshold
-          | (?:Jest:[ ])?Coverage[ ]for[ ].+[ ]does[ ]not[ ]meet[ ]  # vitest, nyc, c8
-          | Rule[ ]violated[ ]for[ ].+[ ]but[ ]expected[ ]minimum[ ]is[ ]           # JaCoCo
-          | RESULT:[ ]FAILED[ ]\(minimum:[ ]                                        # interrogate
-        ).*
-    )"""
-COVERAGE = LineFormat(
-    name="coverage",
-    commands=("coverage", "--cov-fail-under", "--coverage"),
-    pattern=_BELOW,
-    rule=THRESHOLD_RULE,
-    marks=(
-        "fail-under=",
-        "Required test coverage of",
-        " threshold",
-        "Rule violated for ",
-        "RESULT: FAILED (minimum",
-    ),
-)
-_PLACE = r" +(?P<line>\d+):(?P<column>\d+) +"
-
-ESLINT = LineFormat(
-    name="eslint",
-    # https://eslint.org/docs/latest/use/formatters/#stylish
-    heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
-    pattern=_PLACE + r"(?P<level>error|warning) +(?P<message>\S.*?)(?: {2,}(?P<rule>[@\w./-]+))?$",
-    marks=(" problem (", " problems ("),
-)
-STYLELINT = LineFormat(
-    name="stylelint",
-    # https://stylelint.io/user-guide/options#formatter
-    heading=r"(?P<path>/?[^\s:][^:]*\.\w+)$",
-    pattern=_PLACE + r"(?P<level>[✖\u00d7⚠\u2139]) +(?P<message>\S.*?) {2,}(?P<rule>[@\w/-]+)$",
-    marks=("  ✖  ", "  ⚠  ", "  \u00d7  "),
-)
-TSC = LineFormat(
-    name="tsc",
-    # https://www.typescriptlang.org/docs/handbook/compiler-options.html
-    commands=("tsc", "vue-tsc", "svelte-check"),
+GENERAL = LineFormat(
+    name="general",
+    # https://www.gnu.org/prep/standards/html_node/Errors.html
     pattern=(
-        r"(?:(?P<path>[^\s(:][^(:]*)[(:](?P<line>\d+)[,:](?P<column>\d+)\)?(?::| -) )?"
-        r"(?P<level>error|warning) (?P<rule>TS\d+): (?P<message>.+)$"
+        rf"(?:[\w./-]{{1,40}}: )?{_FILE}:(?P<line>\d{{1,7}})(?::(?P<column>\d{{1,7}}))?"
+        rf"(?:-\d+(?::\d+)?)?(?:: *| - | ){_SAID}"
     ),
-    more=r" {2,}(?P<message>\S.*)$",
-    marks=("error TS",),
 )
-PRETTIER = LineFormat(
-    name="prettier",
-    # https://prettier.io/docs/cli#--check
-    pattern=(
-        r"\[(?:warn|error)\] (?P<path>[^\s:\[]+\.\w+)"
-        r"(?:: (?P<rule>\w*Error): (?P<message>.+) \((?P<line>\d+):(?P<column>\d+)\))?$"
-    ),
-    more=r"\[error\] (?:>| {2})",
-    message="file would be reformatted",
-    rule="unformatted",
-    marks=("Checking formatting...", "[warn] Code style issues"),
-)
-
-ROWS = (GITHUB, DIFF, ESLINT, STYLELINT, TSC, PRETTIER)
 FALLBACKS = (NODE, GENERAL)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from atlas_retry.diagnostics import lines, lines_python, lines_system
+from atlas_retry.diagnostics import lines
 from atlas_retry.diagnostics.compiled_logs import CARGO_TEST, GO_TEST, MAVEN
 from atlas_retry.diagnostics.javascript_logs import JEST, MOCHA, NODE_TEST, VITEST
 from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
@@ -14,7 +14,6 @@ from atlas_retry.diagnostics.values import Parser
 FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS))
 """Asked only when no tool was found to complain."""
 
-_ROWS = (*lines_python.ROWS, *lines_system.ROWS, *lines.ROWS)
 _PARSERS = (
     PRE_COMMIT,
     parser_of(lines.COVERAGE),
@@ -27,7 +26,7 @@ _PARSERS = (
     GO_TEST,
     CARGO_TEST,
     MAVEN,
-    *map(parser_of, _ROWS),
+    *map(parser_of, lines.ROWS),
     *FALLBACKS,
 )
 

@@ -42,7 +42,7 @@ def latest(home: Path, environ: Mapping[str, str], root: Path, run: str) -> Push
         return None
     ws = workspace.open_workspace(root, home, environ=environ)
     origin = rescue.snapshots(ws, rows[0]).get(rescue.ORIGIN)
-    patch = workspace.patch(ws, origin, result) if origin else b""
+    patch = workspace.patch(ws, origin, result, whole=True) if origin else b""
     return PushedAttempt(attempts=len(done), patch=patch) if patch else None
 
 

@@ -16,7 +16,8 @@ class Grammar(Struct, frozen=True, kw_only=True):
 
     name: str
     suffixes: tuple[str, ...]
-    wheel: str
+    wheel: str = ""
+    """None: `tree_sitter_` and the name."""
     entry: str = "language"
     """Function of the wheel that returns the grammar."""
     comment: str = "//"
@@ -161,7 +162,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="python",
         suffixes=(".py", ".pyi", ".pyw"),
-        wheel="tree_sitter_python",
         comment="#",
         definitions=_PYTHON,
         imports="(import_statement) @import (import_from_statement) @import",
@@ -170,7 +170,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="javascript",
         suffixes=(".js", ".jsx", ".mjs", ".cjs"),
-        wheel="tree_sitter_javascript",
         definitions=_JAVASCRIPT + _JAVASCRIPT_FIELDS,
         imports=_JAVASCRIPT_IMPORTS,
         interpreters=("node",),
@@ -178,7 +177,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="typescript",
         suffixes=(".ts", ".mts", ".cts"),
-        wheel="tree_sitter_typescript",
         entry="language_typescript",
         definitions=_JAVASCRIPT + _TYPESCRIPT_ONLY,
         imports=_JAVASCRIPT_IMPORTS,
@@ -186,7 +184,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="tsx",
         suffixes=(".tsx",),
-        wheel="tree_sitter_typescript",
         entry="language_tsx",
         definitions=_JAVASCRIPT + _TYPESCRIPT_ONLY,
         imports=_JAVASCRIPT_IMPORTS,
@@ -194,42 +191,36 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="go",
         suffixes=(".go",),
-        wheel="tree_sitter_go",
         definitions=_GO,
         imports="(import_spec) @import",
     ),
     Grammar(
         name="rust",
         suffixes=(".rs",),
-        wheel="tree_sitter_rust",
         definitions=_RUST,
         imports="(use_declaration) @import",
     ),
     Grammar(
         name="java",
         suffixes=(".java",),
-        wheel="tree_sitter_java",
         definitions=_JAVA,
         imports="(import_declaration) @import",
     ),
     Grammar(
         name="c",
         suffixes=(".c", ".h"),
-        wheel="tree_sitter_c",
         definitions=_C,
         imports="(preproc_include) @import",
     ),
     Grammar(
         name="cpp",
         suffixes=(".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".ipp"),
-        wheel="tree_sitter_cpp",
         definitions=_C + _CPP_ONLY,
         imports="(preproc_include) @import",
     ),
     Grammar(
         name="ruby",
         suffixes=(".rb", ".rake"),
-        wheel="tree_sitter_ruby",
         comment="#",
         definitions=_RUBY,
         imports='(call method: (identifier) @_m (#match? @_m "^require")) @import',
@@ -238,7 +229,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="php",
         suffixes=(".php",),
-        wheel="tree_sitter_php",
         entry="language_php",
         definitions=_PHP,
         imports="(namespace_use_declaration) @import",
@@ -247,7 +237,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="bash",
         suffixes=(".sh", ".bash"),
-        wheel="tree_sitter_bash",
         comment="#",
         definitions=_BASH,
         imports='(command name: (command_name) @_c (#any-of? @_c "source" ".")) @import',
@@ -267,7 +256,9 @@ def load(name: str) -> "Language":
     from tree_sitter import Language
 
     grammar = BY_NAME[name]
-    return Language(getattr(importlib.import_module(grammar.wheel), grammar.entry)())
+    return Language(
+        getattr(importlib.import_module(grammar.wheel or f"tree_sitter_{name}"), grammar.entry)()
+    )
 
 
 @cache

@@ -12,49 +12,21 @@ from atlas_retry.source.parsing import language_of, parse
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_LEAVES = (
-    "identifier",
-    "type_identifier",
-    "field_identifier",
-    "property_identifier",
-    "shorthand_property_identifier",
-    "private_property_identifier",
-    "constant",
-    "name",
-    "command_name",
-)
-_MEMBERS = frozenset(
-    {
-        "attribute",
-        "member_expression",
-        "selector_expression",
-        "field_expression",
-        "method_invocation",
-        "field_access",
-        "scoped_identifier",
-        "qualified_identifier",
-        "scoped_call_expression",
-        "member_call_expression",
-        "nullsafe_member_call_expression",
-        "call",
-    }
-)
+_LEAVES = """
+identifier type_identifier field_identifier property_identifier shorthand_property_identifier
+private_property_identifier constant name command_name
+"""
+_MEMBERS = """
+attribute member_expression selector_expression field_expression method_invocation field_access
+scoped_identifier qualified_identifier scoped_call_expression member_call_expression
+nullsafe_member_call_expression call
+"""
 _OWNER_FIELDS = ("object", "operand", "value", "argument", "receiver", "scope", "path")
-_CALLS = frozenset(
-    {
-        "call",
-        "call_expression",
-        "new_expression",
-        "object_creation_expression",
-        "method_invocation",
-        "macro_invocation",
-        "function_call_expression",
-        "scoped_call_expression",
-        "member_call_expression",
-        "command",
-        "decorator",
-    }
-)
+_CALLS = """
+call call_expression new_expression object_creation_expression method_invocation macro_invocation
+function_call_expression scoped_call_expression member_call_expression command decorator
+"""
+_MEMBER_TYPES, _CALL_TYPES = frozenset(_MEMBERS.split()), frozenset(_CALLS.split())
 _TOKENS = "token_tree"
 _CALLEE_FIELDS = ("function", "constructor", "type", "macro", "method", "name")
 
@@ -86,7 +58,7 @@ def uses(path: str, source: bytes, start_line: int, end_line: int) -> tuple[Use,
 @cache
 def _leaves(language: str) -> str:
     grammar = load(language)
-    known = [kind for kind in _LEAVES if grammar.id_for_node_kind(kind, True) is not None]  # noqa: FBT003 - tree-sitter's own positional flag
+    known = [kind for kind in _LEAVES.split() if grammar.id_for_node_kind(kind, True) is not None]  # noqa: FBT003 - tree-sitter's own positional flag
     return " ".join(f"({kind}) @leaf" for kind in known)
 
 
@@ -106,7 +78,7 @@ def _receiver(node: "Node") -> str | None:
     parent = node.parent
     if parent is not None and parent.type == _TOKENS:
         return _receiver_among_tokens(node)
-    if parent is None or parent.type not in _MEMBERS:
+    if parent is None or parent.type not in _MEMBER_TYPES:
         return None
     for field in _OWNER_FIELDS:
         owner = parent.child_by_field_name(field)
@@ -128,8 +100,8 @@ def _is_callee(node: "Node") -> bool:
     if parent is not None and parent.type == _TOKENS:
         after = node.next_sibling
         return after is not None and (after.text or b"").startswith(b"(")
-    while parent is not None and parent.type not in _CALLS:
-        if parent.type not in _MEMBERS or parent.end_byte != node.end_byte:
+    while parent is not None and parent.type not in _CALL_TYPES:
+        if parent.type not in _MEMBER_TYPES or parent.end_byte != node.end_byte:
             return False
         holder, parent = parent, parent.parent
     return parent is not None and _calls(parent, holder)

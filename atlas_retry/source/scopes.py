@@ -49,14 +49,9 @@ class Scope(Struct, frozen=True, kw_only=True):
         return self.start_line <= line <= self.end_line
 
 
-_WRAPPERS = frozenset(
-    {
-        "decorated_definition",
-        "export_statement",
-        "template_declaration",
-        "lexical_declaration",
-        "type_declaration",
-    }
+_WRAPPERS = (
+    *("decorated_definition", "export_statement", "template_declaration"),
+    *("lexical_declaration", "type_declaration"),
 )
 _PREFIXES = frozenset({"attribute_item", "decorator"})
 _ORDER = tuple(ScopeKind)

@@ -183,9 +183,15 @@ _Lines = tuple[int | None, int | None]
 """Added and removed; None for a binary file."""
 
 
-def patch(ws: Workspace, before_id: str, after_id: str, paths: Iterable[str] = ()) -> bytes:
-    """What happened to the files that git does not ignore, or to these, as a unified diff."""
-    below = (f"--relative={WORK}", before_id, after_id)
+def patch(
+    ws: Workspace, before_id: str, after_id: str, paths: Iterable[str] = (), *, whole: bool = False
+) -> bytes:
+    """What happened to the files that git does not ignore, or to these, as a unified diff.
+
+    `whole`: with the content of binary files, for who applies it.
+    """
+    form = ("--binary",) if whole else ()
+    below = (*form, f"--relative={WORK}", before_id, after_id)
     chosen = (f"{WORK}{path}" for path in paths)
     return shadow_git(ws, *_DIFF, "-p", "--no-color", *below, "--", *chosen)
 

@@ -184,7 +184,7 @@ class _ApiCaller(Struct, kw_only=True):
                 model=bill.model,
                 system=({"type": "text", "text": system, "cache_control": {"type": "ephemeral"}},),
                 messages=(),
-                tools=(*wire.LOOKS, tool),
+                tools=(*wire.LOOKING, tool),
                 effort=nth(self.settings.effort, request.attempt),
             ),
             ask=line.ask,

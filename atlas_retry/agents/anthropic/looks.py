@@ -8,7 +8,7 @@ from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
 from atlas_retry.agents.anthropic.texts import read_text
-from atlas_retry.agents.anthropic.wire import LIST, READ, SEARCH, Call
+from atlas_retry.agents.anthropic.wire import LOOKS, Call, ReadFile, Search
 from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret
 from atlas_retry.model import Tree
 
@@ -25,21 +25,6 @@ class LookError(Exception):
     """What was asked for is not shown; the message is for the model."""
 
 
-class _Glob(msgspec.Struct):
-    glob: str | None = None
-
-
-class _Lines(msgspec.Struct):
-    path: str
-    first_line: int = 1
-    last_line: int | None = None
-
-
-class _Search(msgspec.Struct):
-    text: str
-    glob: str | None = None
-
-
 class Looker(Struct, frozen=True, kw_only=True):
     """Looks at one work tree."""
 
@@ -48,18 +33,19 @@ class Looker(Struct, frozen=True, kw_only=True):
 
     def look(self, call: Call) -> str:
         """What the model gets to see. Raises LookError."""
+        if call.name not in LOOKS:
+            raise LookError(f"there is no tool {call.name!r}: {', '.join(LOOKS)}")
         try:
-            match call.name:
-                case "list_files":
-                    return self._list(msgspec.json.decode(call.arguments, type=_Glob))
-                case "read_file":
-                    return self._read(msgspec.json.decode(call.arguments, type=_Lines))
-                case "search":
-                    return self._search(msgspec.json.decode(call.arguments, type=_Search))
-                case _:
-                    raise LookError(f"there is no tool {call.name!r}: {LIST}, {READ}, {SEARCH}")
+            asked = msgspec.json.decode(call.arguments, type=LOOKS[call.name])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise LookError(f"the arguments are not what {call.name} takes: {error}") from error
+        match asked:
+            case ReadFile():
+                return self._read(asked)
+            case Search():
+                return self._search(asked)
+            case _:
+                return _listed(self._paths(getattr(asked, "glob", None)), MAX_PATHS, "files")
 
     def text_of(self, path: str) -> str:
         """A file's text with plain newlines, secrets included. Raises LookError."""
@@ -85,10 +71,7 @@ class Looker(Struct, frozen=True, kw_only=True):
             if wanted and self.tree.mode(path) in _FILES and not is_secret(path):
                 yield path
 
-    def _list(self, asked: _Glob) -> str:
-        return _listed(self._paths(asked.glob), MAX_PATHS, "files") or "no file"
-
-    def _read(self, asked: _Lines) -> str:
+    def _read(self, asked: ReadFile) -> str:
         lines = self.redact(self.text_of(asked.path)).split("\n")
         first = max(asked.first_line, 1)
         last = min(asked.last_line or len(lines), first + MAX_LINES - 1, len(lines))
@@ -99,12 +82,12 @@ class Looker(Struct, frozen=True, kw_only=True):
         head = f"{asked.path}, lines {first} to {end} of {len(lines)}:\n"
         return head + "\n".join(shown)
 
-    def _search(self, asked: _Search) -> str:
+    def _search(self, asked: Search) -> str:
         if not asked.text.strip():
             raise LookError("there is nothing to search for")
-        return _listed(self._hits(asked), MAX_HITS, "lines") or "no line holds it"
+        return _listed(self._hits(asked), MAX_HITS, "lines")
 
-    def _hits(self, asked: _Search) -> Iterator[str]:
+    def _hits(self, asked: Search) -> Iterator[str]:
         for path in self._paths(asked.glob):
             try:
                 text = self.text_of(path)
@@ -122,4 +105,4 @@ def _listed(items: Iterable[str], limit: int, word: str) -> str:
         if len(shown) == limit or sum(map(len, shown)) > MAX_CHARS:
             return "\n".join((*shown, f"... and more {word}: ask for less of them"))
         shown.append(item)
-    return "\n".join(shown)
+    return "\n".join(shown) or f"no {word}"

@@ -7,11 +7,12 @@ have to go back unchanged.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from atlas_retry.agents.answers import schema_of
 from atlas_retry.model import Tokens
 
 Block = dict[str, object]
@@ -56,97 +57,83 @@ class ModelTurn(Struct, frozen=True, kw_only=True):
     tokens: Tokens
 
 
-class Edit(msgspec.Struct, frozen=True):
+_Path = Annotated[str, Meta(description="Relative to the root of the project.")]
+_Glob = Annotated[
+    str | None,
+    Meta(description="Only paths that this .gitignore pattern matches, as `src/**/*.py`."),
+]
+
+
+class ListFiles(Struct, frozen=True):
+    """List the files of the project."""
+
+    glob: _Glob = None
+
+
+class ReadFile(Struct, frozen=True):
+    """Read a file of the project, or some lines of it, from 1; as many as are shown if left out."""
+
+    path: _Path
+    first_line: int = 1
+    last_line: int | None = None
+
+
+class Search(Struct, frozen=True):
+    """Find the lines of the project that hold a literal text, case and all."""
+
+    text: str
+    glob: _Glob = None
+
+
+class Edit(Struct, frozen=True):
     """One place of a file to be changed."""
 
-    old: str
+    old: Annotated[
+        str, Meta(description="Text that stands exactly once in the file, white space included.")
+    ]
     new: str
 
 
-class FixedFile(msgspec.Struct, frozen=True):
+class FixedFile(Struct, frozen=True):
     """What is to become of one file."""
 
-    path: str
-    action: str
-    content: str | None = None
-    edits: tuple[Edit, ...] = ()
+    path: _Path
+    action: Annotated[str, Meta(extra_json_schema={"enum": ["modify", "create", "delete"]})]
+    content: Annotated[
+        str | None,
+        Meta(description="The whole new content, for create, and for modify of a short file."),
+    ] = None
+    edits: Annotated[
+        tuple[Edit, ...],
+        Meta(description=f"For modify of a file of {LONG_FILE_LINES} lines or more."),
+    ] = ()
 
 
-class FixAnswer(msgspec.Struct, frozen=True):
-    """The structured answer of a fix specialist."""
+class FixAnswer(Struct, frozen=True):
+    """Hand in the fix: call it once, with every file that has to change."""
 
-    success: bool
-    diagnosis: str
+    success: Annotated[
+        bool,
+        Meta(description="false: it cannot be fixed within the rules; files is then empty."),
+    ]
+    diagnosis: Annotated[
+        str,
+        Meta(description="The root cause in one or two sentences; without success, why not."),
+    ]
     files: tuple[FixedFile, ...] = ()
-
-
-def _object(required: tuple[str, ...] = (), **properties: Block) -> Block:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-def _text(description: str) -> Block:
-    return {"type": "string", "description": description}
-
-
-def _list(items: Mapping[str, object], description: str = "") -> Block:
-    about: Block = {"description": description} if description else {}
-    return {"type": "array", "items": items, **about}
 
 
 def _tool(name: str, description: str, schema: Block) -> Block:
     return {"name": name, "description": description, "input_schema": schema, "strict": True}
 
 
-_GLOB: Final = _text("Only paths that this .gitignore pattern matches, as `src/**/*.py`.")
-_EDIT: Final = _object(
-    ("old", "new"),
-    old=_text("Text that stands exactly once in the file, white space included."),
-    new=_text("What is to stand there instead."),
-)
-_FILE: Final = _object(
-    ("path", "action"),
-    path=_text("Relative to the root of the project."),
-    action={"type": "string", "enum": ["modify", "create", "delete"]},
-    content=_text("The whole new content, for create, and for modify of a short file."),
-    edits=_list(_EDIT, f"For modify of a file of {LONG_FILE_LINES} lines or more."),
-)
+def _taking(name: str, arguments: type[Struct]) -> Block:
+    return _tool(name, arguments.__doc__ or "", schema_of(arguments))
 
-LOOKS: Final[tuple[Block, ...]] = (
-    _tool(LIST, "List the files of the project.", _object(glob=_GLOB)),
-    _tool(
-        READ,
-        "Read a file of the project, or some lines of it.",
-        _object(
-            ("path",),
-            path=_text("Relative to the root of the project."),
-            first_line={"type": "integer", "description": "From 1; left out: the first."},
-            last_line={"type": "integer", "description": "Left out: as many as are shown."},
-        ),
-    ),
-    _tool(
-        SEARCH,
-        "Find the lines of the project that hold a text.",
-        _object(("text",), text=_text("Literal text, case and all."), glob=_GLOB),
-    ),
-)
-SUBMIT: Final = _tool(
-    ANSWER,
-    "Hand in the fix: call it once, with every file that has to change.",
-    _object(
-        ("success", "diagnosis", "files"),
-        success={
-            "type": "boolean",
-            "description": "false: it cannot be fixed within the rules; files is then empty.",
-        },
-        diagnosis=_text("The root cause in one or two sentences; without success, why not."),
-        files=_list(_FILE),
-    ),
-)
+
+LOOKS: Final[Mapping[str, type[Struct]]] = {LIST: ListFiles, READ: ReadFile, SEARCH: Search}
+LOOKING: Final = tuple(_taking(name, arguments) for name, arguments in LOOKS.items())
+SUBMIT: Final = _taking(ANSWER, FixAnswer)
 OPINION: Final = "submit_answer"
 
 

@@ -12,42 +12,13 @@ from atlas_retry.workspace import place
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.store import StoredFile
 
-_SECRET: Final = GitIgnoreSpec.from_lines(
-    (
-        ".env",
-        ".env.*",
-        "!.env.example",
-        "!.env.sample",
-        "!.env.template",
-        ".envrc",
-        "*.pem",
-        "*.key",
-        "*.p12",
-        "*.pfx",
-        "*.jks",
-        "*.keystore",
-        "*.kdbx",
-        "*.tfstate",
-        "*.tfstate.*",
-        "id_rsa*",
-        "id_dsa*",
-        "id_ecdsa*",
-        "id_ed25519*",
-        ".netrc",
-        ".npmrc",
-        ".pypirc",
-        ".htpasswd",
-        ".git-credentials",
-        ".aws/",
-        ".ssh/",
-        ".gnupg/",
-        ".docker/config.json",
-        ".kube/config",
-        "credentials.json",
-        "service-account*.json",
-        "secrets.y*ml",
-    )
-)
+_SECRETS: Final = """
+.env .env.* !.env.example !.env.sample !.env.template .envrc .netrc .npmrc .pypirc .htpasswd
+*.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.tfstate *.tfstate.* .git-credentials
+id_rsa* id_dsa* id_ecdsa* id_ed25519* .aws/ .ssh/ .gnupg/ .docker/config.json .kube/config
+credentials.json service-account*.json secrets.y*ml
+"""
+_SECRET: Final = GitIgnoreSpec.from_lines(_SECRETS.split())
 """Files that hold secrets by their very name."""
 
 

@@ -5,10 +5,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry import state_dir
+from atlas_retry.agents.answers import schema_of
 from atlas_retry.agents.review import opinion
 from atlas_retry.events import now
 from atlas_retry.model import Agent, AgentReply, AgentRequest, Gate, GateResult, ReplyStatus, Status
@@ -72,7 +74,7 @@ def _request(gate: Gate, desk: Desk, diff: str, promised_usd: float | None) -> A
         cost_usd=promised_usd,
         timeout_s=gate.timeout_s,
         idle_timeout_s=desk.idle_timeout_s,
-        schema=opinion.schema(),
+        schema=msgspec.json.encode(schema_of(opinion.Opinion)),
     )
 
 

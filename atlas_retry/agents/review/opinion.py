@@ -49,31 +49,6 @@ class Opinion(msgspec.Struct, frozen=True, rename={"passes": "pass"}):
     problems: tuple[Problem, ...] = ()
 
 
-def schema() -> bytes:
-    """JSON Schema of an opinion, as strict tools want it: every object is closed."""
-    problem = _closed(
-        ("message",),
-        path={"type": "string"},
-        line={"type": "integer"},
-        message={"type": "string"},
-    )
-    return msgspec.json.encode(
-        _closed(
-            ("pass", "problems"),
-            **{"pass": {"type": "boolean"}, "problems": {"type": "array", "items": problem}},
-        )
-    )
-
-
-def _closed(required: tuple[str, ...], **properties: object) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
 def prompt(question: str, diff: str, marker: str, redact: Callable[[str], str]) -> str:
     """The text for a reviewer; a long diff is cut in the middle, and says so."""
     shown = elided(harmless_code(redact(diff)), MAX_DIFF_CHARS)
