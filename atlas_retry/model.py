@@ -315,13 +315,9 @@ class Violation(Struct, frozen=True, kw_only=True):
     """For a person: what was done and how to allow it."""
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class Held(Violation, frozen=True, kw_only=True):
     """A change that only a person can accept."""
 
-    rule: str
-    path: str
-    line: int | None = None
-    detail: str = ""
     needed: bool | None = None
     """Whether the gates are green only with it; None: nobody tried."""
     in_place: bool = False

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
-from atlas_retry.agents.anthropic.fixing import Fixing
-from atlas_retry.agents.anthropic.talk import GaveUpError, StoppedError, Talk
+from atlas_retry.agents.anthropic.talk import Fixing, GaveUpError, StoppedError, Talk
 from atlas_retry.agents.anthropic.wire import Call, Edit, FixedFile
 from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret, source_of, write_all
 from atlas_retry.model import ReplyStatus

@@ -3,9 +3,7 @@
 from atlas_retry.diagnostics.environment import missing_program
 from atlas_retry.diagnostics.failures import inside
 from atlas_retry.diagnostics.fingerprints import fingerprint, normalised
-from atlas_retry.diagnostics.places import relative
-from atlas_retry.diagnostics.reader import diagnose
-from atlas_retry.diagnostics.registry import PARSERS
+from atlas_retry.diagnostics.reader import PARSERS, diagnose, relative
 from atlas_retry.diagnostics.report_formats import REPORT_FORMATS
 from atlas_retry.diagnostics.values import Declared, Findings, Parser, ToolOutput
 

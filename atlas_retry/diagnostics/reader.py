@@ -3,20 +3,22 @@
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, starmap
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics.compiled_logs import go_text
+from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.environment import is_to_blame, lack
-from atlas_retry.diagnostics.places import settled
-from atlas_retry.diagnostics.registry import FALLBACKS, PARSERS
+from atlas_retry.diagnostics.failures import inside
+from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
+from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.report_formats import Report, read_report
+from atlas_retry.diagnostics.runner_logs import GO_TEST, MAVEN, MOCHA, NODE_TEST, go_text
 from atlas_retry.diagnostics.selecting import folder_of
-from atlas_retry.diagnostics.stamps import unstamped
 from atlas_retry.diagnostics.table import LineFormat, parser_of
 from atlas_retry.diagnostics.tests_ran import tests_ran
+from atlas_retry.diagnostics.traceback import PYTHON, UNITTEST
 from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,
@@ -28,7 +30,86 @@ from atlas_retry.diagnostics.values import (
     Section,
     ToolOutput,
 )
-from atlas_retry.model import Diagnostic, Kind, Level
+from atlas_retry.model import Diagnostic, Frame, Kind, Level, Region
+
+FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS))
+"""Asked only when no tool was found to complain."""
+
+_PARSERS = (
+    PRE_COMMIT,
+    parser_of(lines.COVERAGE),
+    PYTEST,
+    UNITTEST,
+    *map(blocks.parser_of, blocks.ROWS),
+    NODE_TEST,
+    MOCHA,
+    GO_TEST,
+    MAVEN,
+    *map(parser_of, lines.ROWS),
+    *FALLBACKS,
+)
+
+PARSERS: Mapping[str, Parser] = {parser.name: parser for parser in _PARSERS}
+"""In the order in which they may claim lines: who reads whole blocks comes first."""
+
+
+def relative(path: str, root: str | None, cwd: str = ".") -> str:
+    """The path as seen from the root; one that lies elsewhere stays absolute."""
+    plain = path.removeprefix("file://")
+    if not plain.startswith("/"):
+        joined = posixpath.normpath(posixpath.join(cwd, plain))
+        return plain if joined.startswith("../") else joined
+    base = root.rstrip("/") + "/" if root else None
+    return (
+        posixpath.normpath(plain.removeprefix(base)) if base and plain.startswith(base) else plain
+    )
+
+
+def settled(diagnostic: Diagnostic, root: str | None, cwd: str) -> Diagnostic:
+    """The diagnostic with paths relative to the root, and without the frames outside of it."""
+    if not diagnostic.frames and diagnostic.test_id is None and diagnostic.path:
+        plain = relative(diagnostic.path, root, cwd)
+        return diagnostic if plain == diagnostic.path else replace(diagnostic, path=plain)
+    frames = tuple(
+        replace(frame, path=path)
+        for frame in diagnostic.frames
+        if _belongs(path := relative(frame.path, root, cwd), root)
+    )
+    test_id = diagnostic.test_id
+    if test_id and test_id.startswith("/"):
+        test_id = relative(test_id, root, cwd)
+    if diagnostic.path is None:
+        return replace(diagnostic, frames=frames, test_id=test_id)
+    place = relative(diagnostic.path, root, cwd)
+    moved = replace(diagnostic, path=place, frames=frames, test_id=test_id)
+    return _at(moved, frames[-1]) if frames and not _belongs(place, root) else moved
+
+
+def _belongs(path: str, root: str | None) -> bool:
+    return inside(path) and not (root and path.startswith(("/", "../")))
+
+
+def _at(diagnostic: Diagnostic, frame: Frame) -> Diagnostic:
+    return replace(diagnostic, path=frame.path, region=Region(start_line=frame.line))
+
+
+# GitHub's runner writes the time of a line with seven digits behind the point; `gh run view --log`
+# puts job and step before it, with tabs (cli/cli, pkg/cmd/run/view). Each step begins with a BOM.
+_GITHUB = re.compile(
+    r"^(?:[^\t\n]*\t[^\t\n]*\t)?\ufeff?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z(?: |$)", re.MULTILINE
+)
+# GitLab's runner, with FF_TIMESTAMPS: the time, the number of the stream, O or E for its kind, and
+# `+` where the line goes on with the one before it (docs.gitlab.com, "CI/CD job logs").
+_GITLAB = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z [\da-f]{2}[OE]"
+_GITLAB_MORE = re.compile(rf"\n{_GITLAB}\+")
+_GITLAB_LINE = re.compile(rf"^{_GITLAB} ?", re.MULTILINE)
+
+
+def unstamped(text: str) -> str:
+    """The text as the tool has printed it."""
+    text = _GITHUB.sub("", text)
+    return _GITLAB_LINE.sub("", _GITLAB_MORE.sub("", text))
+
 
 MAX_DIAGNOSTICS = 10_000
 """Distinct ones kept of one output; whoever has more has a misconfigured tool."""

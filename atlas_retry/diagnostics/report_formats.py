@@ -30,17 +30,12 @@ class JsonFormat(Struct, frozen=True, kw_only=True):
     """The tool's name, or where it is said."""
     path: str
     message: str = "message"
-    more: str = ""
     rule: str
     no_rule: str | None = None
     level: str = ""
     usual_level: Level = Level.ERROR
     region: tuple[str, str, str, str]
     """Of line, column, end line and end column."""
-    first_line: int = 1
-    first_column: int = 1
-    is_lines: bool = False
-    """One problem a line, and perhaps other lines between them."""
 
 
 _FORMATS: Mapping[str, JsonFormat] = {
@@ -78,43 +73,11 @@ _FORMATS: Mapping[str, JsonFormat] = {
         no_rule="invalid-syntax",
         region=("location.row", "location.column", "end_location.row", "end_location.column"),
     ),
-    # `mypy -O json`
-    "mypy-json": JsonFormat(
-        lists=("",),
-        tool="mypy",
-        path="file",
-        more="hint",
-        rule="code",
-        level="severity",
-        region=("line", "column", "", ""),
-        first_column=0,
-        is_lines=True,
-    ),
-    # https://microsoft.github.io/pyright/#/command-line?id=json-output
-    "pyright-json": JsonFormat(
-        lists=("generalDiagnostics",),
-        tool="pyright",
-        path="file",
-        rule="rule",
-        level="severity",
-        region=(
-            "range.start.line",
-            "range.start.character",
-            "range.end.line",
-            "range.end.character",
-        ),
-        first_line=0,
-        first_column=0,
-    ),
 }
 
 
 def _json(row: JsonFormat, content: bytes) -> Report:
-    if row.is_lines:
-        lines = (line for line in content.splitlines() if line.startswith(b"{"))
-        document: object = [msgspec.json.decode(line) for line in lines]
-    else:
-        document = msgspec.json.decode(content)
+    document: object = msgspec.json.decode(content)
     whole = document if isinstance(document, dict) else {"": document}
     problems = (one for one in _problems(whole, row.lists) if _counts(one))
     return Report(tuple(_diagnostic(row, one) for one in problems))
@@ -148,16 +111,14 @@ def _diagnostic(row: JsonFormat, one: Mapping[str, object]) -> Diagnostic:
         tool=(_text(one, row.tool) or row.tool).lower(),
         rule_id=_text(one, row.rule) or row.no_rule,
         level=row.usual_level if level is None else _LEVELS.get(f"{level}".lower(), Level.ERROR),
-        message="\n".join(filter(None, (message, _text(one, row.more)))),
+        message=message,
         path=_text(one, row.path),
         region=_region(row, one),
     )
 
 
 def _region(row: JsonFormat, one: Mapping[str, object]) -> Region | None:
-    shifts = (1 - row.first_line, 1 - row.first_column) * 2
-    named = zip(row.region, shifts, strict=True)
-    line, column, end_line, end_column = (_number(one, path, shift) for path, shift in named)
+    line, column, end_line, end_column = (_number(one, path) for path in row.region)
     if line is None:
         return None
     return Region(start_line=line, start_column=column, end_line=end_line, end_column=end_column)
@@ -176,9 +137,9 @@ def _text(one: Mapping[str, object], path: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _number(one: Mapping[str, object], path: str, shift: int) -> int | None:
+def _number(one: Mapping[str, object], path: str) -> int | None:
     value = value_at(one, path)
-    return value + shift if isinstance(value, int) and value + shift > 0 else None
+    return value if isinstance(value, int) and value > 0 else None
 
 
 def _junit(content: bytes) -> Report:

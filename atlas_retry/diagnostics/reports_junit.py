@@ -10,8 +10,14 @@ from xml.etree.ElementTree import Element
 
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics import stacks, traceback
-from atlas_retry.diagnostics.failures import above, failure
+from atlas_retry.diagnostics import traceback
+from atlas_retry.diagnostics.failures import (
+    above,
+    failure,
+    go_frames,
+    java_frames,
+    javascript_frames,
+)
 from atlas_retry.diagnostics.pytest_log import explain
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.model import Diagnostic, Frame
@@ -62,10 +68,10 @@ def _explained(lines: list[str], owner: str) -> Diagnostic:
     if any(line.startswith(("E  ", "Traceback (most")) for line in lines):
         return replace(explain(lines), tool="junit")
     readers: tuple[Callable[[list[str]], tuple[Frame, ...]], ...] = (
-        lambda body: stacks.java(body, owner),
-        stacks.javascript,
+        lambda body: java_frames(body, owner),
+        javascript_frames,
         traceback.frames_of,
-        stacks.go,
+        go_frames,
     )
     frames = next(filter(None, (read(lines) for read in readers)), ())
     return failure("junit", above(lines, _STACK), frames, None, {})

@@ -12,7 +12,8 @@ from atlas_retry.model import Diagnostic, Level, Region
 SLACK = 2
 """Foreign lines (another process writes to the same terminal) that may stand inside a block."""
 
-_NEVER = r"(?!)"
+NEVER = r"(?!)"
+"""A pattern that no line matches."""
 _DIGITS = re.compile(r"[0-9]{1,9}")
 
 LEVELS: Mapping[str, Level] = {
@@ -73,17 +74,17 @@ def _read(row: LineFormat, log: Log) -> Reading:
 
 def _problems(row: LineFormat, lines: tuple[str, ...]) -> Iterator[Located]:
     begins = re.compile(row.pattern).match
-    heads = re.compile(row.heading or _NEVER).match
+    heads = re.compile(row.heading or NEVER).match
     above: dict[str, str] = {}
     number = 0
     while number < len(lines):
         match = begins(lines[number])
         if match is None:
             heading = heads(lines[number])
-            above = _groups(heading) if heading else above
+            above = groups(heading) or above
             number += 1
             continue
-        parts = above | _groups(match)
+        parts = above | groups(match)
         last = _go_on(row, lines, number, parts)
         diagnostic = diagnostic_of(row, parts)
         if diagnostic is not None:
@@ -101,7 +102,7 @@ def _go_on(row: LineFormat, lines: tuple[str, ...], first: int, parts: dict[str,
         line = lines[number]
         match = goes_on(line)
         if match is not None:
-            _add(parts, _groups(match))
+            _add(parts, groups(match))
             last = number
         elif number - last > SLACK or begins(line) or not line.strip():
             break
@@ -117,8 +118,10 @@ def _add(parts: dict[str, str], groups: Mapping[str, str]) -> None:
             parts.setdefault(name, value)
 
 
-def _groups(match: re.Match[str]) -> dict[str, str]:
-    return {name: value for name, value in match.groupdict().items() if value}
+def groups(match: re.Match[str] | None) -> dict[str, str]:
+    """The named groups that matched something."""
+    every = match.groupdict() if match else {}
+    return {name: value for name, value in every.items() if value}
 
 
 def diagnostic_of(row: LineFormat, parts: Mapping[str, str]) -> Diagnostic | None:

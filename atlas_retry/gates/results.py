@@ -104,7 +104,7 @@ def changing(
 def with_diagnostics(result: GateResult, reading: OutputContext) -> GateResult:
     """A result that another runner recorded, read as if its gate had ended just now."""
     from atlas_retry.diagnostics import ToolOutput, diagnose
-    from atlas_retry.diagnostics.places import settled
+    from atlas_retry.diagnostics.reader import settled
 
     if result.success or any(d.fingerprint for d in result.diagnostics):
         return result

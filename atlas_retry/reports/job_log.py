@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from atlas_retry.diagnostics.stamps import unstamped
+from atlas_retry.diagnostics.reader import unstamped
 from atlas_retry.text.redaction import clean
 
 # actions/runner, ScriptHandler.cs: the first line of the script, the whole script, the shell, the

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics import report_formats
-from atlas_retry.diagnostics.stamps import unstamped
+from atlas_retry.diagnostics.reader import unstamped
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import UsageError
 from atlas_retry.model import (

@@ -18,9 +18,16 @@ from atlas_retry.agents import models
 from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.anthropic import faults, wire
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
-from atlas_retry.agents.anthropic.fixing import Fix, Fixing
 from atlas_retry.agents.anthropic.looks import Looker
-from atlas_retry.agents.anthropic.talk import MAX_REQUESTS, Bill, GaveUpError, StoppedError, Talk
+from atlas_retry.agents.anthropic.talk import (
+    MAX_REQUESTS,
+    Bill,
+    Fix,
+    Fixing,
+    GaveUpError,
+    StoppedError,
+    Talk,
+)
 from atlas_retry.agents.anthropic.transport import (
     Connection,
     Patience,

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 from pathspec import GitIgnoreSpec
 
-from atlas_retry.agents.anthropic.texts import read_text
+from atlas_retry.agents.anthropic.checks import read_text
 from atlas_retry.agents.anthropic.wire import LOOKS, Call, ReadFile, Search
 from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret
 from atlas_retry.model import Tree

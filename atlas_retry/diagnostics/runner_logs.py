@@ -1,17 +1,28 @@
-"""Reads what `go test`, Rust's test harness and Maven print. What compilers say is a row."""
+"""Reads what `go test`, Maven, mocha and `node --test` print. Who prints blocks alone is a row."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics import stacks
-from atlas_retry.diagnostics.failures import above, failure, first_match, inside, matching, titled
+from atlas_retry.diagnostics.failures import (
+    above,
+    failure,
+    first_match,
+    go_frames,
+    java_frames,
+    javascript_frames,
+    matching,
+    tap_frames,
+    titled,
+)
+from atlas_retry.diagnostics.lines import NODE
+from atlas_retry.diagnostics.table import parser_of
 from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
-from atlas_retry.model import Frame
+from atlas_retry.model import Diagnostic, Frame
 
 # https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
 _GO_FAIL = re.compile(r"^ *--- FAIL: (\S+) \([\d.]+s\)$")
@@ -135,7 +146,7 @@ def _go_panic(test: _GoTest, message: str, number: int, end: int) -> None:
 
 
 def _go_failure(lines: Sequence[str], test: _GoTest, folder: str) -> Located:
-    frames = stacks.go(lines[test.panic[0] : test.panic[1]]) if test.panic else ()
+    frames = go_frames(lines[test.panic[0] : test.panic[1]]) if test.panic else ()
     place = test.place
     if folder and place:
         place = place | {"path": f"{folder}/{place['path']}"}
@@ -150,57 +161,6 @@ GO_TEST = Parser(
     commands=("go test", "gotestsum"),
     marks=("--- FAIL: ", "[no test files]", "[no tests to run]", "\nFAIL\t"),
     read=_go,
-)
-
-# https://doc.rust-lang.org/rustc/tests/index.html; library/test/src/formatters/pretty.rs
-_CARGO_TITLE = re.compile(r"^---- (.+) stdout ----$")
-_CARGO_END = re.compile(r"^(?:failures:|test result: )")
-_CARGO_PLACE = re.compile(
-    r"""^
-    (?:thread[ ]'.*'(?:[ ]\(\d+\))?[ ]panicked | note:[ ]test[ ]did[ ]not[ ]panic[ ]as[ ]expected)
-    [ ]at[ ](?P<path>[^:]+):(?P<line>\d+):(?P<column>\d+):?
-    $""",
-    re.VERBOSE,
-)
-_CARGO_STOP = re.compile(r"^(?:note: run with |stack backtrace:)")
-_CARGO_FUNCTION = re.compile(r"^ +\d+: (?:0x[0-9a-f]+ - )?(.+)$")
-_CARGO_FRAME = re.compile(r"^ +at (\S+?):(\d{1,9})(?::\d+)?$")
-_DOCTEST = re.compile(r"^(?P<path>\S+\.rs) - (?:\S+ )?\(line (?P<line>\d+)\)$")
-
-
-def _cargo(log: Log) -> Reading:
-    blocks = titled(log.lines, _CARGO_TITLE, _CARGO_END)
-    return Reading(problems=tuple(_cargo_failure(log.lines, *block) for block in blocks))
-
-
-def _cargo_failure(lines: Sequence[str], first: int, last: int) -> Located:
-    name = lines[first].removeprefix("---- ").removesuffix(" stdout ----")
-    body = lines[first + 1 : last + 1]
-    place = first_match(_CARGO_PLACE, body)
-    where = _DOCTEST.match(name) or place
-    start = body.index(place.string) + 1 if place and place.string.startswith("thread") else 0
-    message = [line for line in above(body[start:], _CARGO_STOP) if line.strip()]
-    groups: Mapping[str, str | None] = where.groupdict() if where else {}
-    problem = failure("cargo-test", message, _cargo_frames(body), name, groups)
-    return Located(replace(problem, rule_id="panic" if place else None), first, last)
-
-
-def _cargo_frames(body: Sequence[str]) -> tuple[Frame, ...]:
-    frames = []
-    function = None
-    for line in body:
-        named, place = _CARGO_FUNCTION.match(line), _CARGO_FRAME.match(line)
-        function = named[1] if named else function
-        if place and inside(place[1]):
-            frames.append(Frame(path=place[1], line=int(place[2]), function=function))
-    return tuple(reversed(frames))
-
-
-CARGO_TEST = Parser(
-    name="cargo-test",
-    commands=("cargo test", "cargo t"),
-    marks=("\ntest result: ", " stdout ----\n"),
-    read=_cargo,
 )
 
 # https://maven.apache.org/surefire/maven-surefire-plugin/
@@ -236,7 +196,7 @@ def _maven_failure(lines: Sequence[str], first: int, title: re.Match[str]) -> Lo
     raised = first_match(_MAVEN_RAISED, body[:1])
     test_id = name if name.startswith(owner) else f"{owner}.{name}"
     message = above(body, _MAVEN_STACK)
-    problem = failure("maven", message, stacks.java(body, owner), test_id, {})
+    problem = failure("maven", message, java_frames(body, owner), test_id, {})
     rule = raised[1].rpartition(".")[2] if raised else None
     return Located(replace(problem, rule_id=rule), first, last)
 
@@ -253,4 +213,120 @@ MAVEN = Parser(
     commands=("mvn", "mvnw", "mvnd"),
     marks=("Tests run: ", "No tests to run."),
     read=_maven,
+)
+
+
+_STACK = re.compile(r"^ +at | \u276f ")
+
+# https://mochajs.org/running/reporters; lib/reporters/base.js: Base.list, epilogue
+_MOCHA_LIST = re.compile(r"^  \d+ failing$")
+_MOCHA_TITLE = re.compile(r"^  \d+\) (\S.*)$")
+_MOCHA_END = re.compile(r"^(?:-{5,}|={5,}|npm (?:ERR!|error) )")
+_MOCHA_HOOK = re.compile(r'^"(?:before|after)(?: each| all)?" hook(?:: .+)? for "(.+)"$')
+_MOCHA_TIMED_OUT = re.compile(r"^ *Error: Timeout of .+ \((\S+)\)$")
+
+
+def _mocha(log: Log) -> Reading:
+    """The failures of the list at the end: the titles above it have no messages."""
+    start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
+    blocks = titled(log.lines[start:], _MOCHA_TITLE, _MOCHA_END)
+    failures = (_mocha_failure(log.lines, start + a, start + b) for a, b in blocks)
+    return Reading(problems=tuple(failures))
+
+
+def _mocha_failure(lines: Sequence[str], first: int, last: int) -> Located:
+    names = _mocha_names(lines[first : last + 1])
+    body = lines[first + len(names) : last + 1]
+    frames = javascript_frames(body)
+    timed_out = first_match(_MOCHA_TIMED_OUT, body)
+    file = frames[0].path if frames else timed_out[1] if timed_out else ""
+    title = " > ".join(names)
+    test_id = f"{file}::{title}" if file else title
+    problem = failure("mocha", above(body, _STACK), frames, test_id, {"path": file})
+    return Located(problem, first, last)
+
+
+def _mocha_names(lines: Sequence[str]) -> list[str]:
+    """Suites and test, one a line; the last ends with a colon. Of a hook the test it is for."""
+    title = _MOCHA_TITLE.match(lines[0])
+    names = [title[1] if title else lines[0].strip()]
+    for line in lines[1:]:
+        if names[-1].endswith(":") or not line.strip():
+            break
+        names.append(line.strip())
+    names[-1] = names[-1].removesuffix(":")
+    hook = _MOCHA_HOOK.match(names[-1])
+    return [*names[:-1], hook[1]] if hook else names
+
+
+# https://nodejs.org/api/test.html#test-reporters; https://testanything.org
+_NODE_AT = re.compile(r"^test at (?P<path>.+?):(?P<line>\d+):(?P<column>\d+)$")
+_NODE_SPEC = re.compile(r"^✖ (.+?) \([\d.]+ms\)$")
+_TAP = re.compile(r"^ *not ok \d+(?: - (.+))?$")
+_TAP_END = re.compile(r"^ *\.\.\.$")
+_TAP_PLACE = re.compile(r"^ *location: '?(?P<path>[^']+?):(?P<line>\d+):(?P<column>\d+)'?$")
+_TAP_ERROR = re.compile(r"^( *)error: (?:\|-?|'(.*)'|\"(.*)\"|(.*))$")
+_MAX_TAP_LINES = 200
+_NODE_CRASH = parser_of(NODE)
+_NODE_FILE_FAILED = "test failed"
+
+
+def _node_test(log: Log) -> Reading:
+    lines = log.lines
+    failures = [*_node_spec(lines), *_tap(lines)]
+    if any(f.diagnostic.message == _NODE_FILE_FAILED for f in failures):
+        plain = tuple(line.removeprefix("# ") for line in lines)
+        failures += _NODE_CRASH.read(Log(plain, "")).problems
+    return Reading(problems=tuple(failures))
+
+
+def _node_spec(lines: Sequence[str]) -> Iterator[Located]:
+    """The failures below `failing tests:`, where each comes with its place."""
+    places = matching(lines, _NODE_AT)
+    for first, after in pairwise((*places, len(lines))):
+        title = _NODE_SPEC.match(lines[first + 1]) if first + 1 < after else None
+        if title:
+            body = lines[first + 2 : after]
+            frames = javascript_frames(body)
+            message = [line for line in above(body, _STACK) if line.strip()]
+            if len(message) == 1:  # a string that was thrown
+                message = [message[0].strip().strip("'")]
+            problem = _node_failure(title[1], message, frames, places[first].groupdict())
+            yield Located(problem, first, after - 1)
+
+
+def _tap(lines: Sequence[str]) -> Iterator[Located]:
+    for first, title in matching(lines, _TAP).items():
+        end = min(matching(lines[first : first + _MAX_TAP_LINES], _TAP_END), default=0)
+        body = lines[first : first + end + 1]
+        place = first_match(_TAP_PLACE, body)
+        where = place.groupdict() if place else {}
+        if not any("subtestsFailed" in line for line in body):
+            problem = _node_failure(title[1] or "", _tap_error(body), tap_frames(body), where)
+            yield Located(problem, first, first + end)
+
+
+def _tap_error(body: Sequence[str]) -> list[str]:
+    """The scalar behind `error:`, or the lines of a block."""
+    for number, match in matching(body, _TAP_ERROR).items():
+        inline = match[2] or match[3] or match[4]
+        deeper = re.compile(rf"(?!{match[1]}  |\s*$)")
+        return [inline] if inline else above(body[number + 1 :], deeper)
+    return []
+
+
+def _node_failure(
+    title: str, message: Sequence[str], frames: tuple[Frame, ...], place: dict[str, str]
+) -> Diagnostic:
+    file = place.get("path", "")
+    test_id = file if not file or title.endswith(file) else f"{file}::{title}"
+    return failure("node-test", message, frames, test_id, place)
+
+
+MOCHA = Parser(name="mocha", commands=("mocha",), marks=(" passing (",), read=_mocha)
+NODE_TEST = Parser(
+    name="node-test",
+    commands=("--test",),
+    marks=("TAP version 1", "\n\u2139 tests "),
+    read=_node_test,
 )

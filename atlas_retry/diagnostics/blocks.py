@@ -1,0 +1,137 @@
+"""Test runners whose failures are blocks, a row each: a title, a message, perhaps code, a stack."""
+
+import re
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from atlas_retry.diagnostics.failures import (
+    above,
+    failure,
+    first_match,
+    javascript_frames,
+    matching,
+    rust_frames,
+    titled,
+)
+from atlas_retry.diagnostics.table import NEVER, groups
+from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
+from atlas_retry.model import Frame
+
+
+class BlockFormat(Struct, frozen=True, kw_only=True):
+    """A runner. Groups of the patterns: path, test, line, column, message."""
+
+    name: str
+    commands: tuple[str, ...] = ()
+    """Words that start the runner; none = its name."""
+    marks: tuple[str, ...]
+    title: str
+    """The first line of a failure."""
+    heading: str = NEVER
+    """A line that gives the file of the failures below it."""
+    end: str
+    over: str = NEVER
+    """From here on all is said again."""
+    place: str
+    """A line of the failure that says where it is."""
+    rule: str | None = None
+    """Of a failure that has such a line."""
+    head: str = NEVER
+    """The line above the message; else that is the title."""
+    stop: str
+    """The line below the message."""
+    by_file: bool = True
+    """A test is named together with its file."""
+    frames: Callable[[Sequence[str]], tuple[Frame, ...]] = javascript_frames
+
+
+def parser_of(row: BlockFormat) -> Parser:
+    """The parser that a row describes."""
+    return Parser(
+        name=row.name,
+        commands=row.commands or (row.name,),
+        marks=row.marks,
+        read=partial(_read, row),
+    )
+
+
+def _read(row: BlockFormat, log: Log) -> Reading:
+    return Reading(problems=tuple(_failures(row, above(log.lines, re.compile(row.over)))))
+
+
+def _failures(row: BlockFormat, lines: Sequence[str]) -> Iterator[Located]:
+    headings = matching(lines, re.compile(row.heading))
+    numbers = [*headings]
+    end = re.compile(f"{row.heading}|{row.end}")
+    for first, last in titled(lines, re.compile(row.title), end):
+        before = bisect(numbers, first)
+        path = headings[numbers[before - 1]]["path"] if before else ""
+        yield _failure(row, lines[first : last + 1], path, first)
+
+
+def _failure(row: BlockFormat, block: Sequence[str], path: str, first: int) -> Located:
+    parts = {"path": path} | groups(re.match(row.title, block[0]))
+    named = (parts["path"] if row.by_file else "", parts.get("test"))
+    place = groups(first_match(re.compile(row.place), block))
+    where = parts if "line" in parts else parts | place
+    body = block[1:]
+    head = min(matching(body, re.compile(row.head)), default=-1)
+    message = above(body[head + 1 :], re.compile(row.stop))
+    if "message" in place:
+        message = [place["message"]]
+    test_id = "::".join(filter(None, named))
+    problem = failure(row.name, message, row.frames(body), test_id, where)
+    problem = replace(problem, rule_id=row.rule) if place and row.rule else problem
+    return Located(problem, first, first + len(block) - 1)
+
+
+_STACK = r" +at | \u276f "
+_AT = r"(?P<line>\d+):(?P<column>\d+)"
+
+ROWS = (
+    BlockFormat(
+        name="jest",
+        # https://jestjs.io/docs/cli; @jest/reporters DefaultReporter and SummaryReporter
+        commands=("jest", "react-scripts test"),
+        marks=("\nTest Suites: ", "\n  ● "),
+        heading=r"(?:PASS|FAIL) (?:\S+ )?(?P<path>\S+\.\w+)(?: \(.+\))?$",
+        title=r" {2}● (?!Console$)(?:Test suite failed to run|(?P<test>\S.*))$",
+        end=r"Test Suites: |Jest: |-{5,}\|",
+        over=r"Summary of all failing tests",
+        place=rf" *(?P<message>SyntaxError: (?P<path>[^\s:]+): .+) \({_AT}\)$",
+        stop=rf" *>? *\d* \||{_STACK}",
+    ),
+    BlockFormat(
+        name="vitest",
+        # https://vitest.dev/guide/reporters#default-reporter
+        marks=("\n Test Files  ", "\n  Test Files  ", "⎯ Failed "),
+        title=(r" ?FAIL  ?(?:\|[^|]+\| )?(?P<path>[^\s>]\S*\.\w+)(?: > (?P<test>.+)|(?! > ).*)$"),
+        end=r"⎯{3,}",
+        place=rf" +File: (?P<path>[^\s:]+)(?::{_AT})?$",
+        stop=rf" +\d*\||{_STACK}",
+    ),
+    BlockFormat(
+        name="cargo-test",
+        # https://doc.rust-lang.org/rustc/tests/index.html; library/test/src/formatters/pretty.rs
+        commands=("cargo test", "cargo t"),
+        marks=("\ntest result: ", " stdout ----\n"),
+        title=(
+            r"---- (?P<test>(?P<path>\S+\.rs) - (?:\S+ )?\(line (?P<line>\d+)\)|.+) stdout ----$"
+        ),
+        end=r"failures:|test result: ",
+        place=(
+            r"(?:thread '.*' (?:\(\d+\) )?panicked"
+            r"|(?P<message>note: test did not panic as expected))"
+            rf" at (?P<path>[^:]+):{_AT}:?$"
+        ),
+        rule="panic",
+        head=r"thread '.*' (?:\(\d+\) )?panicked at ",
+        stop=r"note: run with |stack backtrace:",
+        by_file=False,
+        frames=rust_frames,
+    ),
+)
