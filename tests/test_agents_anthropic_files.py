@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
-from atlas_retry.agents.anthropic.talk import Fixing, GaveUpError, StoppedError, Talk
+from atlas_retry.agents.anthropic.faults import TurnEndedError, stopped
+from atlas_retry.agents.anthropic.talk import Fixing, Talk
 from atlas_retry.agents.anthropic.wire import Call, Edit, FixedFile
 from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret, source_of, write_all
 from atlas_retry.model import ReplyStatus
@@ -246,7 +247,7 @@ class Script:
     def answered(self, tool: str) -> Call:
         told = next(self._calls, None)
         if told is None:
-            raise StoppedError("no more")
+            raise stopped("no more")
         return Call(id="1", name=tool, arguments=told)
 
     def refuse(self, why: str) -> None:
@@ -273,7 +274,7 @@ def test_no_answer_crashes_or_writes_what_does_not_check(
     fixing = Fixing(talk=cast("Talk", Script(calls)), check=check, emit=lambda _: None)
     try:
         fix = fixing.fix()
-    except (StoppedError, GaveUpError):
+    except TurnEndedError:
         assert files_of(root) == {"calc.py": CALC.encode()}
     else:
         try:

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +44,17 @@ def calling(
 
     Without one, and where it writes none, it answers by what it prints.
     """
-    return partial(_ask, line, answer_file, emit, agent_environment(environ))
+    env = agent_environment(environ)
+
+    def ask(request: AgentRequest) -> AgentReply:
+        if not line:
+            return _NO_COMMAND.reply
+        emit(AgentActivity(text=line))
+        done = process.run(_command(line, request, env))
+        answer = Path(request.scratch) / (answer_file or "")
+        return _reply(done, answer.read_text() if answer.is_file() else done.stdout.text)
+
+    return ask
 
 
 def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
@@ -53,41 +62,24 @@ def check(settings: AgentSettings, environ: Mapping[str, str]) -> Lack | None:
     return nested(environ) or (None if settings.command else _NO_COMMAND)
 
 
-def _ask(
-    line: str | None,
-    answer_file: str | None,
-    emit: Emit,
-    env: Mapping[str, str],
-    request: AgentRequest,
-) -> AgentReply:
-    if not line:
-        return _NO_COMMAND.reply
-    prompt_file = Path(request.scratch) / "prompt.md"
+def _command(line: str, request: AgentRequest, env: Mapping[str, str]) -> process.Command:
+    scratch = Path(request.scratch)
     prompt = request.prompt.encode("utf-8", "replace")
-    prompt_file.write_bytes(prompt)
-    emit(AgentActivity(text=line))
-    done = process.run(
-        process.Command(
-            argv=("/bin/sh", "-c", _filled(line, prompt_file, request)),
-            cwd=Path(request.workspace),
-            env=env,
-            stdin=prompt,
-            timeout_s=request.timeout_s,
-            idle_timeout_s=request.idle_timeout_s,
-            log_dir=Path(request.scratch) / "agent",
-        )
-    )
-    answer = Path(request.scratch) / (answer_file or "")
-    return _reply(done, answer.read_text() if answer.is_file() else done.stdout.text)
-
-
-def _filled(line: str, prompt_file: Path, request: AgentRequest) -> str:
+    (scratch / "prompt.md").write_bytes(prompt)
     values = {
-        "prompt_file": str(prompt_file),
+        "prompt_file": str(scratch / "prompt.md"),
         "workspace": request.workspace,
         "scratch": request.scratch,
     }
-    return _PLACEHOLDER.sub(lambda name: shlex.quote(values[name[1]]), line)
+    return process.Command(
+        argv=("/bin/sh", "-c", _PLACEHOLDER.sub(lambda name: shlex.quote(values[name[1]]), line)),
+        cwd=Path(request.workspace),
+        env=env,
+        stdin=prompt,
+        timeout_s=request.timeout_s,
+        idle_timeout_s=request.idle_timeout_s,
+        log_dir=scratch / "agent",
+    )
 
 
 def _reply(done: Completed, answer: str) -> AgentReply:

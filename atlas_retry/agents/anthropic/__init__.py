@@ -18,21 +18,18 @@ from atlas_retry.agents import models
 from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.anthropic import faults, wire
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
+from atlas_retry.agents.anthropic.faults import TurnEndedError
 from atlas_retry.agents.anthropic.looks import Looker
 from atlas_retry.agents.anthropic.talk import (
     MAX_REQUESTS,
     Bill,
     Fix,
     Fixing,
-    GaveUpError,
-    StoppedError,
     Talk,
 )
 from atlas_retry.agents.anthropic.transport import (
     Connection,
     Patience,
-    TooLateError,
-    UnansweredError,
     has_key,
 )
 from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret, source_of, write_all
@@ -75,18 +72,16 @@ class _ApiCaller(Struct, kw_only=True):
         if not has_key(self.environ):
             return _NO_KEY.reply
         model = models.api_model(request.model or DEFAULT_MODEL)
-        bill = Bill(model=model, allowed_usd=request.cost_usd)
         if models.cost_usd(model, Tokens()) is None:
             text = f"no price is known for {model}: its cost is not counted"
             self.emit(Notice(level=Level.WARNING, text=text))
         with self._line(request) as line:
+            bill = Bill(model=model, allowed_usd=request.cost_usd, heard=line.heard)
             try:
                 reply = self._talked(line, bill, request)
             except Interrupted:
-                bill.used.extend(heard.tokens for heard in line.wasted)
                 self.emit(AgentActivity(text=CUT_OFF, cost_usd=bill.cost_usd))
                 raise
-        bill.used.extend(heard.tokens for heard in line.wasted)
         return replace(
             reply,
             model=model,
@@ -109,19 +104,8 @@ class _ApiCaller(Struct, kw_only=True):
             if request.schema is not None:
                 return self._answered(line, bill, request, request.schema)
             return self._fixed(line, bill, request)
-        except UnansweredError as error:
-            return AgentReply(
-                status=ReplyStatus.UNAVAILABLE,
-                error=error.fault.error,
-                remedy=error.fault.remedy,
-            )
-        except TooLateError as error:
-            return AgentReply(status=ReplyStatus.TIMED_OUT, error=str(error))
-        except StoppedError as error:
-            return AgentReply(status=ReplyStatus.FAILED, error=str(error))
-        except GaveUpError as error:
-            reason = str(error)
-            return AgentReply(status=ReplyStatus.DONE, summary=reason, gave_up=reason)
+        except TurnEndedError as error:
+            return error.reply
 
     def _answered(
         self, line: Connection, bill: Bill, request: AgentRequest, schema: bytes
@@ -184,16 +168,19 @@ class _ApiCaller(Struct, kw_only=True):
     ) -> Talk:
         """A conversation about a job: its rules, and the tool that takes its result."""
         rules, tool = job
+        effort = nth(self.settings.effort, request.attempt)
         root = Path(request.workspace)
         system = f"{rules}\n\n{project_notes(root)}".strip()
         return Talk(
-            question=wire.Question(
-                model=bill.model,
-                system=({"type": "text", "text": system, "cache_control": {"type": "ephemeral"}},),
-                messages=(),
-                tools=(*wire.LOOKING, tool),
-                effort=nth(self.settings.effort, request.attempt),
-            ),
+            question={
+                "model": bill.model,
+                "max_tokens": wire.MAX_TOKENS,
+                "system": [
+                    {"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}
+                ],
+                "tools": [*wire.LOOKING, tool],
+                **({"output_config": {"effort": effort}} if effort else {}),
+            },
             ask=line.ask,
             looker=Looker(
                 tree=source_tree(root, environ=self.environ),

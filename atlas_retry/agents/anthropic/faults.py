@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
-
 from atlas_retry.agents import lack
 from atlas_retry.agents.answers import one_line
 from atlas_retry.agents.anthropic.wire import MAX_TOKENS, ModelTurn
-from atlas_retry.agents.lack import AGAIN
+from atlas_retry.agents.lack import AGAIN, Lack
+from atlas_retry.model import AgentReply, ReplyStatus
 
 if TYPE_CHECKING:
     import anthropic
@@ -50,13 +49,29 @@ _NEVER: Final = frozenset({"enforced_spend_limit_reached"})
 """Codes of a 429 that no waiting fixes."""
 
 
-class ApiFault(Struct, frozen=True, kw_only=True):
+class ApiFault(Lack, frozen=True, kw_only=True):
     """Why there is no answer."""
 
-    error: str
-    remedy: str
     is_transient: bool = False
     retry_after_s: float | None = None
+
+
+class TurnEndedError(Exception):
+    """There is no usable answer; the reply says why."""
+
+    def __init__(self, reply: AgentReply) -> None:
+        super().__init__(reply.error)
+        self.reply = reply
+
+
+def stopped(why: str, status: ReplyStatus = ReplyStatus.FAILED) -> TurnEndedError:
+    """The model came to no answer; an attempt like any other."""
+    return TurnEndedError(AgentReply(status=status, error=why))
+
+
+def given_up(reason: str) -> TurnEndedError:
+    """The model says that it cannot be done."""
+    return TurnEndedError(AgentReply(status=ReplyStatus.DONE, summary=reason, gave_up=reason))
 
 
 def of_status(refusal: "anthropic.APIStatusError") -> ApiFault:

@@ -5,14 +5,13 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import MAX_REASON_CHARS, gave_up, one_line
 from atlas_retry.agents.anthropic.checks import CheckError, Write
-from atlas_retry.agents.anthropic.faults import of_turn
+from atlas_retry.agents.anthropic.faults import TurnEndedError, given_up, of_turn, stopped
 from atlas_retry.agents.anthropic.looks import Looker, LookError
-from atlas_retry.agents.anthropic.transport import UnansweredError
+from atlas_retry.agents.anthropic.transport import Hearing
 from atlas_retry.agents.anthropic.wire import (
     ANSWER,
     Block,
@@ -30,30 +29,26 @@ _CACHED: Final[Block] = {"cache_control": {"type": "ephemeral"}}
 _NOT_LOOKED: Final = "not looked at: the answer came with it"
 
 
-class StoppedError(Exception):
-    """The model came to no answer; an attempt like any other."""
-
-
 class Bill(Struct, kw_only=True):
     """What an attempt has used."""
 
     model: str
     allowed_usd: float | None
-    used: list[Tokens] = field(default_factory=list)
+    heard: list[Hearing] = field(default_factory=list)
 
     @property
     def cost_usd(self) -> float | None:
-        costs = [models.cost_usd(self.model, tokens) for tokens in self.used]
+        costs = [models.cost_usd(self.model, tokens) for tokens in self._used]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
 
     @property
     def tokens(self) -> Tokens:
-        return total_tokens(self.used)
+        return total_tokens(self._used)
 
-
-class GaveUpError(Exception):
-    """The model says that it cannot be done; the message is its reason."""
+    @property
+    def _used(self) -> list[Tokens]:
+        return [heard.tokens for heard in self.heard]
 
 
 class Talk(Struct, kw_only=True):
@@ -93,7 +88,7 @@ class Talk(Struct, kw_only=True):
     def answered(self, tool: str) -> Call:
         """The model's call of `tool`, after as many looks as it wants.
 
-        Raises StoppedError, GaveUpError, UnansweredError.
+        Raises TurnEndedError.
         """
         is_reminded = False
         while True:
@@ -106,11 +101,9 @@ class Talk(Struct, kw_only=True):
             elif turn.calls:
                 self._look(turn.calls)
             elif reason := gave_up(turn.text):
-                raise GaveUpError(reason)
+                raise given_up(reason)
             elif is_reminded:
-                raise StoppedError(
-                    f"bad output: the model did not call {tool}: {one_line(turn.text)}"
-                )
+                raise stopped(f"bad output: the model did not call {tool}: {one_line(turn.text)}")
             else:
                 self.say(f"Call {tool} now: nothing else counts as an answer.")
                 is_reminded = True
@@ -121,15 +114,14 @@ class Talk(Struct, kw_only=True):
 
     def _hear(self) -> ModelTurn:
         if self._asked == self.max_requests:
-            raise StoppedError(f"the model came to no answer in {self._asked} requests")
+            raise stopped(f"the model came to no answer in {self._asked} requests")
         allowed_usd = self.bill.allowed_usd
         if allowed_usd is not None and (self.bill.cost_usd or 0.0) >= allowed_usd > 0:
-            raise StoppedError(f"what the attempt may cost is spent: ${allowed_usd:.2f}")
+            raise stopped(f"what the attempt may cost is spent: ${allowed_usd:.2f}")
         self._asked += 1
-        turn = self.ask(replace(self.question, messages=_marked(self.messages)))
-        self.bill.used.append(turn.tokens)
+        turn = self.ask(self.question | {"messages": _marked(self.messages)})
         if fault := of_turn(turn):
-            raise UnansweredError(fault)
+            raise TurnEndedError(fault.reply)
         self.messages.append({"role": "assistant", "content": list(turn.blocks)})
         self._open = turn.calls
         return turn
@@ -163,13 +155,13 @@ def _result(call: Call, content: str, *, is_error: bool) -> Block:
     return {"type": "tool_result", "tool_use_id": call.id, "content": shown, "is_error": is_error}
 
 
-def _marked(messages: list[Block]) -> tuple[Block, ...]:
+def _marked(messages: list[Block]) -> list[Block]:
     """The messages, the last block marked: the next request repeats all of it."""
     *earlier, last = messages
     content = last["content"]
     if not isinstance(content, list):
-        return tuple(messages)
-    return (*earlier, last | {"content": [*content[:-1], content[-1] | _CACHED]})
+        return messages
+    return [*earlier, last | {"content": [*content[:-1], content[-1] | _CACHED]}]
 
 
 MAX_FILE_TRIES: Final = 3
@@ -193,7 +185,7 @@ class Fixing(Struct, kw_only=True):
     emit: Emit
 
     def fix(self) -> Fix:
-        """What to write. Raises GaveUpError, StoppedError and what `Talk.answered` raises."""
+        """What to write. Raises TurnEndedError."""
         answer = self._whole_answer()
         kept: dict[str, Write] = {}
         bad: list[tuple[FixedFile, str]] = []
@@ -215,7 +207,7 @@ class Fixing(Struct, kw_only=True):
                 fault = str(error)
             self._report(number, fault)
             self.talk.refuse(f"The answer cannot be used: {fault}. Call {ANSWER} again.")
-        raise StoppedError(f"bad output: no usable answer in {MAX_FILE_TRIES} tries: {fault}")
+        raise stopped(f"bad output: no usable answer in {MAX_FILE_TRIES} tries: {fault}")
 
     def _checked(self, file: FixedFile, kept: dict[str, Write]) -> Write:
         if file.path in kept:
@@ -236,7 +228,7 @@ class Fixing(Struct, kw_only=True):
                 return self._checked(file, kept)
             except CheckError as error:
                 fault = str(error)
-        raise StoppedError(
+        raise stopped(
             f"{one_line(file.path)} did not check in {MAX_FILE_TRIES} tries, "
             f"so nothing was written: {fault}"
         )
@@ -247,14 +239,14 @@ class Fixing(Struct, kw_only=True):
 
 
 def answer_of(call: Call) -> FixAnswer:
-    """The answer in a call. Raises CheckError where there is none, GaveUpError without success."""
+    """The answer in a call. Raises CheckError where there is none, TurnEndedError if it gave up."""
     try:
         answer = msgspec.json.decode(call.arguments, type=FixAnswer)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise CheckError(f"it is not what {ANSWER} takes: {error}") from error
     if not answer.success:
         reason = " ".join(answer.diagnosis.split())[:MAX_REASON_CHARS]
-        raise GaveUpError(reason or "no reason given")
+        raise given_up(reason or "no reason given")
     if not answer.files:
         raise CheckError("success is true, but no file changes")
     if len(answer.files) > MAX_FILES:

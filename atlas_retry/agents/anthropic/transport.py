@@ -17,11 +17,16 @@ from msgspec import Struct, field
 
 from atlas_retry import process
 from atlas_retry.agents.anthropic import faults
-from atlas_retry.agents.anthropic.faults import MAX_RETRY_AFTER_S, ApiFault
-from atlas_retry.agents.anthropic.wire import MAX_TOKENS, Block, Call, ModelTurn, Question
+from atlas_retry.agents.anthropic.faults import (
+    MAX_RETRY_AFTER_S,
+    ApiFault,
+    TurnEndedError,
+    stopped,
+)
+from atlas_retry.agents.anthropic.wire import Block, Call, ModelTurn, Question
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, TransportRetried
-from atlas_retry.model import Level, Tokens
+from atlas_retry.model import Level, ReplyStatus, Tokens
 
 if TYPE_CHECKING:
     import anthropic
@@ -132,18 +137,6 @@ class Patience(Struct, frozen=True, kw_only=True):
         return max(backoff_s * jitter, fault.retry_after_s or 0.0)
 
 
-class UnansweredError(Exception):
-    """There is no answer to be had; the fault says what the user has to do."""
-
-    def __init__(self, fault: ApiFault) -> None:
-        super().__init__(fault.error)
-        self.fault = fault
-
-
-class TooLateError(Exception):
-    """The time of the attempt is over."""
-
-
 def has_key(environ: Mapping[str, str]) -> bool:
     """Whether the environment holds a key or a token; an empty variable says nothing."""
     return bool(environ.get("ANTHROPIC_API_KEY") or environ.get("ANTHROPIC_AUTH_TOKEN"))
@@ -159,8 +152,8 @@ class Connection(Struct, kw_only=True):
     timeout_s: float | None
     idle_timeout_s: float | None
     retries: int = 0
-    wasted: list[Hearing] = field(default_factory=list)
-    """Streams that were cut, or are under way."""
+    heard: list[Hearing] = field(default_factory=list)
+    """All streams, those that were cut or are under way as well."""
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     _client: "anthropic.AsyncAnthropic | None" = None
     _started_s: float = 0.0
@@ -195,7 +188,7 @@ class Connection(Struct, kw_only=True):
     def ask(self, question: Question) -> ModelTurn:
         """The model's whole message.
 
-        Raises UnansweredError, TooLateError; Interrupted when a stop was requested.
+        Raises TurnEndedError; Interrupted when a stop was requested.
         """
         return self._runner.run(_unless_stopped(self._ask(question)))
 
@@ -204,22 +197,21 @@ class Connection(Struct, kw_only=True):
         while True:
             number += 1
             heard = Hearing()
-            self.wasted.append(heard)
+            self.heard.append(heard)
             fault = await self._try(question, heard)
             if fault is None:
-                self.wasted.remove(heard)
                 return heard.turn
             if not fault.is_transient:
-                raise UnansweredError(fault)
+                raise TurnEndedError(fault.reply)
             reason = f"API error: {fault.error}"
             self.emit(TransportRetried(level=Level.WARNING, number=number, reason=reason))
             wait_s = self.patience.wait_s(number, fault)
             if (fault.retry_after_s or 0.0) > MAX_RETRY_AFTER_S:
-                raise UnansweredError(_come_back(fault))
+                raise TurnEndedError(_come_back(fault).reply)
             left_s = self.patience.total_s - (time.monotonic() - started_s)
             left_s = min(left_s, self._left_s() or left_s)
             if wait_s > left_s or number == self.patience.tries:
-                raise UnansweredError(_exhausted(fault, number))
+                raise TurnEndedError(_exhausted(fault, number).reply)
             self.retries += 1
             await asyncio.sleep(wait_s)
 
@@ -239,7 +231,8 @@ class Connection(Struct, kw_only=True):
                 await self._hear(question, heard)
         except TimeoutError as error:
             if whole.expired():
-                raise TooLateError(f"the attempt took longer than {self.timeout_s:g} s") from error
+                why = f"the attempt took longer than {self.timeout_s:g} s"
+                raise stopped(why, ReplyStatus.TIMED_OUT) from error
             return faults.broken_connection(f"silence for {self.idle_timeout_s:g} s")
         except anthropic.APIStatusError as error:
             return faults.of_status(error)
@@ -254,7 +247,7 @@ class Connection(Struct, kw_only=True):
     async def _hear(self, question: Question, heard: Hearing) -> None:
         """Raises TimeoutError for silence: pings, which the SDK drops, are no sign of life."""
         client = cast("anthropic.AsyncAnthropic", self._client)
-        stream = await client.messages.create(**_parameters(question), stream=True)
+        stream = await client.messages.create(**question, stream=True)
         async with stream:
             while True:
                 async with asyncio.timeout(self.idle_timeout_s):
@@ -270,23 +263,11 @@ async def _unless_stopped(work: Coroutine[Any, Any, _T]) -> _T:
     while not task.done():
         if signum := process.stop_requested():
             task.cancel()
-            with suppress(asyncio.CancelledError, UnansweredError, TooLateError):
+            with suppress(asyncio.CancelledError, TurnEndedError):
                 await task
             raise Interrupted(signum)
         await asyncio.wait({task}, timeout=TICK_S)
     return task.result()
-
-
-def _parameters(question: Question) -> dict[str, Any]:
-    """The request's body; the SDK types each of its fields, we write them as the API does."""
-    effort = {"output_config": {"effort": question.effort}} if question.effort else {}
-    return {
-        "model": question.model,
-        "max_tokens": MAX_TOKENS,
-        "system": list(question.system),
-        "messages": list(question.messages),
-        "tools": list(question.tools),
-    } | effort
 
 
 def _exhausted(fault: ApiFault, tries: int) -> ApiFault:

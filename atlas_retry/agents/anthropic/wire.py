@@ -7,7 +7,7 @@ have to go back unchanged.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,6 +17,8 @@ from atlas_retry.model import Tokens
 
 Block = dict[str, object]
 """One content block, as the API writes it."""
+Question = dict[str, Any]
+"""The body of a request, as the API writes it: the SDK types each of its fields."""
 
 ANSWER: Final = "submit_fix"
 LIST, READ, SEARCH = "list_files", "read_file", "search"
@@ -24,16 +26,6 @@ MAX_TOKENS: Final = 64_000
 """The most that every model of the last years can write in one answer; thinking counts."""
 LONG_FILE_LINES: Final = 40
 """From here on an edit costs fewer tokens than the file: measured, see docs/agents.md."""
-
-
-class Question(Struct, frozen=True, kw_only=True):
-    """One request, without the key."""
-
-    model: str
-    system: tuple[Block, ...]
-    messages: tuple[Block, ...]
-    tools: tuple[Block, ...]
-    effort: str | None = None
 
 
 class Call(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from atlas_retry.agents import lack
 from atlas_retry.agents.answers import gave_up, last_lines, one_line
 from atlas_retry.agents.claude_code.binary import LOG_IN
-from atlas_retry.agents.claude_code.stream import Result, Transcript, tokens_of
+from atlas_retry.agents.claude_code.stream import Line, Transcript, tokens_of
 from atlas_retry.model import AgentReply, AgentRequest, ReplyStatus, Session, Tokens, total_tokens
 from atlas_retry.process import Completed, Ended
 
@@ -144,7 +144,7 @@ def _without_result(transcript: Transcript, done: Completed) -> AgentReply:
     )
 
 
-def _with_result(transcript: Transcript, result: Result, done: Completed) -> AgentReply | None:
+def _with_result(transcript: Transcript, result: Line, done: Completed) -> AgentReply | None:
     if result.is_error is False:
         if _is_hidden_api_error(result):
             return _api_fault(transcript, result)
@@ -158,13 +158,13 @@ def _with_result(transcript: Transcript, result: Result, done: Completed) -> Age
     return AgentReply(status=ReplyStatus.FAILED, error=why or f"Claude Code stopped: {reason}")
 
 
-def _is_hidden_api_error(result: Result) -> bool:
+def _is_hidden_api_error(result: Line) -> bool:
     """An API error that calls itself a success: exit 0, the error's text, no token written."""
     wrote = bool(result.usage and result.usage.output_tokens)
     return not wrote and any(start.match(result.text) for start, _ in _REMEDY_BY_TEXT)
 
 
-def _is_unavailable(transcript: Transcript, result: Result) -> bool:
+def _is_unavailable(transcript: Transcript, result: Line) -> bool:
     """Whether it is the API's fault or the account's, not the turn's."""
     if transcript.fault in _REMEDY_BY_FAULT:
         return True
@@ -176,7 +176,7 @@ def _is_unavailable(transcript: Transcript, result: Result) -> bool:
     return status is None or status in _REMEDY_BY_STATUS or status >= _SERVER_ERROR
 
 
-def _api_fault(transcript: Transcript, result: Result) -> AgentReply:
+def _api_fault(transcript: Transcript, result: Line) -> AgentReply:
     in_text = _STATUS_IN_TEXT.search(result.text)
     status = result.api_error_status or (int(in_text[1]) if in_text else None)
     starts = (remedy for start, remedy in _REMEDY_BY_TEXT if start.match(result.text))

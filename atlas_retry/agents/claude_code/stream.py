@@ -5,9 +5,9 @@ between them, more than one `result` may come and the last counts.
 """
 
 import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -29,22 +29,12 @@ SYNTHETIC: Final = "<synthetic>"
 _EMPTY: Final = msgspec.Raw(b"{}")
 _NOTHING: Final = msgspec.Raw(b"")
 
+_TARGETS: Final = ("file_path", "notebook_path", "command", "pattern", "path", "url")
+"""Arguments of a tool call that tell a person what it is about."""
 _Shape = TypeVar("_Shape")
 
 
-class Head(msgspec.Struct):
-    """What every line has."""
-
-    type: str = ""
-    subtype: str | None = None
-    session_id: str | None = None
-
-
-class Init(msgspec.Struct):
-    model: str | None = None
-
-
-class Usage(msgspec.Struct):
+class Usage(Struct):
     """Tokens as the Messages API counts them."""
 
     input_tokens: int | None = 0
@@ -53,23 +43,7 @@ class Usage(msgspec.Struct):
     cache_creation_input_tokens: int | None = 0
 
 
-class ToolInput(msgspec.Struct):
-    """The argument of a tool call that tells a person what it is about; the model wrote it."""
-
-    file_path: str | None = None
-    notebook_path: str | None = None
-    command: str | None = None
-    pattern: str | None = None
-    path: str | None = None
-    url: str | None = None
-
-    @property
-    def target(self) -> str:
-        named = (self.file_path, self.notebook_path, self.command, self.pattern, self.path)
-        return next((name for name in named if name), self.url or "")
-
-
-class ContentBlock(msgspec.Struct):
+class ContentBlock(Struct):
     type: str = ""
     text: str = ""
     id: str = ""
@@ -77,61 +51,44 @@ class ContentBlock(msgspec.Struct):
     input: msgspec.Raw = _EMPTY
 
 
-class Message(msgspec.Struct):
+class Message(Struct):
     id: str = ""
     model: str | None = None
     content: list[ContentBlock] = []
-    usage: Usage = msgspec.field(default_factory=Usage)
+    usage: Usage = field(default_factory=Usage)
 
 
-class Assistant(msgspec.Struct):
-    message: Message
-    error: str | None = None
-
-
-class ApiRetry(msgspec.Struct):
-    """The CLI repeats a request by itself."""
-
-    error_status: int | None = None
-    error: str | None = None
-    retry_delay_ms: float | None = None
-
-    @property
-    def reason(self) -> str:
-        what = " ".join(map(str, filter(None, (self.error_status, self.error))))
-        wait = f", again in {self.retry_delay_ms / 1000:.1f} s" if self.retry_delay_ms else ""
-        return f"{what or 'no connection'}{wait}"
-
-
-class Fallback(msgspec.Struct):
-    """The CLI goes on with another model."""
-
-    original_model: str = ""
-    fallback_model: str = ""
-
-
-class ApiEvent(msgspec.Struct):
+class ApiEvent(Struct):
     """A raw event of the Messages API; `message` opens one, `usage` closes it."""
 
     message: Message | None = None
     usage: Usage | None = None
 
 
-class Partial(msgspec.Struct):
-    event: ApiEvent
-
-
-class Denial(msgspec.Struct):
+class Denial(Struct):
     tool_use_id: str = ""
     tool_name: str = ""
     tool_input: msgspec.Raw = _EMPTY
 
 
-class Result(msgspec.Struct):
-    """How the CLI says it ended. `subtype` is `success` for API errors too."""
+class Line(Struct):
+    """One object of the stream, with what the kinds of them have that is read here."""
 
-    is_error: bool | None = None
+    type: str = ""
     subtype: str | None = None
+    """Of a result: `success` for API errors too."""
+    session_id: str | None = None
+    model: str | None = None
+    message: Message = field(default_factory=Message)
+    event: ApiEvent = field(default_factory=ApiEvent)
+    error: str | None = None
+    error_status: int | None = None
+    retry_delay_ms: float | None = None
+    original_model: str = ""
+    fallback_model: str = ""
+    tool_use_id: str = ""
+    tool_name: str = ""
+    is_error: bool | None = None
     result: str | None = None
     errors: list[str] = []
     terminal_reason: str | None = None
@@ -209,7 +166,7 @@ class Transcript(Struct):
     touched: list[str] = field(default_factory=list)
     ran_more: bool = False
     """Whether it called a tool that may edit what it does not name: a shell, another agent."""
-    result: Result | None = None
+    result: Line | None = None
     usage: dict[str, Usage] = field(default_factory=dict)
     """By message: what a run that was cut off has used."""
     _calls: dict[str, str] = field(default_factory=dict)
@@ -248,22 +205,34 @@ class Transcript(Struct):
         """Read what was left without a line end."""
         return tuple(self._read(self._lines.rest()))
 
-    def _read(self, line: bytes) -> Iterator[Event]:
-        head = decode(line, Head)
-        kind = head and (_KINDS.get((head.type, head.subtype)) or _KINDS.get((head.type, "")))
-        event = decode(line, kind[0]) if kind else None
-        if head and kind and event:
-            self.session_id = head.session_id or self.session_id
-            yield from kind[1](self, event)
+    def _read(self, text: bytes) -> Iterator[Event]:
+        line = decode(text, Line)
+        if line is None:
+            return
+        self.session_id = line.session_id or self.session_id
+        match line.type, line.subtype:
+            case "system", "init":
+                self.started = True
+                self.model = line.model or self.model
+            case "system", "api_retry":
+                yield self._retried(line)
+            case "system", "model_fallback" if line.fallback_model:
+                self.model = line.fallback_model
+                gone = f"{line.original_model} is not available now"
+                yield self.activity(f"{gone}: {line.fallback_model} goes on")
+            case "system", "permission_denied":
+                self._denied[line.tool_use_id] = None
+                yield self.activity(f"denied: {self._calls.get(line.tool_use_id, line.tool_name)}")
+            case "assistant", _:
+                yield from self._answered(line)
+            case "stream_event", _:
+                self._count(line.event)
+            case "result", _:
+                self._end(line)
 
-    def read_init(self, init: Init) -> Iterator[Event]:
-        self.started = True
-        self.model = init.model or self.model
-        return iter(())
-
-    def read_assistant(self, answer: Assistant) -> Iterator[Event]:
-        message = answer.message
-        self.fault = answer.error or self.fault
+    def _answered(self, line: Line) -> Iterator[Event]:
+        message = line.message
+        self.fault = line.error or self.fault
         if message.model == SYNTHETIC:
             return
         self.answered, self.fault = True, None
@@ -276,66 +245,43 @@ class Transcript(Struct):
             self.text = block.text
         if block.type != "tool_use":
             return
-        argument = decode(bytes(block.input), ToolInput) or ToolInput()
-        target = self._relative(argument.target)
+        target = self._target(block.input)
         self._calls[block.id] = f"{block.name}: {one_line(target)}"
         self.ran_more |= block.name not in EDITING_TOOLS | READING_TOOLS
         if block.name in EDITING_TOOLS and target and target not in self.touched:
             self.touched.append(target)
         yield self.activity(f"{block.name} {target}")
 
-    def _relative(self, target: str) -> str:
-        """A path as seen from the root; a path outside it, and what is no path, as it is."""
+    def _target(self, arguments: msgspec.Raw) -> str:
+        """What a tool call is about: a path as seen from the root, or whatever it names."""
+        given = decode(bytes(arguments), dict[str, object]) or {}
+        named = (given.get(name) for name in _TARGETS)
+        target = next((value for value in named if isinstance(value, str) and value), "")
         inside = target.startswith(f"{self.root.rstrip('/')}/")
         return posixpath.relpath(target, self.root) if inside else target
 
-    def read_retry(self, retry: ApiRetry) -> Iterator[Event]:
+    def _retried(self, line: Line) -> Event:
+        """The CLI repeats a request by itself."""
         self.retries += 1
-        self.refused_logins += retry.error_status in _REFUSED_LOGIN
-        yield TransportRetried(number=self.retries, reason=f"API error: {retry.reason}")
+        self.refused_logins += line.error_status in _REFUSED_LOGIN
+        what = " ".join(map(str, filter(None, (line.error_status, line.error))))
+        wait = f", again in {line.retry_delay_ms / 1000:.1f} s" if line.retry_delay_ms else ""
+        reason = f"API error: {what or 'no connection'}{wait}"
+        return TransportRetried(number=self.retries, reason=reason)
 
-    def read_fallback(self, change: Fallback) -> Iterator[Event]:
-        if change.fallback_model:
-            self.model = change.fallback_model
-            yield self.activity(
-                f"{change.original_model} is not available now: {change.fallback_model} goes on"
-            )
-
-    def read_denied(self, denied: Denial) -> Iterator[Event]:
-        self._denied[denied.tool_use_id] = None
-        yield self.activity(f"denied: {self._calls.get(denied.tool_use_id, denied.tool_name)}")
-
-    def read_partial(self, partial: Partial) -> Iterator[Event]:
-        event = partial.event
+    def _count(self, event: ApiEvent) -> None:
         if event.message:
             self._message_id = event.message.id
             self.usage[self._message_id] = event.message.usage
         elif event.usage and self._message_id in self.usage:
             self.usage[self._message_id].output_tokens = event.usage.output_tokens
-        return iter(())
 
-    def read_result(self, result: Result) -> Iterator[Event]:
+    def _end(self, result: Line) -> None:
         self.result = result
         for denial in result.permission_denials:
             self._denied[denial.tool_use_id] = None
-            argument = decode(bytes(denial.tool_input), ToolInput) or ToolInput()
-            call = f"{denial.tool_name}: {one_line(self._relative(argument.target))}"
+            call = f"{denial.tool_name}: {one_line(self._target(denial.tool_input))}"
             self._calls.setdefault(denial.tool_use_id, call)
-        return iter(())
-
-
-_KINDS: Final[
-    dict[tuple[str, str | None], tuple[type[Any], Callable[[Transcript, Any], Iterator[Event]]]]
-] = {
-    ("system", "init"): (Init, Transcript.read_init),
-    ("system", "api_retry"): (ApiRetry, Transcript.read_retry),
-    ("system", "model_fallback"): (Fallback, Transcript.read_fallback),
-    ("system", "permission_denied"): (Denial, Transcript.read_denied),
-    ("assistant", ""): (Assistant, Transcript.read_assistant),
-    ("stream_event", ""): (Partial, Transcript.read_partial),
-    ("result", ""): (Result, Transcript.read_result),
-}
-"""By type and subtype of a line: its shape, and what reads it."""
 
 
 def tokens_of(usage: Usage) -> Tokens:
