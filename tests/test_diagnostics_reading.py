@@ -239,7 +239,7 @@ def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
         more=r"  at (?P<path>\S+) line (?P<line>\d+)|  (?P<message>because .+)",
     )
     log = Log.of("! broken\n  at a.x line 4\n  because of b\n! without a place\n")
-    (found,) = parser_of(row).read(log).problems
+    (found,) = parser_of(row).read(log)
     assert (found.diagnostic.path, found.diagnostic.message) == ("a.x", "broken\nbecause of b")
     assert (found.first, found.last) == (0, 2)
 
@@ -251,7 +251,7 @@ def test_a_row_takes_what_is_missing_from_the_lines_below() -> None:
 def test_a_severity_that_nobody_knows_is_the_one_of_the_row(printed: str, level: Level) -> None:
     pattern = r"(?P<level>\w*)! (?P<message>.+)"
     row = LineFormat(name="x", pattern=pattern, level=Level.NOTE)
-    (found,) = parser_of(row).read(Log.of(f"{printed}! broken")).problems
+    (found,) = parser_of(row).read(Log.of(f"{printed}! broken"))
     assert found.diagnostic.level is level
 
 

@@ -18,7 +18,7 @@ from atlas_retry.diagnostics.failures import (
     titled,
 )
 from atlas_retry.diagnostics.table import NEVER, groups
-from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Frame
 
 
@@ -59,11 +59,8 @@ def parser_of(row: BlockFormat) -> Parser:
     )
 
 
-def _read(row: BlockFormat, log: Log) -> Reading:
-    return Reading(problems=tuple(_failures(row, above(log.lines, re.compile(row.over)))))
-
-
-def _failures(row: BlockFormat, lines: Sequence[str]) -> Iterator[Located]:
+def _read(row: BlockFormat, log: Log) -> Iterator[Located]:
+    lines = above(log.lines, re.compile(row.over))
     headings = matching(lines, re.compile(row.heading))
     numbers = [*headings]
     end = re.compile(f"{row.heading}|{row.end}")

@@ -1,38 +1,37 @@
-"""Splits what pre-commit and prek print into the output of each failed hook."""
+"""Reads which hooks failed from what pre-commit and prek print. What a hook runs has a reader."""
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import filterfalse, islice, pairwise
+from itertools import filterfalse, pairwise
 
 from atlas_retry.diagnostics.failures import shortened
-from atlas_retry.diagnostics.values import Log, Parser, Reading, Section
+from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic
 
 # https://pre-commit.com/#pre-commit-run; pre_commit/commands/run.py: _run_single_hook
 _HOOK = re.compile(r"^- hook id: (\S+)$")
 _FACT = re.compile(r"^- (?:hook id|exit code|duration|files were modified by this hook)\b")
 _MODIFIED = "- files were modified by this hook"
-_MAX_SECTIONS = 500
 _OUTCOMES = ("Passed", "Failed", "Skipped")
 
 
-def _read(log: Log) -> Reading:
+def hooks_of(lines: Sequence[str]) -> Iterator[str]:
+    """The ids of the hooks that failed, which often are the names of the tools they run."""
+    return (hook[1] for hook in map(_HOOK.match, lines) if hook)
+
+
+def _read(log: Log) -> Iterator[Located]:
     lines = log.lines
     titles = [i for i, line in enumerate(lines) if _is_title(line)]
-    return Reading(
-        sections=tuple(islice(_sections(lines, [*titles, len(lines)]), _MAX_SECTIONS)),
-    )
+    for title, after in pairwise([*titles, len(lines)]):
+        hook = _HOOK.match(lines[title + 1]) if title + 1 < after else None
+        if hook and lines[title].endswith("Failed"):
+            problem = _hook(hook[1], lines[title + 1 : after])
+            yield Located(problem, title + 1, after - 1, otherwise=True)
 
 
 def _is_title(line: str) -> bool:
     return line.endswith(_OUTCOMES) and "..." in line
-
-
-def _sections(lines: Sequence[str], titles: Sequence[int]) -> Iterator[Section]:
-    for title, after in pairwise(titles):
-        hook = _HOOK.match(lines[title + 1]) if title + 1 < after else None
-        if hook and lines[title].endswith("Failed"):
-            yield Section(hook[1], title + 1, after - 1, _hook(hook[1], lines[title + 1 : after]))
 
 
 def _hook(name: str, lines: Sequence[str]) -> Diagnostic:
@@ -46,6 +45,5 @@ PRE_COMMIT = Parser(
     name="pre-commit",
     commands=("pre-commit", "prek"),
     marks=("\n- hook id: ",),
-    divides=True,
     read=_read,
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics import traceback
 from atlas_retry.diagnostics.failures import above, inside, matching, placed, shortened
 from atlas_retry.diagnostics.table import region_of
-from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Frame
 
 # https://docs.pytest.org/en/stable/how-to/output.html
@@ -183,15 +183,14 @@ def _rule(message: str) -> str | None:
     return "AssertionError" if message.startswith("assert ") else None
 
 
-def _read(log: Log) -> Reading:
+def _read(log: Log) -> list[Located]:
     lines = log.lines
     entries = entries_of(lines)
     known = _titled(entries)
     end = summary_start(lines)
     failures = [_failure(lines, first, last, known) for first, last in _blocks(lines, known, end)]
     failures += _outside_tests(lines)
-    failures += list(_only_listed(lines, failures, entries))
-    return Reading(problems=tuple(failures))
+    return [*failures, *_only_listed(lines, failures, entries)]
 
 
 def _blocks(lines: Sequence[str], entries: Titled, end: int) -> Iterator[tuple[int, int]]:

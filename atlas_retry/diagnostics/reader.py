@@ -3,7 +3,7 @@
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import chain, starmap
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.environment import is_to_blame, lack
 from atlas_retry.diagnostics.failures import inside
-from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT
+from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT, hooks_of
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.report_formats import Report, read_report
 from atlas_retry.diagnostics.runner_logs import GO_TEST, MAVEN, MOCHA, NODE_TEST, go_text
@@ -26,17 +26,14 @@ from atlas_retry.diagnostics.values import (
     Located,
     Log,
     Parser,
-    Reading,
-    Section,
     ToolOutput,
 )
 from atlas_retry.model import Diagnostic, Frame, Kind, Level, Region
 
-FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS))
-"""Asked only when no tool was found to complain."""
+FALLBACKS: tuple[Parser, ...] = (PYTHON, *map(parser_of, lines.FALLBACKS), PRE_COMMIT)
+"""Asked only when no tool was found to complain, and of hooks, which run any tool."""
 
 _PARSERS = (
-    PRE_COMMIT,
     parser_of(lines.COVERAGE),
     PYTEST,
     UNITTEST,
@@ -129,8 +126,8 @@ def diagnose(output: ToolOutput) -> Findings:
     """
     text = "\n".join(filter(None, (output.stdout, output.stderr)))
     log = Log.of(go_text(unstamped(text)), output.command, output.exit_code)
-    readings = _read(output, log)
-    problems = _claims(len(log.lines), readings)
+    log = replace(log, command=" ".join((log.command, *hooks_of(log.lines))))
+    problems = _claims(len(log.lines), _read(output, log))
     report = _report(output)
     if report is not None and (report.diagnostics or not problems):
         problems = [Located(diagnostic, *_NOWHERE) for diagnostic in report.diagnostics]
@@ -147,12 +144,13 @@ def diagnose(output: ToolOutput) -> Findings:
     return replace(findings, diagnostics=(*findings.diagnostics, rest)) if rest else findings
 
 
-def _read(output: ToolOutput, log: Log) -> tuple[Reading, ...]:
+def _read(output: ToolOutput, log: Log) -> list[Located]:
     """What the tools' parsers say; where none has a problem to name, what the fallbacks do."""
-    readings = tuple(_readings(log, _chosen(output, log)))
-    if output.parser is not None or output.exit_code == 0 or any(r.problems for r in readings):
-        return readings
-    return (*readings, *_readings(log, FALLBACKS))
+    problems = [*chain.from_iterable(parser.read(log) for parser in _chosen(output, log))]
+    asks_no_more = output.parser is not None or output.exit_code == 0
+    if asks_no_more or (problems and not PRE_COMMIT.recognises(log)):
+        return problems
+    return [*problems, *chain.from_iterable(parser.read(log) for parser in FALLBACKS)]
 
 
 def _report(output: ToolOutput) -> Report | None:
@@ -182,39 +180,13 @@ def _custom(name: str, pattern: str) -> Parser | None:
     return parser_of(LineFormat(name=name, pattern=pattern, message="failed"))
 
 
-def _readings(log: Log, parsers: Iterable[Parser]) -> Iterator[Reading]:
-    for parser in parsers:
-        reading = parser.read(log)
-        for section in reading.sections:
-            yield _section(log, section)
-        yield reading
-        log = log.without(reading.sections)
-
-
-def _section(log: Log, section: Section) -> Reading:
-    """What the tools of a section say, with the line numbers of the whole."""
-    own = log.between(section.first, section.last, section.command)
-    parsers = _chosen(ToolOutput(command=section.command), own)
-    readings = tuple(_readings(own, (parser for parser in parsers if not parser.divides)))
-    if not any(reading.problems for reading in readings):
-        readings += tuple(_readings(own, FALLBACKS))
-    problems = _claims(len(own.lines), readings)
-    if not problems and section.otherwise:
-        problems = [Located(section.otherwise, 0, section.last - section.first)]
-    return Reading(
-        problems=tuple(
-            Located(p.diagnostic, p.first + section.first, p.last + section.first) for p in problems
-        ),
-    )
-
-
-def _claims(lines: int, readings: Sequence[Reading]) -> list[Located]:
+def _claims(lines: int, problems: Iterable[Located]) -> list[Located]:
     """The problems in the order of the lines; a line belongs to the first that read it."""
     taken = bytearray(lines)
     kept: list[Located] = []
-    for problem in chain.from_iterable(reading.problems for reading in readings):
-        if not taken[problem.first]:
-            other = taken.find(1, problem.first, problem.last + 1)
+    for problem in problems:
+        other = taken.find(1, problem.first, problem.last + 1)
+        if other != problem.first and not (problem.otherwise and other > 0):
             last = problem.last if other < 0 else other - 1
             kept.append(Located(problem.diagnostic, problem.first, last))
             taken[problem.first : last + 1] = b"\x01" * (last + 1 - problem.first)

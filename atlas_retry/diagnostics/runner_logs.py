@@ -21,7 +21,7 @@ from atlas_retry.diagnostics.failures import (
 )
 from atlas_retry.diagnostics.lines import NODE
 from atlas_retry.diagnostics.table import parser_of
-from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Frame
 
 # https://pkg.go.dev/cmd/go#hdr-Test_packages; https://pkg.go.dev/cmd/test2json
@@ -72,13 +72,11 @@ def _go_event(line: str) -> _GoEvent | None:
         return None
 
 
-def _go(log: Log) -> Reading:
+def _go(log: Log) -> Iterator[Located]:
     lines = log.lines
-    failures: list[Located] = []
     for start, end, package in _go_packages(lines):
         folder = _go_folder(package)
-        failures += [_go_failure(lines, test, folder) for test in _go_failed(lines, start, end)]
-    return Reading(problems=tuple(failures))
+        yield from (_go_failure(lines, test, folder) for test in _go_failed(lines, start, end))
 
 
 def _go_packages(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
@@ -178,10 +176,10 @@ _MAVEN_RAISED = re.compile(r"^([\w.$]+)(?::|$)")
 _MAVEN_STACK = re.compile(r"\tat ")
 
 
-def _maven(log: Log) -> Reading:
+def _maven(log: Log) -> Iterator[Located]:
     lines = log.lines
     titles = matching(lines, _MAVEN_TITLE)
-    return Reading(problems=tuple(_maven_failure(lines, *title) for title in titles.items()))
+    return (_maven_failure(lines, *title) for title in titles.items())
 
 
 def _maven_failure(lines: Sequence[str], first: int, title: re.Match[str]) -> Located:
@@ -226,12 +224,11 @@ _MOCHA_HOOK = re.compile(r'^"(?:before|after)(?: each| all)?" hook(?:: .+)? for 
 _MOCHA_TIMED_OUT = re.compile(r"^ *Error: Timeout of .+ \((\S+)\)$")
 
 
-def _mocha(log: Log) -> Reading:
+def _mocha(log: Log) -> Iterator[Located]:
     """The failures of the list at the end: the titles above it have no messages."""
     start = max(matching(log.lines, _MOCHA_LIST), default=len(log.lines))
     blocks = titled(log.lines[start:], _MOCHA_TITLE, _MOCHA_END)
-    failures = (_mocha_failure(log.lines, start + a, start + b) for a, b in blocks)
-    return Reading(problems=tuple(failures))
+    return (_mocha_failure(log.lines, start + a, start + b) for a, b in blocks)
 
 
 def _mocha_failure(lines: Sequence[str], first: int, last: int) -> Located:
@@ -271,13 +268,13 @@ _NODE_CRASH = parser_of(NODE)
 _NODE_FILE_FAILED = "test failed"
 
 
-def _node_test(log: Log) -> Reading:
+def _node_test(log: Log) -> list[Located]:
     lines = log.lines
     failures = [*_node_spec(lines), *_tap(lines)]
     if any(f.diagnostic.message == _NODE_FILE_FAILED for f in failures):
         plain = tuple(line.removeprefix("# ") for line in lines)
-        failures += _NODE_CRASH.read(Log(plain, "")).problems
-    return Reading(problems=tuple(failures))
+        failures += _NODE_CRASH.read(Log(plain, ""))
+    return failures
 
 
 def _node_spec(lines: Sequence[str]) -> Iterator[Located]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Level, Region
 
 SLACK = 2
@@ -68,11 +68,8 @@ def parser_of(row: LineFormat) -> Parser:
     )
 
 
-def _read(row: LineFormat, log: Log) -> Reading:
-    return Reading(problems=tuple(_problems(row, log.lines)))
-
-
-def _problems(row: LineFormat, lines: tuple[str, ...]) -> Iterator[Located]:
+def _read(row: LineFormat, log: Log) -> Iterator[Located]:
+    lines = log.lines
     begins = re.compile(row.pattern).match
     heads = re.compile(row.heading or NEVER).match
     above: dict[str, str] = {}

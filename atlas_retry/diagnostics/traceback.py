@@ -7,7 +7,7 @@ from itertools import filterfalse, takewhile
 from msgspec.structs import replace
 
 from atlas_retry.diagnostics.failures import above, inside, matching, placed, shortened
-from atlas_retry.diagnostics.values import Located, Log, Parser, Reading
+from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Frame
 
 # https://docs.python.org/3/library/traceback.html
@@ -64,24 +64,23 @@ def _problem(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> D
     return placed(Diagnostic(tool=tool, rule_id=rule, message=message), frames, {})
 
 
-def _read(log: Log) -> Reading:
+def _read(log: Log) -> Iterator[Located]:
     lines = log.lines
-    problems: list[Located] = []
     number = 0
     while number < len(lines):
         fatal = _FATAL.match(lines[number])
         if fatal:
             last = number + 1 + len(above(lines[number + 2 :], _BLANK))
             frames = tuple(reversed(frames_of(lines[number : last + 1])))
-            problems.append(Located(_problem("python", "fatal", fatal[1], frames), number, last))
+            yield Located(_problem("python", "fatal", fatal[1], frames), number, last)
         elif lines[number].startswith(_START) or _SYNTAX.match(lines[number]):
             last = _end(lines, number)
             diagnostic = crash("python", lines[number : last + 1])
-            problems += [Located(diagnostic, number, last)] if diagnostic else []
+            if diagnostic:
+                yield Located(diagnostic, number, last)
         else:
             last = number
         number = last + 1
-    return Reading(problems=tuple(problems))
 
 
 def _end(lines: Sequence[str], start: int) -> int:
@@ -112,20 +111,13 @@ _UNITTEST_RULE = re.compile(r"^(?:={70}|-{70})$")
 _UNITTEST_RAN = re.compile(r"^Ran (\d{1,9}) tests? in ")
 
 
-def _read_unittest(log: Log) -> Reading:
+def _read_unittest(log: Log) -> Iterator[Located]:
+    """The failures, each from below its rule to above the next one."""
     lines = log.lines
-    failures = tuple(
-        _unittest_failure(lines, first, last) for first, last in _unittest_blocks(lines)
-    )
-    return Reading(problems=failures)
-
-
-def _unittest_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """First and last line of each failure, from below its rule to above the next one."""
     rules = matching(lines, _UNITTEST_RULE)
     for title in matching(lines, _UNITTEST_TITLE):
         if title - 1 in rules:
-            yield title, _last_line(lines, title)
+            yield _unittest_failure(lines, title, _last_line(lines, title))
 
 
 def _last_line(lines: Sequence[str], title: int) -> int:

@@ -1,7 +1,7 @@
 """What goes into and comes out of reading a tool's output. No parsing here."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -97,20 +97,6 @@ class Log(Struct, frozen=True):
         lines = tuple(line.rstrip("\r")[:LINE_CHARS] for line in text.split("\n"))
         return cls(lines, text, command, exit_code)
 
-    def without(self, sections: "tuple[Section, ...]") -> "Log":
-        """The same lines, but those of the sections empty."""
-        if not sections:
-            return self
-        lines = list(self.lines)
-        for section in sections:
-            lines[section.first : section.last + 1] = [""] * (section.last + 1 - section.first)
-        return Log(tuple(lines), "\n".join(lines), self.command, self.exit_code)
-
-    def between(self, first: int, last: int, command: str) -> "Log":
-        """The lines from `first` to `last` inclusive, as the output of another command."""
-        lines = self.lines[first : last + 1]
-        return Log(lines, "\n".join(lines), command, self.exit_code)
-
 
 class Located(Struct, frozen=True):
     """A diagnostic and the lines it was read from, 0-based and inclusive."""
@@ -118,23 +104,8 @@ class Located(Struct, frozen=True):
     diagnostic: Diagnostic
     first: int
     last: int
-
-
-class Section(Struct, frozen=True):
-    """Lines that another tool wrote, 0-based and inclusive."""
-
-    command: str
-    first: int
-    last: int
-    otherwise: Diagnostic | None = None
-    """Stands for the section when nothing in it can be read."""
-
-
-class Reading(Struct, frozen=True, kw_only=True):
-    """What one parser made of a log."""
-
-    problems: tuple[Located, ...] = ()
-    sections: tuple[Section, ...] = ()
+    otherwise: bool = False
+    """It counts only where nothing else was read from these lines."""
 
 
 class Parser(Struct, frozen=True, kw_only=True):
@@ -145,9 +116,7 @@ class Parser(Struct, frozen=True, kw_only=True):
     """Words that start the tool on a command line, `pytest` or `go test`."""
     marks: tuple[str, ...] = ()
     """The output is the tool's when any of these is in it."""
-    divides: bool = False
-    """Runs other tools: its reading has sections."""
-    read: Callable[[Log], Reading]
+    read: Callable[[Log], Iterable[Located]]
 
     def recognises(self, log: Log) -> bool:
         return self.starts(log) or any(mark in log.text for mark in self.marks)
