@@ -1,8 +1,11 @@
 """What every agent's own words are read for. Knows no agent and no format."""
 
 import re
+from typing import TypeVar
 
 import msgspec
+
+_Shape = TypeVar("_Shape")
 
 GIVE_UP = "ATLAS-CANNOT-FIX:"
 """What the prompt tells an agent to write when the rules leave no way."""
@@ -48,3 +51,12 @@ def schema_of(answer: type[msgspec.Struct]) -> dict[str, object]:
     for each in objects.values():
         each["additionalProperties"] = False
     return {**objects.pop(answer.__name__), "$defs": objects}
+
+
+def decoded(text: bytes | str, shape: type[_Shape]) -> _Shape | None:
+    """The JSON as a value of that shape; None where it is none."""
+    try:
+        document = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        return msgspec.json.decode(document, type=shape)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-import msgspec
 from msgspec import Struct, field
 
+from atlas_retry.agents.answers import decoded
 from atlas_retry.diagnostics.report_formats import value_at
 from atlas_retry.model import Tokens, paid, total_tokens
 
@@ -105,7 +105,4 @@ def _objects(printed: str) -> Iterator[_Printed]:
 def _object(text: str) -> _Printed | None:
     if not text.startswith("{") or len(text) > MAX_JSON_CHARS:
         return None
-    try:
-        return msgspec.json.decode(text.encode("utf-8", "replace"), type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    return decoded(text, dict[str, object])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from atlas_retry.source.languages import BY_NAME, query
-from atlas_retry.source.parsing import language_of, parse
+from atlas_retry.source.parsing import language_of, parse, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -55,17 +55,13 @@ def imports(path: str, source: bytes) -> tuple[Import, ...]:
     return tuple(all_imports)
 
 
-def _text(node: "Node | None") -> str:
-    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
-
-
 def _python(node: "Node") -> Iterator[Names]:
-    module = _text(node.child_by_field_name("module_name"))
+    module = text_of(node.child_by_field_name("module_name"))
     if any(child.type == "wildcard_import" for child in node.children):
         yield module, "*", "*"
     for child in node.children_by_field_name("name"):
-        name = _text(child.child_by_field_name("name") or child)
-        alias = _text(child.child_by_field_name("alias"))
+        name = text_of(child.child_by_field_name("name") or child)
+        alias = text_of(child.child_by_field_name("alias"))
         if module:
             yield module, name, alias or name
         elif alias:
@@ -75,7 +71,7 @@ def _python(node: "Node") -> Iterator[Names]:
 
 
 def _javascript(node: "Node") -> Iterator[Names]:
-    text = _text(node)
+    text = text_of(node)
     quoted = _QUOTED.findall(text)
     if not quoted:
         return
@@ -96,13 +92,13 @@ def _javascript(node: "Node") -> Iterator[Names]:
 
 
 def _go(node: "Node") -> Iterator[Names]:
-    module = _text(node.child_by_field_name("path")).strip('"`')
-    alias = _text(node.child_by_field_name("name"))
+    module = text_of(node.child_by_field_name("path")).strip('"`')
+    alias = text_of(node.child_by_field_name("name"))
     yield module, None, alias or module.rpartition("/")[2]
 
 
 def _rust(node: "Node") -> Iterator[Names]:
-    text = re.sub(r"\s+", " ", _text(node.child_by_field_name("argument")))
+    text = re.sub(r"\s+", " ", text_of(node.child_by_field_name("argument")))
     yield from _rust_tree("", text)
 
 
@@ -133,13 +129,13 @@ def _split_top(text: str) -> Iterator[str]:
 
 
 def _java(node: "Node") -> Iterator[Names]:
-    text = _text(node).removeprefix("import").strip(" ;\n").removeprefix("static ").strip()
+    text = text_of(node).removeprefix("import").strip(" ;\n").removeprefix("static ").strip()
     module, _, name = text.rpartition(".")
     yield module, name, name
 
 
 def _php(node: "Node") -> Iterator[Names]:
-    for clause in _text(node).removeprefix("use").strip(" ;\n").split(","):
+    for clause in text_of(node).removeprefix("use").strip(" ;\n").split(","):
         path, _, alias = clause.strip().partition(" as ")
         module, _, name = path.rpartition("\\")
         yield module, name, alias or name
@@ -147,7 +143,7 @@ def _php(node: "Node") -> Iterator[Names]:
 
 def _path_like(node: "Node") -> Iterator[Names]:
     """`#include "a.h"`, `require_relative "a"`, `source ./a.sh`."""
-    text = _text(node)
+    text = text_of(node)
     quoted = _QUOTED.search(text)
     module = quoted[1] if quoted else text.split()[-1]
     yield module, "*", "*"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from atlas_retry.source.languages import load, query
-from atlas_retry.source.parsing import language_of, parse
+from atlas_retry.source.parsing import language_of, parse, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -67,7 +67,7 @@ def _used(nodes: "list[Node]", start_line: int, end_line: int) -> Iterator[Use]:
         line = node.start_point.row + 1
         if start_line <= line <= end_line and node.text:
             yield Use(
-                name=node.text.decode("utf-8", "replace"),
+                name=text_of(node),
                 receiver=_receiver(node),
                 line=line,
                 is_call=_is_callee(node),
@@ -83,7 +83,7 @@ def _receiver(node: "Node") -> str | None:
     for field in _OWNER_FIELDS:
         owner = parent.child_by_field_name(field)
         if owner is not None and owner.end_byte <= node.start_byte:
-            return (owner.text or b"").decode("utf-8", "replace")
+            return text_of(owner)
     return None
 
 
@@ -91,7 +91,7 @@ def _receiver_among_tokens(node: "Node") -> str | None:
     """Of a name in the arguments of a Rust macro, which are tokens and no expressions."""
     link = node.prev_sibling
     before = link.prev_sibling if link is not None and link.type in (".", "::") else None
-    return (before.text or b"").decode("utf-8", "replace") if before is not None else None
+    return text_of(before) or None
 
 
 def _is_callee(node: "Node") -> bool:
@@ -99,7 +99,7 @@ def _is_callee(node: "Node") -> bool:
     holder, parent = node, node.parent
     if parent is not None and parent.type == _TOKENS:
         after = node.next_sibling
-        return after is not None and (after.text or b"").startswith(b"(")
+        return text_of(after).startswith("(")
     while parent is not None and parent.type not in _CALL_TYPES:
         if parent.type not in _MEMBER_TYPES or parent.end_byte != node.end_byte:
             return False

@@ -50,6 +50,11 @@ def parse(language: str | None, source: bytes) -> "Tree | None":
     return Parser(load(language)).parse(source)
 
 
+def text_of(node: "Node | None") -> str:
+    """The source of a node; empty for none."""
+    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
+
+
 def nodes_of_types(path: str, source: bytes, types: re.Pattern[str]) -> "list[Node]":
     """The nodes whose types match, in order of the text; none where the source has errors."""
     language = language_of(path, source)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from atlas_retry.source.languages import BY_NAME, query
-from atlas_retry.source.parsing import language_of, parse
+from atlas_retry.source.parsing import language_of, parse, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -90,7 +90,7 @@ def _scope(captures: "dict[str, list[Node]]") -> "tuple[Node, Scope]":
     kind = next(kind for kind in ScopeKind if kind.value in captures)
     node = captures[kind.value][0]
     name = _name(captures["name"][0])
-    owner = _text(captures["owner"][0]) if "owner" in captures else None
+    owner = text_of(captures["owner"][0]) if "owner" in captures else None
     return node, Scope(
         kind=kind,
         name=name.rpartition("::")[2],
@@ -121,11 +121,7 @@ def _name(node: "Node") -> str:
     inner: Node | None = node
     while inner is not None:
         node, inner = inner, inner.child_by_field_name("declarator")
-    return _GENERIC.sub("", _text(node)).strip(_QUOTES) or "_"
-
-
-def _text(node: "Node") -> str:
-    return (node.text or b"").decode("utf-8", "replace")
+    return _GENERIC.sub("", text_of(node)).strip(_QUOTES) or "_"
 
 
 def _nested(scopes: dict[tuple[int, int], Scope]) -> Iterator[Scope]:

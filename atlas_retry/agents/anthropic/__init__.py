@@ -65,8 +65,8 @@ class _ApiCaller(Struct, kw_only=True):
     emit: Emit
     environ: Mapping[str, str]
     patience: Patience
-    talks: dict[str, tuple[str, tuple[wire.Block, ...]]] = field(default_factory=dict)
-    """By session: its model and what was said. Thinking goes back to the model it came from."""
+    talks: dict[str, Talk] = field(default_factory=dict)
+    """By session. Thinking goes back to the model that it came from."""
 
     def __call__(self, request: AgentRequest) -> AgentReply:
         if not has_key(self.environ):
@@ -75,7 +75,14 @@ class _ApiCaller(Struct, kw_only=True):
         if models.cost_usd(model, Tokens()) is None:
             text = f"no price is known for {model}: its cost is not counted"
             self.emit(Notice(level=Level.WARNING, text=text))
-        with self._line(request) as line:
+        line = Connection(
+            environ=self.environ,
+            patience=self.patience,
+            emit=self.emit,
+            timeout_s=request.timeout_s,
+            idle_timeout_s=request.idle_timeout_s,
+        )
+        with line:
             bill = Bill(model=model, allowed_usd=request.cost_usd, heard=line.heard)
             try:
                 reply = self._talked(line, bill, request)
@@ -88,15 +95,6 @@ class _ApiCaller(Struct, kw_only=True):
             cost_usd=bill.cost_usd,
             tokens=bill.tokens,
             transport_retries=line.retries,
-        )
-
-    def _line(self, request: AgentRequest) -> Connection:
-        return Connection(
-            environ=self.environ,
-            patience=self.patience,
-            emit=self.emit,
-            timeout_s=request.timeout_s,
-            idle_timeout_s=request.idle_timeout_s,
         )
 
     def _talked(self, line: Connection, bill: Bill, request: AgentRequest) -> AgentReply:
@@ -133,10 +131,8 @@ class _ApiCaller(Struct, kw_only=True):
                 raise CheckError("is ignored by git, and may not be touched")
             return checked(file, source)
 
-        try:
-            fix = Fixing(talk=talk, check=check_file, emit=self.emit).fix()
-        finally:
-            self.talks[session_id] = (bill.model, tuple(talk.messages))
+        self.talks[session_id] = talk
+        fix = Fixing(talk=talk, check=check_file, emit=self.emit).fix()
         return self._written(root, fix, session_id)
 
     def _written(self, root: Path, fix: Fix, session_id: str) -> AgentReply:
@@ -157,11 +153,11 @@ class _ApiCaller(Struct, kw_only=True):
     def _talk(self, line: Connection, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:
         """A new conversation, or the one that goes on."""
         talk = self._new_talk(line, bill, request, (wire.RULES, wire.SUBMIT))
-        model, messages = self.talks.get(request.session_id or "", ("", ()))
-        if request.session is Session.RESUME and request.session_id and model == bill.model:
-            talk.resume(messages)
-            return request.session_id, talk
-        return secrets.token_hex(8), talk
+        before = self.talks.get(request.session_id or "")
+        resumes = request.session is Session.RESUME and before and before.bill.model == bill.model
+        if before and resumes:
+            talk.messages, talk.unanswered = before.messages, before.unanswered
+        return (request.session_id if resumes else None) or secrets.token_hex(8), talk
 
     def _new_talk(
         self, line: Connection, bill: Bill, request: AgentRequest, job: tuple[str, wire.Block]

@@ -62,28 +62,17 @@ class Talk(Struct, kw_only=True):
     bill: Bill
     max_requests: int = MAX_REQUESTS
     messages: list[Block] = field(default_factory=list)
-    _asked: int = 0
-    _open: tuple[Call, ...] = ()
+    unanswered: tuple[Call, ...] = ()
     """Calls of the model that have no result yet: the API wants one of each."""
+    _asked: int = 0
 
     def say(self, text: str, *, stable_chars: int = 0) -> None:
         """Tell the model something; the head of it may be the same next time."""
         head, rest = text[:stable_chars], text[stable_chars:]
-        results = [_result(call, _NOT_LOOKED, is_error=True) for call in self._open]
+        results = [_result(call, _NOT_LOOKED, is_error=True) for call in self.unanswered]
         parts = [_text(head) | _CACHED] if head.strip() else []
         parts += [_text(rest)] if rest.strip() else []
         self._add_user((*results, *parts))
-
-    def resume(self, messages: tuple[Block, ...]) -> None:
-        """Go on with what was said before."""
-        self.messages = list(messages)
-        last = messages[-1]["content"] if messages else []
-        blocks = last if isinstance(last, list) else []
-        self._open = tuple(
-            Call(id=block["id"], name=block["name"], arguments=b"")
-            for block in blocks
-            if block.get("type") == "tool_use"
-        )
 
     def answered(self, tool: str) -> Call:
         """The model's call of `tool`, after as many looks as it wants.
@@ -110,7 +99,7 @@ class Talk(Struct, kw_only=True):
 
     def refuse(self, why: str) -> None:
         """Tell the model why its last call is no good."""
-        self._add_user(tuple(_result(call, why, is_error=True) for call in self._open))
+        self._add_user(tuple(_result(call, why, is_error=True) for call in self.unanswered))
 
     def _hear(self) -> ModelTurn:
         if self._asked == self.max_requests:
@@ -123,7 +112,7 @@ class Talk(Struct, kw_only=True):
         if fault := of_turn(turn):
             raise TurnEndedError(fault.reply)
         self.messages.append({"role": "assistant", "content": list(turn.blocks)})
-        self._open = turn.calls
+        self.unanswered = turn.calls
         return turn
 
     def _look(self, calls: tuple[Call, ...]) -> None:
@@ -143,7 +132,7 @@ class Talk(Struct, kw_only=True):
 
     def _add_user(self, blocks: tuple[Block, ...]) -> None:
         self.messages.append({"role": "user", "content": list(blocks)})
-        self._open = ()
+        self.unanswered = ()
 
 
 def _text(text: str) -> Block:

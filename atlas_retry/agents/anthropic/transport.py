@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from atlas_retry import process
+from atlas_retry.agents.answers import decoded
 from atlas_retry.agents.anthropic import faults
 from atlas_retry.agents.anthropic.faults import (
     MAX_RETRY_AFTER_S,
@@ -108,10 +109,7 @@ def _sent_back(block: Block) -> Block:
     """The block as it goes back to the API, which takes nothing but an object of a call."""
     if block.get("type") != "tool_use":
         return block
-    try:
-        arguments = msgspec.json.decode(_call(block).arguments, type=dict[str, object])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        arguments = {}
+    arguments = decoded(_call(block).arguments, dict[str, object]) or {}
     kept = {name: value for name, value in block.items() if name != _ARGUMENTS}
     return kept | {"input": arguments}
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry import process
-from atlas_retry.agents.answers import last_lines
+from atlas_retry.agents.answers import decoded, last_lines
 from atlas_retry.agents.lack import Lack
 
 PROBE_S: Final = 15.0
@@ -92,11 +92,8 @@ def login_lack(cli: Cli, env: Mapping[str, str]) -> Lack | None:
     `claude auth status` answers from its settings and the environment, without a request.
     """
     done = _ask((cli.path, "auth", "status"), env)
-    try:
-        login = msgspec.json.decode(done.stdout.text, type=_Login)
-    except msgspec.DecodeError:
-        return None
-    if login.loggedIn:
+    login = decoded(done.stdout.text, _Login)
+    if login is None or login.loggedIn:
         return None
     return Lack(error="Claude Code is not logged in", remedy=LOG_IN)
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, field
 
 from atlas_retry.agents import models
-from atlas_retry.agents.answers import one_line
+from atlas_retry.agents.answers import decoded, one_line
 from atlas_retry.events import AgentActivity, Event, TransportRetried
 from atlas_retry.model import Tokens
 
@@ -138,12 +138,7 @@ def decode(line: bytes, wanted: type[_Shape]) -> _Shape | None:
     Text before and after the object (a banner, escape codes) is skipped.
     """
     document = line[line.find(b"{") : line.rfind(b"}") + 1]
-    if not document:
-        return None
-    try:
-        return msgspec.json.decode(document, type=wanted)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    return decoded(document, wanted) if document else None
 
 
 class Transcript(Struct):

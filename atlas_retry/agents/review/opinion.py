@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from pathspec import GitIgnoreSpec
 
+from atlas_retry.agents.answers import decoded
 from atlas_retry.model import Diagnostic, Level, Region
 from atlas_retry.prompt.untrusted import elided, fenced, harmless_code
 
@@ -73,10 +74,9 @@ def read(answer: str) -> Opinion | None:
     """The opinion in an answer, with or without words around it; None: there is none."""
     start, end = answer.find("{"), answer.rfind("}")
     while 0 <= start < end:
-        try:
-            return msgspec.json.decode(answer[start : end + 1].encode(), type=Opinion)
-        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-            start = answer.find('{"pass"', start + 1)
+        if opinion := decoded(answer[start : end + 1], Opinion):
+            return opinion
+        start = answer.find('{"pass"', start + 1)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,40 +40,26 @@ class Passage(Struct, frozen=True, kw_only=True):
 
 def anchor(diagnostics: Iterable[Diagnostic], read: Read) -> tuple[Diagnostic, ...]:
     """The diagnostics with `symbol` and `fingerprint` filled in. Each file is read once."""
-    sources: dict[str, bytes | None] = {}
-    places: dict[tuple[str, int], tuple[str | None, str | None]] = {}
+    source = cache(read)
+    place = cache(lambda path, line: _place(path, line, source(path)))
     seen = Counter[str]()
-    return tuple(_anchored(d, read, sources, places, seen) for d in diagnostics)
+    anchored: list[Diagnostic] = []
+    for d in diagnostics:
+        around, text = place(d.path, d.region.start_line) if d.path and d.region else (None, None)
+        symbol = d.symbol or around
+        identity = fingerprint(d, symbol=symbol, line_text=text)
+        seen[identity] += 1
+        if seen[identity] > 1:
+            again = seen[identity]
+            identity = fingerprint(d, symbol=symbol, line_text=text, occurrence=again)
+        anchored.append(replace(d, symbol=symbol, fingerprint=identity))
+    return tuple(anchored)
 
 
-def _anchored(
-    diagnostic: Diagnostic,
-    read: Read,
-    sources: dict[str, bytes | None],
-    places: dict[tuple[str, int], tuple[str | None, str | None]],
-    seen: Counter[str],
-) -> Diagnostic:
-    symbol: str | None = diagnostic.symbol
-    line_text: str | None = None
-    if diagnostic.path is not None:
-        if diagnostic.path not in sources:
-            sources[diagnostic.path] = read(diagnostic.path)
-        source = sources[diagnostic.path]
-        if source is not None and diagnostic.region is not None:
-            place = (diagnostic.path, diagnostic.region.start_line)
-            if place not in places:
-                places[place] = _place(*place, source)
-            symbol, line_text = symbol or places[place][0], places[place][1]
-    identity = fingerprint(diagnostic, symbol=symbol, line_text=line_text)
-    seen[identity] += 1
-    if seen[identity] > 1:
-        identity = fingerprint(
-            diagnostic, symbol=symbol, line_text=line_text, occurrence=seen[identity]
-        )
-    return replace(diagnostic, symbol=symbol, fingerprint=identity)
-
-
-def _place(path: str, line: int, source: bytes) -> tuple[str | None, str | None]:
+def _place(path: str, line: int, source: bytes | None) -> tuple[str | None, str | None]:
+    """The symbol around a line, and its text."""
+    if source is None:
+        return None, None
     scope = enclosing(path, source, line)
     lines = source.splitlines()
     text = lines[line - 1].decode("utf-8", "replace").strip() if 0 < line <= len(lines) else None
