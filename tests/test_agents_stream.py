@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atlas_retry.agents.claude_code.stream import MAX_LINE_BYTES, Lines, Transcript
+from atlas_retry.agents.claude_code.stream import MAX_LINE_BYTES, Transcript
 from atlas_retry.events import AgentActivity, Event, TransportRetried
 
 ROOT = "/work/calc"
@@ -119,18 +119,20 @@ def test_fields_of_another_shape_make_a_line_noise(kind: str, fields: dict[str, 
 
 
 def test_a_line_beyond_the_limit_is_dropped_and_the_next_one_read() -> None:
-    lines = Lines()
-    chunk = b"x" * (MAX_LINE_BYTES // 8)
+    said = Transcript(root=ROOT)
+    chunk = b'{"type":' + b"x" * (MAX_LINE_BYTES // 8)
     for _ in range(9):
-        assert lines.feed(chunk) == []
-    assert lines.feed(b"tail\nnext\n") == [b"", b"next"]
+        assert said.feed(chunk) == ()
+    said.feed(b"tail}\n" + INIT + RESULT)
+    assert (said.started, said.result is not None) == (True, True)
 
 
 def test_a_long_line_in_small_chunks_takes_linear_time() -> None:
-    lines, started = Lines(), time.monotonic()
+    said, started = Transcript(root=ROOT), time.monotonic()
     for _ in range(200_000):
-        lines.feed(b"0123456789")
-    assert len(lines.feed(b"\n")[0]) == 2_000_000
+        said.feed(b"0123456789")
+    said.feed(b"\n" + INIT)
+    assert said.started
     assert time.monotonic() - started < 5
 
 

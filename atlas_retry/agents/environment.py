@@ -3,27 +3,13 @@
 from collections.abc import Mapping
 
 from atlas_retry.agents.lack import Lack
+from atlas_retry.workspace.git import GIT_LOCAL
 
 INSIDE_AGENT = "ATLAS_INSIDE_AGENT"
 """Set for everything an agent starts: `atlas retry` refuses to start another agent in there."""
 
-_OF_AN_OUTER_CALL = frozenset(
-    {
-        # Of a git hook that runs atlas: they would point the agent's git at another repository.
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_PREFIX",
-        "GIT_NAMESPACE",
-        # Of an editor or agent that runs atlas: the agent is not its child session.
-        "CLAUDECODE",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_SSE_PORT",
-    }
-)
+_OF_AN_OUTER_CALL = GIT_LOCAL | {"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"}
+"""Of an editor or agent that runs atlas: the agent is not its child session."""
 
 
 def agent_environment(

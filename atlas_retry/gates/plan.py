@@ -27,19 +27,6 @@ AGENT_SECRETS = (
 )
 """Names of variables that a gate sees only when its `pass_env` names them."""
 
-GIT_LOCAL = frozenset(
-    {
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_PREFIX",
-        "GIT_COMMON_DIR",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    }
-)
-"""Set while git runs a hook; a test that makes a repository of its own would write into ours."""
-
 
 class Reuse(StrEnum):
     """Which results are taken from a validation of the same tree instead of running a gate."""
@@ -138,6 +125,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def environment(gate: Gate, environ: Mapping[str, str]) -> dict[str, str]:
     """What a gate's command sees: the user's environment without the agents' secrets."""
+    from atlas_retry.workspace.git import GIT_LOCAL
+
     secret = {*filter(_is_secret, environ)} - {*gate.pass_env}
     withheld = GIT_LOCAL | secret
     inherited = {name: value for name, value in environ.items() if name not in withheld}

@@ -49,6 +49,13 @@ _SUBMODULES = frozenset({"diff-files", "diff-index", "status"})
 """Those that would start a git in each submodule, with the submodule's own configuration."""
 _INHERITED = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 _TIMEOUT_S = 600.0
+GIT_LOCAL = frozenset(
+    {
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
+        *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE"),
+    }
+)
+"""Set while git runs a hook: gates and agents would work on that repository instead of theirs."""
 
 
 class GitError(WorkspaceError):

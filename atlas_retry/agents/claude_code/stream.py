@@ -18,7 +18,7 @@ from atlas_retry.events import AgentActivity, Event, TransportRetried
 from atlas_retry.model import Tokens
 
 MAX_LINE_BYTES: Final = 64 << 20
-"""A longer line is dropped: nothing that counts is that long."""
+"""A longer line is cut, and then no JSON: nothing that counts is that long."""
 EDITING_TOOLS: Final = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 READING_TOOLS: Final = frozenset({"Glob", "Grep", "LS", "NotebookRead", "Read", "TodoWrite"})
 
@@ -106,32 +106,6 @@ class Line(Struct):
         return self.result or "; ".join(self.errors)
 
 
-class Lines(Struct):
-    """Puts chunks together to lines, in time linear in their size."""
-
-    _pending: bytearray = field(default_factory=bytearray)
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that `chunk` completes."""
-        head, *tail = chunk.split(b"\n")
-        self._keep(head)
-        if not tail:
-            return []
-        complete = [self.rest(), *tail[:-1]]
-        self._keep(tail[-1])
-        return complete
-
-    def rest(self) -> bytes:
-        """The line that was never ended, if any."""
-        line = bytes(self._pending) if len(self._pending) <= MAX_LINE_BYTES else b""
-        self._pending.clear()
-        return line
-
-    def _keep(self, chunk: bytes) -> None:
-        if len(self._pending) <= MAX_LINE_BYTES:
-            self._pending += chunk
-
-
 def decode(line: bytes, wanted: type[_Shape]) -> _Shape | None:
     """The JSON object of one line; None where there is none of that shape.
 
@@ -167,7 +141,7 @@ class Transcript(Struct):
     _calls: dict[str, str] = field(default_factory=dict)
     _denied: dict[str, None] = field(default_factory=dict)
     _message_id: str = ""
-    _lines: Lines = field(default_factory=Lines)
+    _pending: bytearray = field(default_factory=bytearray)
 
     @property
     def denials(self) -> tuple[str, ...]:
@@ -193,15 +167,20 @@ class Transcript(Struct):
         )
 
     def feed(self, chunk: bytes) -> tuple[Event, ...]:
-        """Read more output; what a person should see of it at once."""
-        return tuple(chain.from_iterable(map(self._read, self._lines.feed(chunk))))
+        """Read more output, in time linear in its size; what a person should see of it at once."""
+        self._pending += chunk
+        if b"\n" not in chunk:
+            del self._pending[MAX_LINE_BYTES:]
+            return ()
+        *lines, self._pending = self._pending.split(b"\n")
+        return tuple(chain.from_iterable(map(self._read, lines)))
 
     def finish(self) -> tuple[Event, ...]:
         """Read what was left without a line end."""
-        return tuple(self._read(self._lines.rest()))
+        return tuple(self._read(self._pending))
 
-    def _read(self, text: bytes) -> Iterator[Event]:
-        line = decode(text, Line)
+    def _read(self, text: bytearray) -> Iterator[Event]:
+        line = decode(bytes(text), Line)
         if line is None:
             return
         self.session_id = line.session_id or self.session_id
