@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
 from atlas_retry.agents.anthropic.faults import TurnEndedError, stopped
+from atlas_retry.agents.anthropic.looks import fault_of_name, is_secret, source_of, write_all
 from atlas_retry.agents.anthropic.talk import Fixing, Talk
 from atlas_retry.agents.anthropic.wire import Call, Edit, FixedFile
-from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret, source_of, write_all
 from atlas_retry.model import ReplyStatus
 from tests.messages_server import Answer, Block
 from tests.test_agents_anthropic import CALC, FIXED, bench, files_of

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from atlas_retry.agents import models
 from atlas_retry.agents.answers import gave_up, one_line
 from atlas_retry.agents.claude_code import binary, invocation
-from atlas_retry.agents.environment import INSIDE_AGENT, agent_environment, nested
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.lack import INSIDE_AGENT, Lack, agent_environment, nested
 from atlas_retry.agents.notes import MAX_CHARS, project_notes
 from atlas_retry.model import AgentRequest, Session, Tokens
 from atlas_retry.settings import AgentSettings

@@ -9,8 +9,7 @@ from typing import Final
 from atlas_retry import process
 from atlas_retry.agents.answers import gave_up, last_lines
 from atlas_retry.agents.command_output import read
-from atlas_retry.agents.environment import agent_environment, nested
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.lack import Lack, agent_environment, nested
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.process import Completed, Ended

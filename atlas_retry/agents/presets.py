@@ -9,8 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from atlas_retry.agents import command
-from atlas_retry.agents.environment import nested
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.lack import Lack, nested
 from atlas_retry.events import Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.settings import AgentSettings

@@ -24,8 +24,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from atlas_retry.agents.environment import nested
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.lack import Lack, nested
 from atlas_retry.events import AgentActivity, Emit
 from atlas_retry.model import Agent, AgentReply, AgentRequest, ReplyStatus
 from atlas_retry.settings import AgentSettings

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.diagnostics import traceback
-from atlas_retry.diagnostics.failures import above, inside, matching, placed, shortened
+from atlas_retry.diagnostics.failures import above, crash, inside, matching, placed, shortened
 from atlas_retry.diagnostics.table import region_of
 from atlas_retry.diagnostics.values import Located, Log, Parser
 from atlas_retry.model import Diagnostic, Frame
@@ -158,7 +157,7 @@ def _unmarked(lines: Sequence[str]) -> Diagnostic:
     text = [line for line in lines if line.strip()]
     place = _LONG.match(text[-1]) if text else None
     body = text[:-1] if place else lines
-    plain = traceback.crash("pytest", body)
+    plain = crash("pytest", body)
     plain = plain or Diagnostic(tool="pytest", message=shortened(text[: len(body)]))
     if place is None or plain.path:
         return plain
@@ -285,9 +284,9 @@ def _outside_tests(lines: Sequence[str]) -> Iterator[Located]:
         problem = replace(problem, path=problem.path or conftest[1])
         yield Located(problem, number, number + len(body))
     internal = [i for i, line in enumerate(lines) if line.startswith(_INTERNAL)]
-    crash = traceback.crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in internal])
-    if crash:
-        yield Located(crash, internal[0], internal[-1])
+    own = crash("pytest", [lines[i].removeprefix(_INTERNAL) for i in internal])
+    if own:
+        yield Located(own, internal[0], internal[-1])
 
 
 def _only_listed(

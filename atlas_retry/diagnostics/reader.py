@@ -10,15 +10,21 @@ from msgspec.structs import replace
 
 from atlas_retry.diagnostics import blocks, lines
 from atlas_retry.diagnostics.environment import is_to_blame, lack
-from atlas_retry.diagnostics.failures import inside
-from atlas_retry.diagnostics.pre_commit_log import PRE_COMMIT, hooks_of
+from atlas_retry.diagnostics.failures import PYTHON, UNITTEST, inside
 from atlas_retry.diagnostics.pytest_log import PYTEST
 from atlas_retry.diagnostics.report_formats import Report, read_report
-from atlas_retry.diagnostics.runner_logs import GO_TEST, MAVEN, MOCHA, NODE_TEST, go_text
+from atlas_retry.diagnostics.runner_logs import (
+    GO_TEST,
+    MAVEN,
+    MOCHA,
+    NODE_TEST,
+    PRE_COMMIT,
+    go_text,
+    hooks_of,
+)
 from atlas_retry.diagnostics.selecting import folder_of
 from atlas_retry.diagnostics.table import LineFormat, parser_of
 from atlas_retry.diagnostics.tests_ran import tests_ran
-from atlas_retry.diagnostics.traceback import PYTHON, UNITTEST
 from atlas_retry.diagnostics.unread import unread
 from atlas_retry.diagnostics.values import (
     THRESHOLD_RULE,

@@ -3,9 +3,8 @@
 `parse(language_of(path), source)` is the tolerant tree-sitter tree for whoever needs more.
 """
 
-from atlas_retry.source.imports import Import, imports
-from atlas_retry.source.names import Use, uses
-from atlas_retry.source.parsing import comment_of, language_of, nodes_of_types, parse
+from atlas_retry.source.imports import Import, Use, imports, uses
+from atlas_retry.source.languages import comment_of, language_of, nodes_of_types, parse
 from atlas_retry.source.scopes import Scope, ScopeKind, definitions, enclosing
 
 __all__ = [

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.source.languages import BY_NAME, query
-from atlas_retry.source.parsing import language_of, parse, text_of
+from atlas_retry.source.languages import BY_NAME, language_of, parse, query, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

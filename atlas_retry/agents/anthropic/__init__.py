@@ -19,7 +19,13 @@ from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.anthropic import faults, wire
 from atlas_retry.agents.anthropic.checks import CheckError, Write, checked
 from atlas_retry.agents.anthropic.faults import TurnEndedError
-from atlas_retry.agents.anthropic.looks import Looker
+from atlas_retry.agents.anthropic.looks import (
+    Looker,
+    fault_of_name,
+    is_secret,
+    source_of,
+    write_all,
+)
 from atlas_retry.agents.anthropic.talk import (
     MAX_REQUESTS,
     Bill,
@@ -32,9 +38,7 @@ from atlas_retry.agents.anthropic.transport import (
     Patience,
     has_key,
 )
-from atlas_retry.agents.anthropic.writing import fault_of_name, is_secret, source_of, write_all
-from atlas_retry.agents.environment import nested
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.lack import Lack, nested
 from atlas_retry.agents.notes import project_notes
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import AgentActivity, Emit, Notice

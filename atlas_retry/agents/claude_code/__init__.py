@@ -12,8 +12,7 @@ from atlas_retry.agents.answers import CUT_OFF
 from atlas_retry.agents.claude_code import binary, invocation
 from atlas_retry.agents.claude_code.reply import SESSION_GONE, login_refused, reply_of
 from atlas_retry.agents.claude_code.stream import Transcript
-from atlas_retry.agents.environment import nested
-from atlas_retry.agents.lack import Lack
+from atlas_retry.agents.lack import Lack, nested
 from atlas_retry.agents.notes import project_notes
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, Notice

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from atlas_retry.agents.environment import agent_environment
+from atlas_retry.agents.lack import agent_environment
 from atlas_retry.diagnostics.selecting import runners_of
 from atlas_retry.model import AgentRequest, Session
 from atlas_retry.settings import AgentSettings, nth

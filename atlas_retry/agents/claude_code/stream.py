@@ -229,8 +229,8 @@ class Transcript(Struct):
     def _target(self, arguments: msgspec.Raw) -> str:
         """What a tool call is about: a path as seen from the root, or whatever it names."""
         given = decode(bytes(arguments), dict[str, object]) or {}
-        named = (given.get(name) for name in _TARGETS)
-        target = next((value for value in named if isinstance(value, str) and value), "")
+        named = filter(None, (given.get(name) for name in _TARGETS))
+        target = next((value for value in named if isinstance(value, str)), "")
         inside = target.startswith(f"{self.root.rstrip('/')}/")
         return posixpath.relpath(target, self.root) if inside else target
 

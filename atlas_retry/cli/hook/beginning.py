@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from atlas_retry import config, state_dir, workspace
-from atlas_retry.agents.environment import nested
+from atlas_retry.agents.lack import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
 from atlas_retry.cli.hook.turns import (

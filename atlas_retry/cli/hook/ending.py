@@ -16,7 +16,7 @@ import typer
 from msgspec.structs import replace
 
 from atlas_retry import config, process, state_dir
-from atlas_retry.agents.environment import nested
+from atlas_retry.agents.lack import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.beginning import project
 from atlas_retry.cli.hook.feedback import (
