@@ -185,6 +185,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
         name="tsx",
         suffixes=(".tsx",),
+        wheel="tree_sitter_typescript",
         entry="language_tsx",
         definitions=_JAVASCRIPT + _TYPESCRIPT_ONLY,
         imports=_JAVASCRIPT_IMPORTS,
