@@ -44,6 +44,15 @@ def test_a_count_of_nothing_proves_nothing_of_a_command_that_failed() -> None:
     assert not diagnose(output).vacuous
 
 
+@pytest.mark.parametrize(
+    "line", ["  3 skipped", "  0 failed", "   failed: 0", " 0 fail", "# fail 0", "    Failed: 0"]
+)
+def test_that_none_failed_does_not_say_that_none_ran(line: str) -> None:
+    stdout = f"  10 were fine\n{line}\n"
+    output = ToolOutput(command="./check", kind=Kind.TEST, exit_code=0, stdout=stdout)
+    assert not diagnose(output).vacuous
+
+
 def test_one_runner_that_ran_tests_is_enough() -> None:
     stdout = "  0 passing (1ms)\n\n==== 3 passed in 0.1s ====\n"
     output = ToolOutput(command="mocha && pytest", kind=Kind.TEST, exit_code=0, stdout=stdout)

@@ -20,19 +20,19 @@ _COUNTS = (
     r"(?:FAILED|OK|NO TESTS RAN) \(.*\bskipped=(?P<less>\d+)",
     r"Tests: +(?:.*?(?P<ran>\d+) (?:failed|passed))?.*\d total$",  # jest
     r" +Tests {2}(?:.*?(?P<ran>\d+) (?:failed|passed))?",  # vitest
-    r"(?:#|\u2139) (?:pass|fail|cancelled) (?P<ran>\d+)$",  # node --test
+    r"(?:#|\u2139) (?:pass (?P<ran>\d+)|(?:fail|cancelled) (?P<ran2>[1-9]\d*))$",  # node --test
     r"\s+(?P<ran>\d+) (?:passing \(|failing$)",  # mocha
-    r"\s+(?P<ran>\d+) (?:tests? passed|tests? failed|known failures?)$",  # ava
+    r"\s+(?P<ran>[1-9]\d*) (?:tests? passed|tests? failed|known failures?)$",  # ava
     r"\s+\d+(?P<ran>) tests? (?:skipped|todo)$",
-    r"\s+(?P<ran>\d+) (?:passed|failed|flaky|interrupted)(?: \(.+\))?$",  # playwright
-    r"\s+\d+(?P<ran>) (?:skipped|did not run)$",
+    r"Running \d+(?P<ran>) tests? using ",  # playwright
+    r"\s+(?P<ran>[1-9]\d*) (?:passed|failed|flaky|interrupted)(?: \(.+\))?$",
     r"# \{ total: (?P<ran>\d+)(?:.*\bskip: (?P<less>\d+))?",  # tap
     r"(?P<ran>(?:not )?ok) \d+ (?!- )(?!.*# skip)",  # bats
     r"ok \d+(?P<ran>) .*# skip",
     r"(?:\d+ \w+, )*?(?P<ran>\d+) tests?, \d+ failures?\b",  # as well as mix test
     r"(?:\d+ \w+, )*?\d+ tests?, \d+ f.*?\b(?P<less>\d+) excluded",
     r"(?:\d+ \w+, )*?\d+ tests?, \d+ f.*?\b(?P<less>\d+) skipped",
-    r" (?P<ran>\d+) (?:pass|fail)$",  # bun
+    r" (?P<ran>\d+) pass$| (?P<ran2>[1-9]\d*) fail$",  # bun
     r"(?:ok|FAILED) \| (?P<ran>\d+) passed.* \| (?P<ran2>\d+) failed",  # deno
     r".*: Executed (?P<ran>\d+) of \d+",  # karma
     r"(?P<ran>\d+) examples?, \d+ failures?(?:, (?P<less>\d+) pending)?$",  # rspec
@@ -43,8 +43,8 @@ _COUNTS = (
     r"\s+\d+ - .+ \((?P<less>S)kipped\)$",
     r"(?:> Task )?(?::[\w-]+)*:(?P<ran>(?:\w+T|t)est)(?: [UF][A-Z-]+)?$",  # gradle
     r"(?:Passed|Failed|Skipped)!\s+- Failed:\s+(?P<ran>\d+), Passed:\s+(?P<ran2>\d+),",
-    r" {4,5}(?:Passed|Failed): (?P<ran>\d+)$",  # dotnet test
-    r"\s+(?:succeeded|failed): (?P<ran>\d+)$",
+    r" {4,5}(?:Passed: (?P<ran>\d+)|Failed: (?P<ran2>[1-9]\d*))$",  # dotnet test
+    r"\s+(?:succeeded: (?P<ran>\d+)|failed: (?P<ran2>[1-9]\d*))$",
     r"\s*Executed (?P<ran>\d+) tests?, with (?:(?P<less>\d+) tests? skipped and )?\d+ f",
     r".*Test run with (?P<ran>\d+) tests?\b",  # swift test
     r"\s+Summary \[.*\] (?P<ran>\d+)(?:/\d+)? tests? run: ",  # cargo nextest
@@ -54,7 +54,8 @@ _COUNTS = (
     r"(?:\[\w+\] )?Tests run: (?P<ran>\d+), .+, Skipped: (?P<less>\d+)$",  # Maven
 )
 """Numbers under `ran...` are added, those under `less...` did not run; a word in the place of a
-number is one test, nothing is none."""
+number is one test, nothing is none. That none failed or was skipped says nothing of the others: a
+pattern that takes a 0 has to be about all tests, or those that passed."""
 
 _NONE = re.compile(
     r"""
