@@ -43,7 +43,7 @@ CHANGING: Mapping[str, tuple[str, ...]] = {
 """By program: options that write files, or load other code or settings; the others do neither."""
 
 
-class SelectingRunner(Struct, frozen=True, kw_only=True):
+class SelectingRunner(Struct, frozen=True):
     """How a test runner is asked for one test."""
 
     program: str
@@ -63,6 +63,18 @@ def _path_and_name(option: str) -> Callable[[str, str], str]:
     return selecting
 
 
+def _node_id(path: str, name: str) -> str:
+    return shlex.quote(f"{path}::{name}" if path else name)
+
+
+def _name(_: str, name: str) -> str:
+    return shlex.quote(name)
+
+
+def _method(_: str, name: str) -> str:
+    return f"-Dtest={shlex.quote('#'.join(name.rsplit('.', 1)))}"
+
+
 def _go(path: str, name: str) -> str:
     folder = posixpath.dirname(path) if path.endswith(".go") else path
     wanted = "/".join(f"^{re.escape(step)}$" for step in name.split("/"))
@@ -70,37 +82,17 @@ def _go(path: str, name: str) -> str:
 
 
 RUNNERS: Mapping[str, SelectingRunner] = {
-    "pytest": SelectingRunner(
-        program="pytest",
-        default="python -m pytest",
-        selecting=lambda path, name: shlex.quote(f"{path}::{name}" if path else name),
-    ),
-    "unittest": SelectingRunner(
-        program="unittest",
-        default="python -m unittest",
-        selecting=lambda _path, name: shlex.quote(name),
-    ),
-    "go-test": SelectingRunner(program="go test", default="go test", selecting=_go),
-    "jest": SelectingRunner(program="jest", default="npx jest", selecting=_path_and_name("-t ")),
-    "vitest": SelectingRunner(
-        program="vitest run", default="npx vitest run", selecting=_path_and_name("-t ")
-    ),
-    "mocha": SelectingRunner(program="mocha", default="npx mocha", selecting=_path_and_name("-g ")),
+    "pytest": SelectingRunner("pytest", "python -m pytest", _node_id),
+    "unittest": SelectingRunner("unittest", "python -m unittest", _name),
+    "go-test": SelectingRunner("go test", "go test", _go),
+    "jest": SelectingRunner("jest", "npx jest", _path_and_name("-t ")),
+    "vitest": SelectingRunner("vitest run", "npx vitest run", _path_and_name("-t ")),
+    "mocha": SelectingRunner("mocha", "npx mocha", _path_and_name("-g ")),
     "node-test": SelectingRunner(
-        program="node --test",
-        default="node --test",
-        selecting=_path_and_name("--test-name-pattern "),
+        "node --test", "node --test", _path_and_name("--test-name-pattern ")
     ),
-    "cargo-test": SelectingRunner(
-        program="cargo test",
-        default="cargo test",
-        selecting=lambda _path, name: shlex.quote(name),
-    ),
-    "maven": SelectingRunner(
-        program="mvn",
-        default="mvn test",
-        selecting=lambda _path, name: f"-Dtest={shlex.quote('#'.join(name.rsplit('.', 1)))}",
-    ),
+    "cargo-test": SelectingRunner("cargo test", "cargo test", _name),
+    "maven": SelectingRunner("mvn", "mvn test", _method),
 }
 """By the tool of a diagnostic."""
 

@@ -1,16 +1,16 @@
 """Passages of source around diagnostics, and their text within a limit. Ranks nothing."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
+
 from msgspec import Struct
 from msgspec.structs import replace
+
 from atlas_retry.diagnostics import fingerprint
 from atlas_retry.model import Diagnostic
-from atlas_retry.source import Scope, ScopeKind, definitions, enclosing
-import re
-from msgspec import Struct
-from atlas_retry.source import comment_of
+from atlas_retry.source import Scope, ScopeKind, comment_of, definitions, enclosing
 
 Read = Callable[[str], bytes | None]
 """Content of a file by its path relative to the root; None where there is nothing."""
