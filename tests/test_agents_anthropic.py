@@ -336,8 +336,8 @@ def test_the_clock_of_an_attempt_begins_once_the_sdk_is_there() -> None:
         environ={"ANTHROPIC_API_KEY": "dummy-key"},
         patience=QUICK,
         emit=lambda _: None,
-        timeout_s=0.5,
-        idle_timeout_s=None,
+        request=AgentRequest(prompt="", workspace="/", scratch="/", timeout_s=0.5),
+        model="",
     )
     time.sleep(0.6)  # as long as an import may take on a slow machine
     with line:

@@ -28,7 +28,6 @@ from atlas_retry.agents.anthropic.looks import (
 )
 from atlas_retry.agents.anthropic.talk import (
     MAX_REQUESTS,
-    Bill,
     Fix,
     Fixing,
     Talk,
@@ -83,44 +82,43 @@ class _ApiCaller(Struct, kw_only=True):
             environ=self.environ,
             patience=self.patience,
             emit=self.emit,
-            timeout_s=request.timeout_s,
-            idle_timeout_s=request.idle_timeout_s,
+            request=request,
+            model=model,
         )
         with line:
-            bill = Bill(model=model, allowed_usd=request.cost_usd, heard=line.heard)
             try:
-                reply = self._talked(line, bill, request)
+                reply = self._talked(line)
+            except TurnEndedError as error:
+                reply = error.reply
             except Interrupted:
-                self.emit(AgentActivity(text=CUT_OFF, cost_usd=bill.cost_usd))
+                self.emit(AgentActivity(text=CUT_OFF, cost_usd=line.cost_usd))
                 raise
         return replace(
             reply,
             model=model,
-            cost_usd=bill.cost_usd,
-            tokens=bill.tokens,
+            cost_usd=line.cost_usd,
+            tokens=line.tokens,
             transport_retries=line.retries,
         )
 
-    def _talked(self, line: Connection, bill: Bill, request: AgentRequest) -> AgentReply:
-        try:
-            if request.schema is not None:
-                return self._answered(line, bill, request, request.schema)
-            return self._fixed(line, bill, request)
-        except TurnEndedError as error:
-            return error.reply
-
-    def _answered(
-        self, line: Connection, bill: Bill, request: AgentRequest, schema: bytes
-    ) -> AgentReply:
-        """An opinion: nothing is written."""
-        talk = self._new_talk(line, bill, request, (wire.READ_ONLY, wire.opinion(schema)))
+    def _talked(self, line: Connection) -> AgentReply:
+        request = line.request
+        if request.schema is None:
+            return self._fixed(line)
+        # an opinion: nothing is written
+        talk = self._talk(line, wire.READ_ONLY, wire.opinion(request.schema))
         talk.say(request.prompt, stable_chars=request.stable_chars)
-        call = talk.answered(wire.OPINION)
-        answer = call.arguments.decode("utf-8", "replace")
+        answer = talk.answered(wire.OPINION).arguments.decode("utf-8", "replace")
         return AgentReply(status=ReplyStatus.DONE, structured=answer)
 
-    def _fixed(self, line: Connection, bill: Bill, request: AgentRequest) -> AgentReply:
-        session_id, talk = self._talk(line, bill, request)
+    def _fixed(self, line: Connection) -> AgentReply:
+        request = line.request
+        session_id = secrets.token_hex(8)
+        talk = self._talk(line, wire.RULES, wire.SUBMIT)
+        before = self.talks.get(request.session_id or "")
+        if request.session is Session.RESUME and before and before.line.model == line.model:
+            session_id = request.session_id or session_id
+            talk.messages, talk.unanswered = before.messages, before.unanswered
         talk.say(request.prompt, stable_chars=request.stable_chars)
         root = Path(request.workspace)
         protected = GitIgnoreSpec.from_lines(request.protected)
@@ -154,26 +152,14 @@ class _ApiCaller(Struct, kw_only=True):
             touched_all=True,
         )
 
-    def _talk(self, line: Connection, bill: Bill, request: AgentRequest) -> tuple[str, Talk]:
-        """A new conversation, or the one that goes on."""
-        talk = self._new_talk(line, bill, request, (wire.RULES, wire.SUBMIT))
-        before = self.talks.get(request.session_id or "")
-        resumes = request.session is Session.RESUME and before and before.bill.model == bill.model
-        if before and resumes:
-            talk.messages, talk.unanswered = before.messages, before.unanswered
-        return (request.session_id if resumes else None) or secrets.token_hex(8), talk
-
-    def _new_talk(
-        self, line: Connection, bill: Bill, request: AgentRequest, job: tuple[str, wire.Block]
-    ) -> Talk:
+    def _talk(self, line: Connection, rules: str, tool: wire.Block) -> Talk:
         """A conversation about a job: its rules, and the tool that takes its result."""
-        rules, tool = job
-        effort = nth(self.settings.effort, request.attempt)
-        root = Path(request.workspace)
+        effort = nth(self.settings.effort, line.request.attempt)
+        root = Path(line.request.workspace)
         system = f"{rules}\n\n{project_notes(root)}".strip()
         return Talk(
             question={
-                "model": bill.model,
+                "model": line.model,
                 "max_tokens": wire.MAX_TOKENS,
                 "system": [
                     {"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}
@@ -181,12 +167,10 @@ class _ApiCaller(Struct, kw_only=True):
                 "tools": [*wire.LOOKING, tool],
                 **({"output_config": {"effort": effort}} if effort else {}),
             },
-            ask=line.ask,
+            line=line,
             looker=Looker(
                 tree=source_tree(root, environ=self.environ),
                 redact=partial(redact, values=secret_values(self.environ)),
             ),
-            emit=self.emit,
-            bill=bill,
             max_requests=self.settings.max_turns or MAX_REQUESTS,
         )

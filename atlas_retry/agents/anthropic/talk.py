@@ -6,12 +6,11 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from atlas_retry.agents import models
 from atlas_retry.agents.answers import MAX_REASON_CHARS, gave_up, one_line
 from atlas_retry.agents.anthropic.checks import CheckError, Write
 from atlas_retry.agents.anthropic.faults import TurnEndedError, given_up, of_turn, stopped
 from atlas_retry.agents.anthropic.looks import Looker, LookError
-from atlas_retry.agents.anthropic.transport import Hearing
+from atlas_retry.agents.anthropic.transport import Connection
 from atlas_retry.agents.anthropic.wire import (
     ANSWER,
     Block,
@@ -22,33 +21,11 @@ from atlas_retry.agents.anthropic.wire import (
     Question,
 )
 from atlas_retry.events import AgentActivity, AnswerRetried, Emit
-from atlas_retry.model import Level, Tokens, total_tokens
+from atlas_retry.model import Level
 
 MAX_REQUESTS: Final = 25
 _CACHED: Final[Block] = {"cache_control": {"type": "ephemeral"}}
 _NOT_LOOKED: Final = "not looked at: the answer came with it"
-
-
-class Bill(Struct, kw_only=True):
-    """What an attempt has used."""
-
-    model: str
-    allowed_usd: float | None
-    heard: list[Hearing] = field(default_factory=list)
-
-    @property
-    def cost_usd(self) -> float | None:
-        costs = [models.cost_usd(self.model, tokens) for tokens in self._used]
-        known = [cost for cost in costs if cost is not None]
-        return sum(known) if len(known) == len(costs) else None
-
-    @property
-    def tokens(self) -> Tokens:
-        return total_tokens(self._used)
-
-    @property
-    def _used(self) -> list[Tokens]:
-        return [heard.tokens for heard in self.heard]
 
 
 class Talk(Struct, kw_only=True):
@@ -56,10 +33,8 @@ class Talk(Struct, kw_only=True):
 
     question: Question
     """Without messages."""
-    ask: Callable[[Question], ModelTurn]
+    line: Connection
     looker: Looker
-    emit: Emit
-    bill: Bill
     max_requests: int = MAX_REQUESTS
     messages: list[Block] = field(default_factory=list)
     unanswered: tuple[Call, ...] = ()
@@ -104,11 +79,11 @@ class Talk(Struct, kw_only=True):
     def _hear(self) -> ModelTurn:
         if self._asked == self.max_requests:
             raise stopped(f"the model came to no answer in {self._asked} requests")
-        allowed_usd = self.bill.allowed_usd
-        if allowed_usd is not None and (self.bill.cost_usd or 0.0) >= allowed_usd > 0:
+        allowed_usd = self.line.request.cost_usd
+        if allowed_usd is not None and (self.line.cost_usd or 0.0) >= allowed_usd > 0:
             raise stopped(f"what the attempt may cost is spent: ${allowed_usd:.2f}")
         self._asked += 1
-        turn = self.ask(self.question | {"messages": _marked(self.messages)})
+        turn = self.line.ask(self.question | {"messages": _marked(self.messages)})
         if fault := of_turn(turn):
             raise TurnEndedError(fault.reply)
         self.messages.append({"role": "assistant", "content": list(turn.blocks)})
@@ -124,7 +99,7 @@ class Talk(Struct, kw_only=True):
     def _shown(self, call: Call) -> Block:
         arguments = call.arguments.decode("utf-8", "replace")
         text = one_line(f"{call.name} {arguments}")
-        self.emit(AgentActivity(text=text, cost_usd=self.bill.cost_usd))
+        self.line.emit(AgentActivity(text=text, cost_usd=self.line.cost_usd))
         try:
             return _result(call, self.looker.look(call), is_error=False)
         except LookError as error:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct, field
 
 from atlas_retry import process
+from atlas_retry.agents import models
 from atlas_retry.agents.answers import decoded
 from atlas_retry.agents.anthropic import faults
 from atlas_retry.agents.anthropic.faults import (
@@ -27,7 +28,7 @@ from atlas_retry.agents.anthropic.faults import (
 from atlas_retry.agents.anthropic.wire import Block, Call, ModelTurn, Question
 from atlas_retry.errors import Interrupted
 from atlas_retry.events import Emit, TransportRetried
-from atlas_retry.model import Level, ReplyStatus, Tokens
+from atlas_retry.model import AgentRequest, Level, ReplyStatus, Tokens, total_tokens
 
 if TYPE_CHECKING:
     import anthropic
@@ -147,8 +148,9 @@ class Connection(Struct, kw_only=True):
     """Where the API is and who asks: never from a file."""
     patience: Patience
     emit: Emit
-    timeout_s: float | None
-    idle_timeout_s: float | None
+    request: AgentRequest
+    """What the connection is for: its limits hold here."""
+    model: str
     retries: int = 0
     heard: list[Hearing] = field(default_factory=list)
     """All streams, those that were cut or are under way as well."""
@@ -166,7 +168,7 @@ class Connection(Struct, kw_only=True):
             auth_token=None if key else token,
             base_url=self.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
             max_retries=0,
-            timeout=anthropic.Timeout(self.idle_timeout_s, connect=CONNECT_S),
+            timeout=anthropic.Timeout(self.request.idle_timeout_s, connect=CONNECT_S),
             # A redirect would carry the key to another server.
             http_client=anthropic.DefaultAsyncHttpxClient(follow_redirects=False),
         )
@@ -182,6 +184,17 @@ class Connection(Struct, kw_only=True):
         if self._client:
             self._runner.run(self._client.close())
         self._runner.close()
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the attempt has used so far; None: no price is known."""
+        costs = [models.cost_usd(self.model, heard.tokens) for heard in self.heard]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    @property
+    def tokens(self) -> Tokens:
+        return total_tokens(heard.tokens for heard in self.heard)
 
     def ask(self, question: Question) -> ModelTurn:
         """The model's whole message.
@@ -215,9 +228,9 @@ class Connection(Struct, kw_only=True):
 
     def _left_s(self) -> float | None:
         """Of the attempt; asyncio takes 0 and less as over."""
-        if self.timeout_s is None:
+        if self.request.timeout_s is None:
             return None
-        return self.timeout_s - (time.monotonic() - self._started_s)
+        return self.request.timeout_s - (time.monotonic() - self._started_s)
 
     async def _try(self, question: Question, heard: Hearing) -> ApiFault | None:
         """One request; why it failed, or None."""
@@ -229,9 +242,9 @@ class Connection(Struct, kw_only=True):
                 await self._hear(question, heard)
         except TimeoutError as error:
             if whole.expired():
-                why = f"the attempt took longer than {self.timeout_s:g} s"
+                why = f"the attempt took longer than {self.request.timeout_s:g} s"
                 raise stopped(why, ReplyStatus.TIMED_OUT) from error
-            return faults.broken_connection(f"silence for {self.idle_timeout_s:g} s")
+            return faults.broken_connection(f"silence for {self.request.idle_timeout_s:g} s")
         except anthropic.APIStatusError as error:
             return faults.of_status(error)
         except (anthropic.APIError, httpx2.HTTPError, httpx2.StreamError) as error:
@@ -248,7 +261,7 @@ class Connection(Struct, kw_only=True):
         stream = await client.messages.create(**question, stream=True)
         async with stream:
             while True:
-                async with asyncio.timeout(self.idle_timeout_s):
+                async with asyncio.timeout(self.request.idle_timeout_s):
                     event = await anext(stream, None)
                 if event is None:
                     return
