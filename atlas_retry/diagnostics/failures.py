@@ -240,7 +240,7 @@ def _problem(tool: str, rule: str, message: str, frames: tuple[Frame, ...]) -> D
     return placed(Diagnostic(tool=tool, rule_id=rule, message=message), frames, {})
 
 
-def _read(log: Log) -> Iterator[Located]:
+def _read_python(log: Log) -> Iterator[Located]:
     lines = log.lines
     number = 0
     while number < len(lines):
@@ -276,7 +276,7 @@ PYTHON = Parser(
     name="python",
     commands=("python", "python3"),
     marks=(_START, "SyntaxError: ", "IndentationError: ", "Fatal Python error: "),
-    read=_read,
+    read=_read_python,
 )
 
 # https://docs.python.org/3/library/unittest.html; unittest/runner.py: printErrorList

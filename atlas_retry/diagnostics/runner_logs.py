@@ -342,7 +342,7 @@ def hooks_of(lines: Sequence[str]) -> Iterator[str]:
     return (hook[1] for hook in map(_HOOK.match, lines) if hook)
 
 
-def _read(log: Log) -> Iterator[Located]:
+def _pre_commit(log: Log) -> Iterator[Located]:
     lines = log.lines
     titles = [i for i, line in enumerate(lines) if _is_title(line)]
     for title, after in pairwise([*titles, len(lines)]):
@@ -367,5 +367,5 @@ PRE_COMMIT = Parser(
     name="pre-commit",
     commands=("pre-commit", "prek"),
     marks=("\n- hook id: ",),
-    read=_read,
+    read=_pre_commit,
 )
