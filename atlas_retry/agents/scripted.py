@@ -62,12 +62,12 @@ def _lack(path: str | None) -> Lack | None:
 
 
 def _ask(path: str | None, emit: Emit, env: Mapping[str, str], request: AgentRequest) -> AgentReply:
-    lack = _lack(path)
-    if path is None or lack is not None:
-        return (lack or _NO_PATH).reply
+    script = Path(path or "")
+    if lack := _lack(path):
+        return lack.reply
     if request.schema is not None:
-        return _reviewed(reviews_file(Path(path), request))
-    steps = _steps(Path(path))
+        return _reviewed(reviews_file(script, request))
+    steps = _steps(script)
     if request.attempt > len(steps):
         error = f"{path} ends with attempt {len(steps)}"
         return AgentReply(status=ReplyStatus.FAILED, error=error)

@@ -114,28 +114,26 @@ def broken_connection(why: str) -> ApiFault:
     return ApiFault(error=one_line(why, limit=300), remedy=lack.NO_CONNECTION, is_transient=True)
 
 
+_STOPS: Final[Mapping[str | None, tuple[str, str]]] = {
+    "refusal": (
+        "the model refuses to answer",
+        "look at the prompt (atlas prompt), or choose another model: --model",
+    ),
+    "max_tokens": (
+        f"the answer did not fit in {MAX_TOKENS} tokens",
+        "lower agent.effort, or --agent claude-code",
+    ),
+    "model_context_window_exceeded": (
+        "the conversation grew larger than the model reads",
+        _SMALLER,
+    ),
+}
+_EMPTY: Final = ("the model's answer is empty", f"choose another model: --model, {AGAIN}")
+
+
 def of_turn(turn: ModelTurn) -> ApiFault | None:
     """Why a message that came whole is no answer; None when it may be one."""
-    match turn.stop_reason:
-        case "refusal":
-            why = f": {one_line(turn.refusal)}" if turn.refusal else ""
-            return ApiFault(
-                error=f"the model refuses to answer{why}",
-                remedy="look at the prompt (atlas prompt), or choose another model: --model",
-            )
-        case "max_tokens":
-            return ApiFault(
-                error=f"the answer did not fit in {MAX_TOKENS} tokens",
-                remedy="lower agent.effort, or --agent claude-code",
-            )
-        case "model_context_window_exceeded":
-            return ApiFault(
-                error="the conversation grew larger than the model reads", remedy=_SMALLER
-            )
-        case _ if not turn.calls and not turn.text:
-            return ApiFault(
-                error="the model's answer is empty",
-                remedy=f"choose another model: --model, {AGAIN}",
-            )
-        case _:
-            return None
+    is_empty = not turn.calls and not turn.text
+    error, remedy = _STOPS.get(turn.stop_reason, _EMPTY if is_empty else ("", ""))
+    why = f": {one_line(turn.refusal)}" if turn.refusal else ""
+    return ApiFault(error=f"{error}{why}", remedy=remedy) if error else None
