@@ -4,6 +4,7 @@
 """
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -108,12 +109,12 @@ def _validation(*, passes: bool) -> Validation:
 
 
 def _timed(home: Path, name: str) -> int:
-    """Best of three, the interpreter's start included."""
+    """Best of three, the interpreter's start included, and the least processor time."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "ATLAS_HOME": str(home)}
     environ["PYTHONPATH"] = str(Path(__file__).parent.parent)
-    times = []
+    times, processor_s = [], []
     for _ in range(3):
-        started_s = time.monotonic()
+        started_s, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
             (sys.executable, "-m", "atlas_retry", name),
             cwd="/",
@@ -122,7 +123,9 @@ def _timed(home: Path, name: str) -> int:
             stdout=subprocess.DEVNULL,
         )
         times.append(time.monotonic() - started_s)
-    print(f"atlas {name}: {min(times):.2f} s")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        processor_s.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    print(f"atlas {name}: {min(times):.2f} s, {min(processor_s):.2f} s of processor time")
     return int(min(times) >= 1)
 
 
