@@ -13,12 +13,12 @@ from msgspec import Struct, field
 
 from atlas_retry.process import Command, Completed, Ended, run
 from atlas_retry.workspace import Workspace, beside, git_facts
-from atlas_retry.workspace.overlay import Wanted
+from atlas_retry.workspace.place import Contents
 from tests.processes import python, shell
 from tests.repositories import commit, entries, git, opened, repository, write
 
 NOBODY = 65534
-NO_CHANGES: Wanted = {}
+NO_CHANGES: Contents = {}
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
     line: str
     sees: str = ""
-    changes: Wanted = field(default_factory=dict)
+    changes: Contents = field(default_factory=dict)
     overwrote: tuple[str, ...] = ()
     exit_code: int | None = 0
     make: Callable[[Path], object] = lambda _: None
@@ -42,7 +42,7 @@ class Aside(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-def aside(ws: Workspace, command: Command, changes: Wanted, *, in_place: bool = False) -> Aside:
+def aside(ws: Workspace, command: Command, changes: Contents, *, in_place: bool = False) -> Aside:
     """Run one command with the changes in the workspace."""
     with beside(ws, changes, in_place=in_place) as there:
         completed = run(there.wrap(command))

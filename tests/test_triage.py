@@ -1,8 +1,11 @@
 """What fails is told apart from what failed before the change; real git, real gates."""
 
+import pytest
+
 from atlas_retry.events import Event, Notice
 from atlas_retry.model import Diagnostic, Outcome, Verdict
-from tests.projects import CALC, UNITTEST, WORSE, Project, git
+from atlas_retry.workspace import overlay
+from tests.projects import UNITTEST, WORSE, Project, git
 
 COMPLAIN = "grep -n 'return a [-*] b' calc.py | sed 's/^/calc.py:/'; exit 1"
 
@@ -35,12 +38,19 @@ def test_without_a_baseline_nothing_is_run_twice_and_nothing_marked(project: Pro
     assert (project.root.parent / "runs").read_text() == "\n"
 
 
-def test_the_workspace_is_as_it_was(project: Project) -> None:
+@pytest.mark.parametrize("in_place", [False, True])
+def test_the_workspace_is_as_it_was(
+    project: Project, monkeypatch: pytest.MonkeyPatch, in_place: bool
+) -> None:
+    if in_place:
+        monkeypatch.setattr(overlay, "binaries", lambda *_: ())
     project.configure(validation={"test": [UNITTEST]}, triage={"baseline": "HEAD"})
+    (project.root / "calc.py").write_text(WORSE)
     before = git(project.root, "status", "--porcelain", environ=project.environ)
-    problems(project, [])
+    (told,) = problems(project, [])
+    assert told.preexisting
     assert git(project.root, "status", "--porcelain", environ=project.environ) == before
-    assert (project.root / "calc.py").read_text() == CALC
+    assert (project.root / "calc.py").read_text() == WORSE
 
 
 TWO = "def add(a, b):\n    return a - b\n\n\ndef twice(a, b):\n    return a * b\n"

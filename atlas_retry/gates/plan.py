@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from atlas_retry.gates.results import OutputContext
 from atlas_retry.model import Gate, GateResult, Validation
@@ -153,13 +152,6 @@ def command_of(gate: Gate, line: str, plan: Plan, log_name: str) -> Command:
 
         command = offline(command, plan.root)
     return plan.wrap(command) if plan.wrap else command
-
-
-def moved_to(plan: Plan, copy: Path) -> Plan:
-    """The same plan in a copy; an installed package must not lead back to the other sources."""
-    paths = (str(copy), str(copy / "src"), plan.environ.get("PYTHONPATH"))
-    path = ":".join(filter(None, paths))
-    return replace(plan, root=copy, environ={**plan.environ, "PYTHONPATH": path})
 
 
 def log_name(position: int, gate: Gate, suffix: str = "") -> str:

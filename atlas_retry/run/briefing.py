@@ -1,8 +1,8 @@
 """The brief that every prompt of a workspace starts from. Knows no attempt, and asks nobody."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from time import monotonic
@@ -13,7 +13,6 @@ from atlas_retry import config, workspace
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.errors import UsageError
 from atlas_retry.gates.logs import shown_logs
-from atlas_retry.gates.plan import Plan, moved_to
 from atlas_retry.gates.trace import MAX_S, Seen, TraceRequest, ranked, requests_of, seen_of
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
@@ -29,7 +28,6 @@ from atlas_retry.run.triage import aligned, completed
 from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
-from atlas_retry.workspace.trees import laid_out
 
 SHOWN = "logs"
 """What an agent may read of what gates have printed."""
@@ -91,19 +89,21 @@ def traced_brief(opened: OpenWorkspace, validation: Validation, scratch: Path) -
 
 
 def traced(opened: OpenWorkspace, failed: Validation, scratch: Path) -> tuple[Traced, ...]:
-    """What the failing tests ran, most suspect first; empty where that is not available in time.
+    """What the failing tests ran, most suspect first; empty without git, or where time is short.
 
     `scratch` is a folder outside the workspace. A gate that could not be traced is not tried
-    again. Raises Interrupted.
+    again. Raises Interrupted, WorkspaceError and StateError.
     """
     gates = [gate for gate in opened.settings.gates if gate.name not in opened.learned.untraced]
     wanted = {gate.name: gate for gate in gates} if opened.settings.context.trace == "auto" else {}
     requests = requests_of(failed, wanted)
-    if not requests:
+    if not requests or not opened.has_git:
         return ()
     until_s = monotonic() + min(MAX_S, sum(request.timeout_s for request in requests))
     seen: dict[TraceRequest, list[Seen]] = {}
-    with suppress(TimeoutError), _apart(opened, requests, scratch, until_s) as how:
+    beside = workspace.beside(opened.git, {}, [request.gate.run for request in requests])
+    with opened.tracker.elsewhere(), beside as there:
+        how = replace(plan(opened, scratch), wrap=there.wrap)
         for request in requests:
             left_s = min(request.timeout_s, until_s - monotonic())
             if left_s > 0:
@@ -112,32 +112,6 @@ def traced(opened: OpenWorkspace, failed: Validation, scratch: Path) -> tuple[Tr
         request.gate.name for request in requests if not seen.get(request)
     )
     return ranked(chain.from_iterable(seen.values()))
-
-
-@contextmanager
-def _apart(
-    opened: OpenWorkspace, requests: Sequence[TraceRequest], scratch: Path, until_s: float
-) -> Iterator[Plan]:
-    """How gates run in an overlay of the workspace; where there is none, in a copy of it.
-
-    Raises TimeoutError where the copy is not made in time.
-    """
-    how = plan(opened, scratch)
-    if opened.has_git:
-        lines = [request.gate.run for request in requests]
-        with workspace.overlaid(opened.git, {}, lines) as there:
-            if not isinstance(there, str):
-                yield replace(how, wrap=there.wrap)
-                return
-    tree = workspace.directory_tree(opened.root)
-
-    def in_time(_path: str) -> Tree:
-        if monotonic() > until_s:
-            raise TimeoutError
-        return tree
-
-    with laid_out(tree.paths(), in_time, opened.root) as copy:
-        yield moved_to(how, copy)
 
 
 def next_request(

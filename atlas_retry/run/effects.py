@@ -154,13 +154,7 @@ class Effects(Struct, kw_only=True):
 
     def read(self, snapshot: str, paths: Collection[str]) -> Contents:
         """These files as a snapshot holds them."""
-        tree = workspace.tree(self.opened.git, snapshot, ignored=True)
-        tree.preload(paths)
-        files = ((path, tree.mode(path), tree.read(path)) for path in paths)
-        return {
-            path: None if mode is None or content is None else (mode, content)
-            for path, mode, content in files
-        }
+        return workspace.tree(self.opened.git, snapshot, ignored=True).contents(paths)
 
     def write(self, files: Contents) -> None:
         """Give these files these contents; what was there and could not be held stays."""

@@ -12,13 +12,12 @@ from atlas_retry.diagnostics.counting import only_new
 from atlas_retry.diagnostics.tools import tool_of
 from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.gates.plan import Plan, moved_to
+from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.results import OutputContext, skipped, with_diagnostics
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
-from atlas_retry.workspace.trees import laid_out
 
 
 def against_baseline(
@@ -56,10 +55,23 @@ def _at_base(
     known = opened.learned.at_base
     missing = [gate for gate in gates if gate not in known]
     if missing:
-        tree = workspace.revision_tree(opened.root, revision, environ=opened.environ)
-        tree.preload(tuple(tree.paths()))
-        with laid_out(tree.paths(), lambda _: tree, opened.root) as scratch:
-            ran = run_gates(missing, _moved(how, scratch)).results
+        base = workspace.revision_tree(opened.root, revision, environ=opened.environ)
+        now = workspace.tree(opened.git, opened.tracker.snapshot().id)
+        lines = [gate.run for gate in missing]
+        beside = workspace.beside(opened.git, workspace.as_in(base, now), lines)
+        with opened.tracker.elsewhere(), beside as there:
+            aside = Plan(
+                root=how.root,
+                logs=how.logs / "baseline",
+                environ=how.environ,
+                jobs=how.jobs,
+                after_attempt=True,
+                parsers=how.parsers,
+                secrets=how.secrets,
+                wrap=there.wrap,
+                locate=there.file,
+            )
+            ran = run_gates(missing, aside).results
         known.update(zip(missing, ran, strict=True))
     return {gate: known[gate] for gate in gates}
 
@@ -68,20 +80,6 @@ def _accepted(gate: Gate, result: GateResult, before: Mapping[Gate, GateResult])
     base = before.get(gate)
     accepts = gate.accepts_baseline and base and not result.success
     return (only_new(result, base) if accepts and base else None) or result
-
-
-def _moved(how: Plan, scratch: Path) -> Plan:
-    return replace(
-        moved_to(how, scratch),
-        logs=how.logs / "baseline",
-        watched=None,
-        check=False,
-        previous=None,
-        after_attempt=True,
-        flake_reruns=0,
-        wrap=None,
-        locate=None,
-    )
 
 
 def _marked(result: GateResult, known: frozenset[str]) -> GateResult:

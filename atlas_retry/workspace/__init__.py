@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.gitfacts import git_facts as git_facts
     from atlas_retry.workspace.isolated import beside as beside
     from atlas_retry.workspace.isolated import outsiders as outsiders
-    from atlas_retry.workspace.isolated import overlaid as overlaid
     from atlas_retry.workspace.layers import RunLayers as RunLayers
     from atlas_retry.workspace.layers import accept as accept
     from atlas_retry.workspace.layers import layers_folder as layers_folder
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.state import changes as changes
     from atlas_retry.workspace.state import patch as patch
     from atlas_retry.workspace.trees import ObjectTree as ObjectTree
+    from atlas_retry.workspace.trees import as_in as as_in
     from atlas_retry.workspace.trees import directory_tree as directory_tree
     from atlas_retry.workspace.trees import revision_tree as revision_tree
     from atlas_retry.workspace.trees import source_tree as source_tree
@@ -74,7 +74,7 @@ _MODULES = {
     "discovery": "Workspace facts open_workspace unopened",
     "git": "user_environment",
     "gitfacts": "facts_since git_facts",
-    "isolated": "beside outsiders overlaid",
+    "isolated": "beside outsiders",
     "layers": "accept RunLayers layers_folder prepare_layers",
     "locking": "holder lock",
     "look": "Look Lookout Tracker ignored tracked",
@@ -85,7 +85,7 @@ _MODULES = {
     "shadow": "compact drop keep kept",
     "snapshots": "Snapshot load snapshot",
     "state": "changes patch",
-    "trees": "ObjectTree directory_tree revision_tree source_tree tree walk",
+    "trees": "ObjectTree as_in directory_tree revision_tree source_tree tree walk",
     "worktrees": "add_worktree list_worktrees names_around remove_worktree resolve",
 }
 """Start-up: `atlas validate` needs two of these modules, so each is imported at its first use."""

@@ -22,7 +22,8 @@ from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
 from atlas_retry.workspace import overlay, place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.overlay import Layers, Wanted, gone_with, set_apart
+from atlas_retry.workspace.overlay import Layers, gone_with, set_apart
+from atlas_retry.workspace.place import Contents
 from atlas_retry.workspace.putback import moved_git, put_back_git
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.shadow import drop, keep
@@ -52,7 +53,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
     ws: Workspace
     before: str
     """Snapshot without the changes."""
-    wanted: Wanted
+    wanted: Contents
     reason: str
     """Why it is not in an overlay, in one sentence."""
 
@@ -74,7 +75,7 @@ class InPlace(Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def changed_in_place(ws: Workspace, wanted: Wanted, reason: str) -> Iterator[InPlace]:
+def changed_in_place(ws: Workspace, wanted: Contents, reason: str) -> Iterator[InPlace]:
     """Apply what is wanted; the workspace is restored when the context ends.
 
     What was written meanwhile is held as a snapshot before it goes. Raises WorkspaceError and
@@ -103,7 +104,7 @@ def changed_in_place(ws: Workspace, wanted: Wanted, reason: str) -> Iterator[InP
                 _note_path(ws).unlink()
 
 
-def _note(ws: Workspace, wanted: Wanted) -> Note:
+def _note(ws: Workspace, wanted: Contents) -> Note:
     before, state, _ = take(ws)
     unheld: dict[bytes, tuple[StoredFile, bytes] | None] = {}
     for path in wanted.keys() - state.files.keys():
@@ -113,7 +114,7 @@ def _note(ws: Workspace, wanted: Wanted) -> Note:
     return Note(snapshot=before.id, mark=process.mark(), unheld=unheld)
 
 
-def _apply(ws: Workspace, wanted: Wanted) -> None:
+def _apply(ws: Workspace, wanted: Contents) -> None:
     gone = gone_with(ws.root, wanted)
     with _refusing(ws):
         for path in sorted(gone, key=len, reverse=True):
@@ -219,7 +220,7 @@ Beside = Layers | InPlace
 
 @contextmanager
 def beside(
-    ws: Workspace, changes: Wanted, lines: Iterable[str] = (), *, in_place: bool = False
+    ws: Workspace, changes: Contents, lines: Iterable[str] = (), *, in_place: bool = False
 ) -> Iterator[Beside]:
     """The workspace with the changes in it, until the context ends.
 
@@ -234,24 +235,11 @@ def beside(
     """
     for path in changes:
         place.require_inside(path)
-    if in_place:
-        with changed_in_place(ws, changes, "it was asked for") as there:
-            yield there
-        return
-    with overlaid(ws, changes, lines) as layers:
-        if isinstance(layers, str):
-            with changed_in_place(ws, changes, layers) as there:
-                yield there
-        else:
-            yield layers
-
-
-@contextmanager
-def overlaid(ws: Workspace, changes: Wanted, lines: Iterable[str] = ()) -> Iterator[Layers | str]:
-    """As `beside`, but in overlays only: else why there can be none."""
-    layers = outsiders(lines) or overlay.prepare(ws, changes)
+    why = "it was asked for" if in_place else outsiders(lines)
+    layers = why or overlay.prepare(ws, changes)
     if isinstance(layers, str):
-        yield layers
+        with changed_in_place(ws, changes, layers) as there:
+            yield there
         return
     try:
         yield layers

@@ -20,12 +20,9 @@ from msgspec.structs import replace
 from atlas_retry.process import Command, capture
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.place import folders_above, parents
+from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.store import StoredFile
 from atlas_retry.workspace.walking import entries
-
-Wanted = Mapping[str, tuple[str, bytes] | None]
-"""Path to git's mode and content (of a link: its target); None: there is no such file."""
 
 _PREFIX = "atlas-aside-"
 
@@ -143,7 +140,7 @@ def is_in_layer(layer: Path, path: str) -> bool:
     return True
 
 
-def prepare(ws: Workspace, wanted: Wanted) -> Layers | str:
+def prepare(ws: Workspace, wanted: Contents) -> Layers | str:
     """Layers for overlays in which all that is `wanted` is there; else why there can be none.
 
     The caller gives them back with `remove_layers`.
@@ -181,7 +178,7 @@ def binaries(root: Path, path: str | None) -> Iterator[str]:
         yield installed
 
 
-def _prepared(ws: Workspace, wanted: Wanted, bwrap: str, parent: Path) -> Layers | str:
+def _prepared(ws: Workspace, wanted: Contents, bwrap: str, parent: Path) -> Layers | str:
     import tempfile
 
     try:
@@ -213,7 +210,7 @@ def _sweep(parent: Path) -> None:
             remove_layers(left)
 
 
-def _apply(layers: Layers, wanted: Wanted) -> None:
+def _apply(layers: Layers, wanted: Contents) -> None:
     """Fill the layer of changes. Raises OSError."""
     top = layers.changes
     top.mkdir()
@@ -242,7 +239,7 @@ def set_apart(file: Path, other: os.stat_result | None) -> None:
         os.utime(file, (status.st_atime, int(other.st_mtime) + 1), follow_symlinks=False)
 
 
-def gone_with(root: Path, wanted: Wanted) -> set[str]:
+def gone_with(root: Path, wanted: Contents) -> set[str]:
     """What has to go: files that are not wanted, and the folders that this would leave empty."""
     unwanted = (path for path, change in wanted.items() if change is None)
     gone = {path for path in unwanted if place.status(root, path)}

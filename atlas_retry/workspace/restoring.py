@@ -14,7 +14,7 @@ from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.index import is_staged, put_back_index
-from atlas_retry.workspace.place import folders_above, parents
+from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.scan import Scan, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import WholeLook, take
@@ -294,8 +294,8 @@ def _noting(path: str, progress: _Progress) -> Iterator[None]:
         progress.changed.add(path)
 
 
-def write(ws: Workspace, files: Mapping[str, tuple[str, bytes] | None], start: str) -> None:
-    """Make each path this mode and content (of a link: its target); None: there is no such file.
+def write(ws: Workspace, files: Contents, start: str) -> None:
+    """Write these files, and remove those that should not be.
 
     What may have been there at the snapshot `start`, which does not hold it, is never removed.
     Raises WorkspaceError for a path that cannot be written; those before it are.

@@ -1,19 +1,18 @@
-"""Read access to a snapshot, a revision or a plain folder, all as `model.Tree`; copies of one."""
+"""Read access to a snapshot, a revision or a plain folder, all as `model.Tree`."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from atlas_retry.model import Tree
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import commit_id, git, user_environment
+from atlas_retry.workspace.place import Contents, parents
 from atlas_retry.workspace.scan import Scan, scan
 from atlas_retry.workspace.shadow import parse_batch, shadow_git
 from atlas_retry.workspace.state import list_tree, read_state
-from atlas_retry.workspace.store import EXECUTABLE, FILE, LINK, RECENT, StoredFile, git_mode
+from atlas_retry.workspace.store import RECENT, StoredFile, git_mode
 from atlas_retry.workspace.walking import listing
 
 _SUBMODULE = "160000"
@@ -34,6 +33,21 @@ class ObjectTree:
     def mode(self, path: str) -> str | None:
         entry = self._entries.get(path)
         return entry.mode if entry else None
+
+    def entry(self, path: str) -> tuple[str, str] | None:
+        """Mode and id of the content."""
+        entry = self._entries.get(path)
+        return (entry.mode, entry.oid) if entry else None
+
+    def contents(self, paths: Iterable[str]) -> Contents:
+        """Mode and content of each of these paths; None: there is no such file."""
+        paths = sorted(paths)
+        self.preload(paths)
+        files = ((path, self.mode(path), self.read(path)) for path in paths)
+        return {
+            path: None if mode is None or content is None else (mode, content)
+            for path, mode, content in files
+        }
 
     def read(self, path: str) -> bytes | None:
         """As in `model.Tree`; of a submodule the id of its commit."""
@@ -112,6 +126,13 @@ def tree(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> ObjectTre
     )
 
 
+def as_in(base: ObjectTree, now: ObjectTree) -> Contents:
+    """What has to change for the files of one tree to be those of another; no submodule moves."""
+    moved = [path for path in {*base.paths(), *now.paths()} if base.entry(path) != now.entry(path)]
+    linked = {path for path in base.paths() if base.mode(path) == _SUBMODULE}
+    return base.contents(path for path in moved if linked.isdisjoint((path, *parents(path))))
+
+
 def revision_tree(
     root: Path,
     revision: str,
@@ -147,30 +168,3 @@ def source_tree(
     """
     env = user_environment(os.environ if environ is None else environ)
     return DirectoryTree(root, env, MAX_SOURCE_BYTES, scan)
-
-
-DEPENDENCIES = ("node_modules", ".venv", "venv", "target", "vendor")
-"""Folders that git ignores and gates need; they are linked, not copied."""
-
-
-@contextmanager
-def laid_out(paths: Iterable[str], tree_of: Callable[[str], Tree], root: Path) -> Iterator[Path]:
-    """A scratch folder with these paths, each as the tree holds it that `tree_of` names for it.
-
-    What the workspace at `root` has installed is linked into it. It goes when the context ends.
-    """
-    import tempfile  # start-up
-
-    with tempfile.TemporaryDirectory(prefix="atlas-scratch-") as folder:
-        scratch = Path(folder).resolve() / "work"
-        scratch.mkdir()
-        for path in sorted(set(paths)):
-            content, mode = tree_of(path).read(path), tree_of(path).mode(path)
-            if content is not None and mode in {FILE, EXECUTABLE, LINK}:
-                place.put(scratch, path, StoredFile(mode, ""), content)
-                if mode == LINK and not (scratch / path).resolve().is_relative_to(scratch):
-                    (scratch / path).unlink()  # it could be written through
-        for name in DEPENDENCIES:
-            if (root / name).is_dir() and not (scratch / name).exists():
-                (scratch / name).symlink_to(root / name)
-        yield scratch
