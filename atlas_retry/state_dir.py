@@ -1,5 +1,6 @@
 """Where atlas keeps what is not the project's: one folder of the user, outside the workspace."""
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -51,6 +52,17 @@ def replace_file(file: Path, content: bytes) -> None:
         fresh.replace(file)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(lock: Path) -> Iterator[None]:
+    """Wait until no other process is in here with this file; a dead one is in nobody's way."""
+    file = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
 
 
 BEAT_S = 0.5

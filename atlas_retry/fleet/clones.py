@@ -1,9 +1,7 @@
 """Work trees for runs: from the remote to a mirror on this machine, from there a shallow clone."""
 
-import fcntl
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -71,7 +69,7 @@ class Clones(Struct, frozen=True, kw_only=True):
         key = sha256(repository.url.encode()).hexdigest()[:24]
         mirror = state_dir.folder(self.home, "mirrors", f"{key}.git")
         name = f"refs/fleet/{sha256(repository.revision.encode()).hexdigest()[:24]}"
-        with _locked(mirror):
+        with state_dir.alone(mirror.with_suffix(".lock")):
             if not (mirror / "HEAD").exists():
                 self._git(mirror, "init", "-q", "--bare", "--template=")
             wanted = f"+{repository.revision}:{name}"
@@ -102,10 +100,3 @@ class Clones(Struct, frozen=True, kw_only=True):
             printed = (done.stderr.text + done.stdout.text).strip() or done.error
             shown = " ".join(argument for argument in argv if argument != "gc.auto=0")
             raise WorkspaceError(f"`{shown}` failed: {printed or done.exit_code}")
-
-
-@contextmanager
-def _locked(mirror: Path) -> Iterator[None]:
-    with mirror.with_suffix(".lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

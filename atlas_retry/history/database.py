@@ -1,7 +1,5 @@
 """Open the journal's database: made, migrated or refused; knows the tables by version only."""
 
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -100,7 +98,7 @@ def _bring_up(file: Path, migrations: Migrations) -> None:
     """Make the journal, or migrate a copy of it that takes its place once it is whole."""
     if _version(file) == len(migrations):
         return
-    with _alone(file):
+    with state_dir.alone(file.with_suffix(".lock")):
         version = _version(file)
         if version == len(migrations):
             return
@@ -123,16 +121,6 @@ def _bring_up(file: Path, migrations: Migrations) -> None:
             _migrate(connection, migrations)
         fresh.chmod(0o600)
         fresh.replace(file)
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    lock = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _migrate(connection: sqlite3.Connection, migrations: Migrations) -> None:

@@ -3,7 +3,7 @@
 Whatever goes is held first. What somebody edited since the run is reported and stays.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,8 +16,6 @@ from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
-AFTERMATH_S = 4.0
-"""So long what a killed run had started may still have written, until the watchdog ended it."""
 
 
 class Restoration(Struct, frozen=True, kw_only=True):
@@ -84,16 +82,14 @@ def undo(
     done = (
         workspace.restore(ws, run.start, since=known)
         if known
-        else _restore_but_edited(ws, run, quiet_s)
+        else workspace.restore_but_edited(ws, run.start, quiet_s)
     )
-    moved = workspace.moved_git(ws, run.start)
-    theirs = {name for name, files in moved.items() if _is_later(files, quiet_s)}
-    git = workspace.put_back_git(ws, run.start, moved.keys() - theirs) if moved else ()
+    git, theirs = workspace.put_back_moved(ws, run.start, quiet_s)
     workspace.drop(ws, held_under(run.id, BEGUN))
     return Restoration(
         changed=done.changed,
         git=git,
-        left_alone=(*done.conflicts, *sorted(theirs)),
+        left_alone=(*done.conflicts, *theirs),
         lost=(*done.lost, *workspace.unheld(ws, run.start)),
         unheld=workspace.unheld(ws, run.start, ignored=True),
         ended=ended,
@@ -224,23 +220,7 @@ def quiet_since_s(run: RunRow, folder: Path) -> float:
     A run that could still say that it ended had ended all that it had started.
     """
     is_sudden = run.ended_at is None and run.state is not RunState.INTERRUPTED
-    return last_sign_of_life_s(run, folder) + (AFTERMATH_S if is_sudden else 0.0)
-
-
-def edited_since(ws: workspace.Workspace, paths: Iterable[str], quiet_s: float) -> tuple[str, ...]:
-    """Those of these files that somebody changed after the run and all of its had ended."""
-    return tuple(path for path in paths if _is_later((ws.root / path,), quiet_s))
-
-
-def _is_later(files: Iterable[Path], quiet_s: float) -> bool:
-    """By the time of the inode's last change, which nobody can set back."""
-    for file in files:
-        try:
-            if file.lstat().st_ctime > quiet_s:
-                return True
-        except OSError:
-            continue
-    return False
+    return last_sign_of_life_s(run, folder) + (workspace.AFTERMATH_S if is_sudden else 0.0)
 
 
 def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) -> str | None:
@@ -255,14 +235,3 @@ def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) ->
 def unfinished(attempt: OpenAttempt) -> str:
     """The name of the snapshot that holds what an attempt had done when it was cut off."""
     return f"{attempt.number}-unfinished"
-
-
-def _restore_but_edited(ws: workspace.Workspace, run: RunRow, quiet_s: float) -> workspace.Restored:
-    """All of it, but for what was edited long after the run was last alive."""
-    now = workspace.snapshot(ws)
-    paths = {c.path for c in workspace.changes(ws, run.start, now.id, ignored=True)}
-    theirs = set(edited_since(ws, paths, quiet_s))
-    if not theirs and not _is_later((ws.git_dir / "index",), quiet_s):
-        return workspace.restore(ws, run.start)
-    done = workspace.restore(ws, run.start, paths - theirs)
-    return workspace.Restored(changed=done.changed, conflicts=tuple(sorted(theirs)))

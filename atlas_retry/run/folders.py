@@ -1,9 +1,6 @@
 """Which workspaces a command means, what each is called, and which still wait. Runs nothing."""
 
-import fcntl
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,7 +8,7 @@ import msgspec
 from atlas_retry import config, workspace
 from atlas_retry.errors import StateError, UsageError
 from atlas_retry.history import Order
-from atlas_retry.state_dir import folder, replace_file
+from atlas_retry.state_dir import alone, folder, replace_file
 from atlas_retry.text.json_text import read, text_of
 
 
@@ -79,7 +76,7 @@ def note(home: Path, started: Collection[Path], left: Sequence[Waiting] = ()) ->
     """Cross off what was started and add what was not. Raises StateError."""
     if not left and not (home / NAME).exists():
         return
-    with _alone(home):
+    with alone(folder(home) / f"{NAME}.lock"):
         before = left_to_do(home)
         again = {*map(str, started), *(one.root for one in left)}
         after = (*(one for one in before if one.root not in again), *left)
@@ -92,13 +89,3 @@ def _write(home: Path, after: Sequence[Waiting]) -> None:
         replace_file(home / NAME, text_of(after).encode())
     except OSError as error:
         raise StateError(f"what is left to do cannot be kept: {error}") from error
-
-
-@contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    lock = os.open(folder(home) / f"{NAME}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)

@@ -289,7 +289,7 @@ def clear(
     quiet_s = rescue.quiet_since_s(run, folder)
     moved = {c.path for c in workspace.changes(git, attempt.snapshot, there, ignored=True)}
     moved -= {c.path for c in workspace.changes(git, attempt.snapshot, there)}
-    moved.difference_update(rescue.edited_since(git, moved, quiet_s))
+    moved -= workspace.edited_after(git, moved, quiet_s)
     if moved:
         workspace.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
         workspace.restore(git, attempt.snapshot, moved)

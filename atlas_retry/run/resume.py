@@ -197,7 +197,7 @@ def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...
     paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
     attempt = scene.remains.open_attempt
     is_restored = attempt and attempt.restored
-    theirs = paths if is_restored else rescue.edited_since(scene.git, paths, quiet_s)
+    theirs = {*paths} if is_restored else workspace.edited_after(scene.git, paths, quiet_s)
     if theirs:
         raise _refusal(scene, f"edited since: {some(sorted(theirs), MAX_SHOWN)}")
     return tuple(paths)

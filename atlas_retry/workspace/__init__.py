@@ -39,11 +39,15 @@ if TYPE_CHECKING:
     from atlas_retry.workspace.overlay import remove_layers as remove_layers
     from atlas_retry.workspace.putback import moved_git as moved_git
     from atlas_retry.workspace.putback import put_back_git as put_back_git
+    from atlas_retry.workspace.putback import put_back_moved as put_back_moved
     from atlas_retry.workspace.recent import changed_lines as changed_lines
+    from atlas_retry.workspace.restoring import AFTERMATH_S as AFTERMATH_S
     from atlas_retry.workspace.restoring import INDEX as INDEX
     from atlas_retry.workspace.restoring import Restored as Restored
     from atlas_retry.workspace.restoring import differing as differing
+    from atlas_retry.workspace.restoring import edited_after as edited_after
     from atlas_retry.workspace.restoring import restore as restore
+    from atlas_retry.workspace.restoring import restore_but_edited as restore_but_edited
     from atlas_retry.workspace.restoring import unheld as unheld
     from atlas_retry.workspace.restoring import write as write
     from atlas_retry.workspace.shadow import compact as compact
@@ -79,9 +83,10 @@ _MODULES = {
     "locking": "holder lock",
     "look": "Look Lookout Tracker ignored tracked",
     "overlay": "remove_layers",
-    "putback": "moved_git put_back_git",
+    "putback": "moved_git put_back_git put_back_moved",
     "recent": "changed_lines",
-    "restoring": "write INDEX Restored differing restore unheld",
+    "restoring": "AFTERMATH_S INDEX Restored differing edited_after restore restore_but_edited "
+    "unheld write",
     "shadow": "compact drop keep kept",
     "snapshots": "Snapshot load snapshot",
     "state": "changes patch",

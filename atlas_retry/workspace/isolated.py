@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -24,8 +25,8 @@ from atlas_retry.workspace import overlay, place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.overlay import Layers, gone_with, set_apart
 from atlas_retry.workspace.place import Contents
-from atlas_retry.workspace.putback import moved_git, put_back_git
-from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.putback import put_back_moved
+from atlas_retry.workspace.restoring import AFTERMATH_S, is_later, restore_but_edited
 from atlas_retry.workspace.shadow import drop, keep
 from atlas_retry.workspace.snapshots import snapshot, take
 from atlas_retry.workspace.state import changes
@@ -33,8 +34,6 @@ from atlas_retry.workspace.store import StoredFile
 
 _NOTE = "aside.note"
 _START, _LEFT = "aside/start", "aside/left"
-_AFTERMATH_S = 4.0
-"""So long what a killed atlas had started may still have written, until the watchdog ended it."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,24 +126,20 @@ def _apply(ws: Workspace, wanted: Contents) -> None:
                 set_apart(ws.root / path, before)
 
 
-def _put_back(ws: Workspace, note: Note, but: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """The paths that were restored; `but` stays. Whatever goes is held under a name."""
-    paths = None
-    if but:
-        differences = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
-        paths = {change.path for change in differences} - but
-    done = restore(ws, note.snapshot, paths)
+def _put_back(ws: Workspace, note: Note, quiet_s: float = inf) -> tuple[str, ...]:
+    """The paths that were restored, but for later edits. Whatever goes is held under a name."""
+    done = restore_but_edited(ws, note.snapshot, quiet_s)
     if done.changed:
         keep(ws, _LEFT, done.before)
     with _refusing(ws):
-        unheld = {os.fsdecode(name): was for name, was in note.unheld.items()}
-        for path in unheld.keys() - but:
-            if was := unheld[path]:
+        for path, was in ((os.fsdecode(name), was) for name, was in note.unheld.items()):
+            if is_later(ws.root / path, quiet_s):
+                continue
+            if was:
                 place.put(ws.root, path, *was)
             else:
                 place.remove(ws.root, path)
-    if moved := moved_git(ws, note.snapshot):
-        put_back_git(ws, note.snapshot, moved.keys())
+    put_back_moved(ws, note.snapshot, quiet_s)
     drop(ws, _START)
     return done.changed
 
@@ -175,22 +170,13 @@ def put_back_aside(ws: Workspace) -> tuple[str, ...]:
         except BlockingIOError:
             return ()
         note = msgspec.msgpack.decode(file.read(), type=Note)
-        quiet_s = path.stat().st_mtime + _AFTERMATH_S
+        quiet_s = path.stat().st_mtime + AFTERMATH_S
         process.end_marked(note.mark)
         with process.uninterruptible(f"the workspace {ws.root} is being restored"):
-            done = _put_back(ws, note, frozenset(_edited_since(ws, note, quiet_s)))
+            done = _put_back(ws, note, quiet_s)
             path.unlink()
             return done
     return ()
-
-
-def _edited_since(ws: Workspace, note: Note, quiet_s: float) -> Iterator[str]:
-    """By the time of the inode's last change, which nobody can set back."""
-    differences = changes(ws, note.snapshot, snapshot(ws).id, ignored=True)
-    for path in (*(c.path for c in differences), *map(os.fsdecode, note.unheld)):
-        status = place.status(ws.root, path)
-        if status and status.st_ctime > quiet_s:
-            yield path
 
 
 def _note_path(ws: Workspace) -> Path:

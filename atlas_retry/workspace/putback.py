@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
+from math import inf
 from pathlib import Path
 
 from atlas_retry.workspace import place
@@ -9,6 +10,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git
 from atlas_retry.workspace.gitfacts import git_files, ref_files, refs_in
 from atlas_retry.workspace.index import put_back_index
+from atlas_retry.workspace.restoring import is_later
 from atlas_retry.workspace.shadow import read_blobs
 from atlas_retry.workspace.snapshots import take
 from atlas_retry.workspace.state import TreeState, read_state
@@ -47,6 +49,19 @@ def put_back_git(
     if _is_in("index", wanted) and put_back_index(ws, state, None)[0]:
         done.append("index")
     return tuple(sorted(set(done)))
+
+
+def put_back_moved(
+    ws: Workspace, snapshot_id: str, quiet_s: float = inf
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Restore what `moved_git` names, but for what moved after `quiet_s`: what was, what was not.
+
+    Raises WorkspaceError.
+    """
+    moved = moved_git(ws, snapshot_id)
+    theirs = {name for name, files in moved.items() if any(is_later(f, quiet_s) for f in files)}
+    done = put_back_git(ws, snapshot_id, moved.keys() - theirs) if moved else ()
+    return done, tuple(sorted(theirs))
 
 
 def _group(name: str) -> str:

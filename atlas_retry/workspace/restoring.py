@@ -5,10 +5,13 @@ rename or one removal.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from math import inf
+from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace import place
@@ -18,11 +21,13 @@ from atlas_retry.workspace.place import Contents, folders_above, parents
 from atlas_retry.workspace.scan import Scan, is_ignored
 from atlas_retry.workspace.shadow import contents
 from atlas_retry.workspace.snapshots import WholeLook, take
-from atlas_retry.workspace.state import TreeState, read_state
+from atlas_retry.workspace.state import TreeState, changes, read_state
 from atlas_retry.workspace.store import StoredFile
 
 INDEX = ".git/index"
 """How the index is named among paths."""
+AFTERMATH_S = 4.0
+"""So long what a killed atlas had started may still have written, until the watchdog ended it."""
 _RULES = ".gitignore"
 _ROUNDS = 8
 
@@ -107,6 +112,31 @@ def restore(
         lost=tuple(path for path in gits if not (ws.root / path).exists()),
         before=before.id,
     )
+
+
+def restore_but_edited(ws: Workspace, snapshot_id: str, quiet_s: float) -> Restored:
+    """Restore all but what somebody edited after `quiet_s`, in seconds since the epoch."""
+    if quiet_s == inf:
+        return restore(ws, snapshot_id)
+    now = take(ws)[0].id
+    paths = {change.path for change in changes(ws, snapshot_id, now, ignored=True)}
+    theirs = edited_after(ws, paths, quiet_s)
+    if not theirs and not is_later(ws.git_dir / "index", quiet_s):
+        return restore(ws, snapshot_id)
+    done = restore(ws, snapshot_id, paths - theirs)
+    return replace(done, conflicts=tuple(sorted(theirs)))
+
+
+def edited_after(ws: Workspace, paths: Iterable[str], quiet_s: float) -> set[str]:
+    """Those of these paths at which somebody changed something after `quiet_s`."""
+    return {path for path in paths if is_later(ws.root / path, quiet_s)}
+
+
+def is_later(file: Path, quiet_s: float) -> bool:
+    """By the time of the inode's last change, which nobody can set back."""
+    with suppress(OSError):
+        return file.lstat().st_ctime > quiet_s
+    return False
 
 
 def unheld(ws: Workspace, snapshot_id: str, *, ignored: bool = False) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ It is ours alone, and of few files: made and listed by hand as gitrepository-lay
 objects in few packs.
 """
 
-import fcntl
 import os
 import stat
 import time
@@ -15,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from atlas_retry.errors import StateError, WorkspaceError
-from atlas_retry.state_dir import replace_file
+from atlas_retry.state_dir import alone, replace_file
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import GitError, git, shadow_environment
 from atlas_retry.workspace.scan import is_settled, stat_of, why
@@ -57,8 +56,7 @@ def exclusive(ws: Workspace) -> Iterator[None]:
     """
     busy = ws.home / "shadow.busy"
     try:
-        with (ws.home / "shadow.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with alone(ws.home / "shadow.lock"):
             if busy.exists():
                 _clear(ws.shadow)
             busy.touch()

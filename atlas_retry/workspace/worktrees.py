@@ -1,16 +1,15 @@
 """Named workspaces: git worktrees beside the repository; runs nothing in them."""
 
-import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError, WorkspaceError, near
-from atlas_retry.state_dir import folder, key_of
+from atlas_retry.state_dir import alone, folder, key_of
 from atlas_retry.workspace.discovery import (
     NotARepositoryError,
     Workspace,
@@ -75,12 +74,8 @@ def _has_branch(ws: Workspace, branch: str) -> bool:
     return bool(git(*asked, cwd=ws.root, env=ws.environ))
 
 
-@contextmanager
-def _one_at_a_time(ws: Workspace) -> Iterator[None]:
-    home = folder(ws.state, "repositories", key_of(ws.common_dir))
-    with (home / "worktrees.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _one_at_a_time(ws: Workspace) -> AbstractContextManager[None]:
+    return alone(folder(ws.state, "repositories", key_of(ws.common_dir)) / "worktrees.lock")
 
 
 def list_worktrees(common_dir: Path) -> tuple[Worktree, ...]:
