@@ -59,9 +59,7 @@ def recorded(to: sqlite3.Connection, what: Outcome, repository: str = "/reposito
 def recalled(
     to: sqlite3.Connection, about: Validation, repository: str = "/repository"
 ) -> tuple[str, ...]:
-    return learning.recalled(
-        lambda query, *values: to.execute(query, values).fetchall(), repository, about
-    )
+    return learning.recalled(to, repository, about)
 
 
 @pytest.fixture

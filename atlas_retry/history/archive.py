@@ -93,6 +93,20 @@ def batch_usd(connection: sqlite3.Connection, batch: str, *, but: str) -> tuple[
     return spent, dearest or 0.0
 
 
+def cut_off_usd(connection: sqlite3.Connection, root: str, *, but: str) -> float:
+    """What runs of a workspace have cost that were cut off, and that no report contains.
+
+    A run that ends reports what was cut off before it, so nothing before it is left to report.
+    """
+    (cost_usd,) = connection.execute(
+        "SELECT total(cost_usd) FROM runs WHERE root = :root AND id <> :but AND verdict IS NULL"
+        " AND rowid > (SELECT coalesce(max(rowid), 0) FROM runs"
+        " WHERE root = :root AND verdict NOT NULL)",
+        {"root": root, "but": but},
+    ).fetchone()
+    return float(cost_usd)
+
+
 def of_batch(connection: sqlite3.Connection, batch: str) -> tuple[RunRow, ...]:
     """The runs of a batch, or the one of this id, the newest first."""
     query = (

@@ -6,30 +6,21 @@ An attempt's row is there before money is spent and completed after.
 import signal
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from atlas_retry.errors import AtlasError, Interrupted, StateError
 from atlas_retry.events import AgentActivity, AttemptStarted, Emit, Event, Notice
-from atlas_retry.history import learning
+from atlas_retry.history import archive, learning
 from atlas_retry.history.database import REMEDY, connect, writing
 from atlas_retry.history.entries import heard, move, write
 from atlas_retry.history.states import RunState
-from atlas_retry.history.values import CutOff, Opening
+from atlas_retry.history.values import OpenAttempt, Opening, RunRow
 from atlas_retry.model import Level, Outcome, Validation, paid
 
-_UNFINISHED = (
-    "SELECT id, mark, cost_usd, verdict IS NULL AND state NOT IN ('abandoned', 'undone') FROM runs"
-    " WHERE root = ? ORDER BY started_at DESC, rowid DESC LIMIT 1"
-)
-_CUT_OFF_USD = """
-    SELECT coalesce(sum(cost_usd), 0) FROM runs AS one WHERE root = ? AND id <> ?
-    AND verdict IS NULL AND rowid > (SELECT coalesce(max(rowid), 0) FROM runs AS other
-      WHERE other.root = one.root AND verdict NOT NULL)
-"""
-"""A run that ends reports what was cut off before it, so nothing before it is left to report."""
-Writing = Callable[[sqlite3.Connection], None]
+T = TypeVar("T")
 
 
 class Journal:
@@ -55,29 +46,30 @@ class Journal:
         else:
             self._try(lambda to: write(to, self.opening, event))
 
-    def unfinished(self, root: str) -> CutOff | None:
+    def unfinished(self, root: str) -> tuple[RunRow, OpenAttempt | None] | None:
         """The latest run in this workspace, when it was cut off. To be asked under its lock."""
-        for name, mark, cost_usd, is_open in self._read(_UNFINISHED, root):
-            if is_open:
-                return CutOff(id=str(name), mark=str(mark), cost_usd=float(str(cost_usd)))
-        return None
+        newest = self._try(lambda journal: archive.runs(journal, root, limit=1))
+        if not newest or not newest[0].is_open:
+            return None
+        return newest[0], self._try(lambda journal: archive.open_attempt(journal, newest[0].id))
 
     def cut_off_usd(self, root: str) -> float:
         """What runs in this workspace have cost that were cut off, and that no report contains."""
-        rows = self._read(_CUT_OFF_USD, root, self.opening.run_id)
-        return float(str(rows[0][0])) if rows else 0.0
+        run_id = self.opening.run_id
+        return self._try(lambda journal: archive.cut_off_usd(journal, root, but=run_id)) or 0.0
 
     def recall(self, failed: Validation) -> tuple[str, ...]:
         """What earlier runs of the repository teach about these failures: few, short lines."""
-        return learning.recalled(self._read, self.opening.repository, failed)
+        repository = self.opening.repository
+        return self._try(lambda journal: learning.recalled(journal, repository, failed)) or ()
 
     def learn(self, outcome: Outcome) -> str | None:
         """Record what a run teaches; the record's id where the run did not end green."""
         record = learning.record_of(outcome)
-        made: list[str] = []
-        if record:
-            self._try(lambda to: made.append(learning.store(to, self.opening.repository, record)))
-        return made[0] if made and not outcome.verdict.is_green else None
+        if record is None:
+            return None
+        name = self._try(lambda to: learning.store(to, self.opening.repository, record))
+        return None if outcome.verdict.is_green else name
 
     def cut_off(self, reason: str) -> None:
         """The run goes no further."""
@@ -99,30 +91,19 @@ class Journal:
         except sqlite3.Error as error:
             raise StateError(f"{refusal}: {error}", remedy=REMEDY) from error
 
-    def _try(self, act: Writing) -> None:
+    def _try(self, act: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What it gives, in a transaction of its own; None where the journal fails."""
         if self._connection is None:
-            return
+            return None
         try:
             with self._lock, writing(self._connection) as to:
-                act(to)
+                return act(to)
         except (sqlite3.Error, StateError) as error:
-            self._warn(error)
-
-    def _read(self, query: str, *values: str) -> Sequence[tuple[object, ...]]:
-        if self._connection is None:
-            return ()
-        try:
-            with self._lock:
-                return self._connection.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            self._warn(error)
-            return ()
-
-    def _warn(self, error: sqlite3.Error | StateError) -> None:
-        if not self._has_warned:
-            self._has_warned = True
-            text = f"what happens cannot be recorded: {error}; {REMEDY}"
-            self._emit(Notice(level=Level.WARNING, text=text))
+            if not self._has_warned:
+                self._has_warned = True
+                text = f"what happens cannot be recorded: {error}; {REMEDY}"
+                self._emit(Notice(level=Level.WARNING, text=text))
+            return None
 
 
 @contextmanager

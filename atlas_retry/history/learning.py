@@ -6,7 +6,7 @@ Records stay within their repository: one project's words never reach another's 
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -176,18 +176,16 @@ def _key(rule: str, place: str) -> str:
     return f"{rule} in {place}"
 
 
-Query = Callable[[str, str, str], Sequence[Sequence[object]]]
-"""Hands SQL and its two values to the journal; the rows."""
-
-
-def recalled(query: Query, repository: str, failed: Validation) -> tuple[str, ...]:
+def recalled(
+    connection: sqlite3.Connection, repository: str, failed: Validation
+) -> tuple[str, ...]:
     """What earlier runs of this repository teach about these failures: few, short lines.
 
     Only the same rule in the same file or symbol counts. What somebody has annotated comes first,
     then the newest.
     """
     keys = [_key(rule, place) for rule, place in _places(failed)]
-    rows = query(_RECALL, repository, json.dumps(keys)) if keys else ()
+    rows = connection.execute(_RECALL, (repository, json.dumps(keys))) if keys else ()
     lines = (_line(kept_of(row), keys) for row in rows)
     return tuple(dict.fromkeys(line for line in lines if line))[:MAX_LINES]
 

@@ -118,18 +118,7 @@ def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
     if not ids:
         raise UsageError(f"no snapshot of a run {name or ''} is held in {ws.root}")
     newest, never = max(ids), "1970-01-01T00:00:00Z"
-    return RunRow(
-        id=newest,
-        root=str(ws.root),
-        name=ws.root.name,
-        repository=str(ws.common_dir),
-        state=RunState.FIXING,
-        with_agent=True,
-        started_at=never,
-        last_at=never,
-        segment_at=never,
-        start=held[newest],
-    )
+    return RunRow.of_snapshots(newest, str(ws.root), never, start=held[newest])
 
 
 def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restoration:

@@ -8,11 +8,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import process, workspace
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START, held_runs, held_under
-from atlas_retry.history.states import RunState
 from atlas_retry.history.values import RunRow
 
 SUFFIX = "-validation"
@@ -96,17 +96,6 @@ def bring(ws: workspace.Workspace, run_id: str, snapshot_id: str) -> None:
 
 def _run(ws: workspace.Workspace, run_id: str, start: str, end: str | None) -> RunRow:
     begun = datetime.strptime(run_id, _ID_TIME).replace(tzinfo=UTC).isoformat()
-    return RunRow(
-        id=run_id,
-        root=str(ws.root),
-        name=ws.root.name,
-        repository=str(ws.common_dir),
-        state=RunState.ABANDONED,
-        with_agent=False,
-        started_at=begun,
-        last_at=begun,
-        segment_at=begun,
-        ended_at=datetime.now(UTC).isoformat(),
-        start=start,
-        left_behind=end,
-    )
+    now = datetime.now(UTC).isoformat()
+    run = RunRow.of_snapshots(run_id, str(ws.root), begun, start=start, ended_at=now)
+    return replace(run, left_behind=end)

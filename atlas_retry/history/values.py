@@ -70,20 +70,29 @@ class RunRow(Struct, frozen=True, kw_only=True):
     unpaid: bool = False
     """An attempt was begun whose agent has not told all that it has cost."""
 
+    @classmethod
+    def of_snapshots(
+        cls, run_id: str, root: str, at: str, *, start: str, ended_at: str | None = None
+    ) -> "RunRow":
+        """What is no run of the journal, but can be undone as one; without an end, cut off."""
+        return cls(
+            id=run_id,
+            root=root,
+            name=root.rpartition("/")[2],
+            repository="",
+            state=RunState.ABANDONED if ended_at else RunState.FIXING,
+            with_agent=True,
+            started_at=at,
+            last_at=at,
+            segment_at=at,
+            ended_at=ended_at,
+            start=start,
+        )
+
     @property
     def is_open(self) -> bool:
         """Whether it was cut off, or is still under way: only its lock can tell."""
         return self.verdict is None and self.state not in (RunState.ABANDONED, RunState.UNDONE)
-
-
-class CutOff(Struct, frozen=True, kw_only=True):
-    """A run that was cut off, as the next one in its workspace finds it."""
-
-    id: str
-    mark: str
-    """As in `Opening`."""
-    cost_usd: float
-    """At least."""
 
 
 class OpenAttempt(Struct, frozen=True, kw_only=True):

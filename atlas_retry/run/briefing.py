@@ -233,11 +233,7 @@ def _current(opened: OpenWorkspace) -> Previewed:
         if not opened.has_git:
             return brief
         with reading(opened.state) as journal:
-            learnings = recalled(
-                lambda query, *values: journal.execute(query, values).fetchall(),
-                str(opened.git.common_dir),
-                validation,
-            )
+            learnings = recalled(journal, str(opened.git.common_dir), validation)
         return replace(brief, learnings=learnings)
 
     return validation, brief

@@ -257,16 +257,13 @@ def _name_unfinished(
     opened: OpenWorkspace, journal: history.Journal, emit: Emit, run_id: str
 ) -> None:
     """The lock is ours, so a run that has no end here was cut off. Ends what it left running."""
-    other = journal.unfinished(str(opened.root))
-    if other is None or other.id == run_id:
+    unfinished = journal.unfinished(str(opened.root))
+    if unfinished is None or unfinished[0].id == run_id:
         return
+    other, attempt = unfinished
     left = process.end_marked(other.mark)
     ended = f", and what it had left running is ended ({some(left, 4)})" if left else ""
-    with history.reading(opened.state) as connection:
-        run = archive.find(connection, other.id, None)
-        attempt = archive.open_attempt(connection, other.id)
-    folder = run_folder(opened, other.id)
-    installed = attempt and clear(opened.git, run, attempt, folder)
+    installed = attempt and clear(opened.git, other, attempt, run_folder(opened, other.id))
     cleared = f" Reinstall what its turn changed: {some(installed, 4)}" if installed else ""
     cost = f"It has cost {usd(other.cost_usd, at_least=True)}{ended}.{cleared}"
     lines = (

@@ -138,19 +138,8 @@ def _can_be_undone(begun: Start, *, by_name: bool) -> bool:
 
 
 def _run(begun: Start) -> "RunRow":
-    from atlas_retry.history import RunRow, RunState
+    from atlas_retry.history import RunRow
 
-    return RunRow(
-        id=begun.id,
-        root=begun.root,
-        name=Path(begun.root).name,
-        repository="",
-        state=RunState.ABANDONED,
-        with_agent=True,
-        started_at=begun.taken_at,
-        last_at=begun.taken_at,
-        segment_at=begun.taken_at,
-        ended_at=begun.ended_at or now(),
-        start=begun.snapshot or "",
-        left_behind=begun.left,
-    )
+    start, ended_at = begun.snapshot or "", begun.ended_at or now()
+    run = RunRow.of_snapshots(begun.id, begun.root, begun.taken_at, start=start, ended_at=ended_at)
+    return replace(run, left_behind=begun.left)
