@@ -11,7 +11,9 @@ from pathlib import Path
 from snapshot import ENVIRON, git, make, timed
 
 from atlas_retry.process import Command, run
-from atlas_retry.workspace import Workspace, beside, open_workspace, snapshot
+from atlas_retry.workspace.discovery import Workspace, open_workspace
+from atlas_retry.workspace.isolated import beside
+from atlas_retry.workspace.snapshots import snapshot
 
 ROUNDS = 5
 

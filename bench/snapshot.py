@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from atlas_retry.workspace import open_workspace, restore, snapshot
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.snapshots import snapshot
 
 GIT = shutil.which("git") or "git"
 ENVIRON = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}

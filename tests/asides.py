@@ -12,7 +12,9 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from atlas_retry.process import Command, Completed, Ended, run
-from atlas_retry.workspace import Workspace, beside, git_facts
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.gitfacts import git_facts
+from atlas_retry.workspace.isolated import beside
 from atlas_retry.workspace.place import Contents
 from tests.processes import python, shell
 from tests.repositories import commit, entries, git, opened, repository, write

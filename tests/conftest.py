@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace import Workspace
+from atlas_retry.workspace.discovery import Workspace
 from tests.projects import Project, make_project
 from tests.repositories import opened, repository
 

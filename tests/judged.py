@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry import agents, history, process, state_dir, workspace
+from atlas_retry import agents, history, process, state_dir
 from atlas_retry.events import Event, fan_out
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.history import Order
@@ -16,6 +16,7 @@ from atlas_retry.run.effects import Effects, run_folder
 from atlas_retry.run.loop import retry
 from atlas_retry.run.one import Asked, opened_with
 from atlas_retry.run.progress import Contents, Progress, Run, limits
+from atlas_retry.workspace import gitfacts, locking
 from tests.projects import Project
 
 
@@ -62,7 +63,7 @@ def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3)
         repository=str(opened.git.common_dir),
         mark=process.mark(),
     )
-    with workspace.lock(opened.git), history.journal(opened.state, opening, told.append) as journal:
+    with locking.lock(opened.git), history.journal(opened.state, opening, told.append) as journal:
         emit = fan_out((journal, told.append))
         settings = opened.settings.agent
         agent = agents.resolve(settings.backend)(settings, emit, opened.environ)
@@ -78,7 +79,7 @@ def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3)
             folder=run_folder(opened, run_id),
             agent=agent,
             reviewer=lambda _: agent,
-            facts=workspace.git_facts(opened.root, environ=opened.environ),
+            facts=gitfacts.git_facts(opened.root, environ=opened.environ),
             journal=journal,
             emit=emit,
             started_s=time.monotonic(),

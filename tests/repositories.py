@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry.workspace import Workspace, open_workspace
+from atlas_retry.workspace.discovery import Workspace, open_workspace
 
 ENVIRON = {
     "PATH": os.environ["PATH"],

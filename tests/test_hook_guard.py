@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry import workspace
 from atlas_retry.cli.hook import allowing, beginning
 from atlas_retry.cli.hook.beginning import KEPT_SNAPSHOTS
 from atlas_retry.cli.hook.feedback import BlockLimits, TurnOpinion, answered
@@ -19,6 +18,7 @@ from atlas_retry.errors import UsageError
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import Held, Validation
 from atlas_retry.settings import HookMode
+from atlas_retry.workspace import discovery, shadow, snapshots
 from tests.hooks import PROMPT, SESSION, begin, end, told
 from tests.projects import CALC, FIXED, TEST, UNITTEST, Project, atlas, git
 
@@ -508,15 +508,15 @@ def test_undo_puts_back_all_of_a_turn_that_a_background_task_went_on_with(
 
 
 def test_the_snapshots_of_the_oldest_turns_go(project: Project) -> None:
-    ws = workspace.open_workspace(
+    ws = discovery.open_workspace(
         project.root, Path(project.environ["ATLAS_HOME"]), environ=project.environ
     )
-    taken = workspace.snapshot(ws).id
+    taken = snapshots.snapshot(ws).id
     names = ("runs/20200101-000000-abcd/start", "runs/20200101-000000-abcd-hook/start")
     for name in (*names, *(f"runs/20210101-0000{n}-hook/start" for n in range(KEPT_SNAPSHOTS))):
-        workspace.keep(ws, name, taken)
+        shadow.keep(ws, name, taken)
     begin(project)
-    kept = workspace.kept(ws)
+    kept = shadow.kept(ws)
     assert names[0] in kept, "a run's"
     assert names[1] not in kept
     assert len(kept) == KEPT_SNAPSHOTS + 1

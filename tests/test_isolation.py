@@ -14,7 +14,11 @@ from atlas_retry.events import AttemptFinished, AttemptStarted, Event, Notice
 from atlas_retry.history import archive, reading
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.settings import Isolation
-from atlas_retry.workspace import changes, lock, open_workspace, restore, snapshot
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.locking import lock
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.state import changes
 from tests.processes import alive, states, token, until
 from tests.projects import CALC, FIXED, TEST, UNITTEST, WORSE, Project, atlas, git, make_project
 

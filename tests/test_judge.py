@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry import workspace
 from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.guard import Content, Judgement, judge
 from atlas_retry.guard.judge import ChangeAsked, JudgedTurn, folders, seals
@@ -17,7 +16,8 @@ from atlas_retry.guard.judge.base import with_base_configuration
 from atlas_retry.guard.judge.replay import replayed
 from atlas_retry.model import Gate, Held, Kind, Verdict
 from atlas_retry.settings import GuardSettings, Settings
-from atlas_retry.workspace import Workspace
+from atlas_retry.workspace import snapshots
+from atlas_retry.workspace.discovery import Workspace
 from tests.guardcases import MemoryTree, answers, failed
 from tests.repositories import commit, git, opened, repository, write
 
@@ -199,11 +199,11 @@ class Attempt:
         gates = tuple(Gate(name=line, kind=Kind.TEST, run=line) for line in lines)
         self.ws = ws
         self.settings = Settings(gates=gates, guard=GuardSettings(**guard))  # type: ignore[arg-type]
-        self.origin = self.before = workspace.snapshot(ws).id
+        self.origin = self.before = snapshots.snapshot(ws).id
         self.taken = seals.seal(ws.root, self.settings, environ)
 
     def judged(self, *, notes_reviews: bool = False, **turn: object) -> Judgement:
-        after = workspace.snapshot(self.ws).id
+        after = snapshots.snapshot(self.ws).id
         told = JudgedTurn(origin=self.origin, before=self.before, after=after, **turn)  # type: ignore[arg-type]
         return judge.judge_attempt(self.ws, told, self.taken, notes_reviews=notes_reviews)
 
@@ -274,7 +274,7 @@ def test_what_gates_wrote_before_the_turn_is_not_charged(root: Path, environ: En
     attempt = Attempt(opened(root), environ)
     write(root, "tests/test_a.py", WEAK)
     write(root, "tests/run.log", "1\n")
-    attempt.before = workspace.snapshot(attempt.ws).id
+    attempt.before = snapshots.snapshot(attempt.ws).id
     assert answers(attempt.judged()) == {}
     write(root, "tests/run.log", "2\n")
     assert answers(attempt.judged(outputs=frozenset({"tests/run.log"}))) == {}
@@ -297,7 +297,7 @@ def test_earlier_attempts_answer_again_and_the_users_edits_do_not(
 ) -> None:
     attempt = Attempt(opened(root), environ)
     write(root, "tests/test_a.py", WEAK)
-    attempt.before = workspace.snapshot(attempt.ws).id
+    attempt.before = snapshots.snapshot(attempt.ws).id
     assert answers(attempt.judged(**turn)) == given
 
 
@@ -306,7 +306,7 @@ def test_a_turn_that_changes_what_the_user_edited_is_compared_with_that_edit(
 ) -> None:
     attempt = Attempt(opened(root), environ)
     write(root, "tests/test_a.py", WEAK)
-    attempt.before = workspace.snapshot(attempt.ws).id
+    attempt.before = snapshots.snapshot(attempt.ws).id
     write(root, "tests/test_a.py", TEST)
     assert answers(attempt.judged(theirs=frozenset({"tests/test_a.py"}))) == {
         "held": {"test-changed"}
@@ -342,9 +342,9 @@ def test_what_decides_may_not_be_rewritten_by_a_gate(
     root: Path, path: str, by_checkers: tuple[str, ...], told: bool
 ) -> None:
     ws = opened(root)
-    before = workspace.snapshot(ws).id
+    before = snapshots.snapshot(ws).id
     write(root, path, "def test_a():\n    assert True\n")
-    found = judge.rewritten(ws, before, workspace.snapshot(ws).id, by_checkers)
+    found = judge.rewritten(ws, before, snapshots.snapshot(ws).id, by_checkers)
     seen = [(v.rule, v.path, v.detail) for v in found]
     rule = "rewritten-by-a-gate"
     assert seen == ([(rule, path, "was changed while the gates ran")] if told else [])

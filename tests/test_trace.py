@@ -366,6 +366,7 @@ def test_a_gate_that_takes_long_is_not_traced(plan: Plan) -> None:
 def test_a_gate_that_was_traced_in_vain_is_not_traced_again(plan: Plan, tmp_path: Path) -> None:
     gate = replace(GATE, run=f"echo ran >> {tmp_path}/runs; exit 1")
     failed = _failed(GATE, plan)
+    git(plan.root, "init", "-q")
     opened = OpenWorkspace(
         root=plan.root, settings=Settings(gates=(gate,)), state=tmp_path, environ=plan.environ
     )

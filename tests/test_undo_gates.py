@@ -9,7 +9,8 @@ import pytest
 
 from atlas_retry.events import now, seconds_of
 from atlas_retry.history.validated import holding, run_of
-from atlas_retry.workspace import open_workspace, snapshot
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.snapshots import snapshot
 from tests.commands import run_atlas
 from tests.crashes import PACKAGE
 from tests.projects import CALC, FIXED, Project, atlas, git

@@ -15,14 +15,10 @@ import pytest
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.process import handle_signals, run, run_all, stop_requested
-from atlas_retry.workspace import (
-    Workspace,
-    beside,
-    lock,
-    open_workspace,
-    overlay,
-)
-from atlas_retry.workspace.isolated import put_back_aside
+from atlas_retry.workspace import overlay
+from atlas_retry.workspace.discovery import Workspace, open_workspace
+from atlas_retry.workspace.isolated import beside, put_back_aside
+from atlas_retry.workspace.locking import lock
 from tests.asides import CASES, LARGE, NOBODY, as_user, aside
 from tests.processes import ENV, alive, finish, shell, start_python, token, until
 from tests.repositories import commit, entries, git, opened, repository, write
@@ -202,7 +198,8 @@ DRIVER = """
 from pathlib import Path
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import Command, handle_signals, run
-from atlas_retry.workspace import beside, open_workspace
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.isolated import beside
 root, state, line = sys.argv[1:]
 ws = open_workspace(Path(root), Path(state))
 command = Command(argv=("/bin/sh", "-c", line), cwd=ws.root, env=ws.environ, grace_s=0.2)

@@ -8,18 +8,13 @@ import pytest
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.model import GitFacts, Tree
-from atlas_retry.workspace import (
-    Workspace,
-    directory_tree,
-    git_facts,
-    holder,
-    lock,
-    put_back_git,
-    restore,
-    revision_tree,
-    snapshot,
-    tree,
-)
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.gitfacts import git_facts
+from atlas_retry.workspace.locking import holder, lock
+from atlas_retry.workspace.putback import put_back_git
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.trees import directory_tree, revision_tree, tree
 from tests.repositories import (
     ENVIRON,
     SHAPES,
@@ -300,7 +295,8 @@ def test_a_tree_reads_nothing_outside(root: Path, path: str) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from atlas_retry.workspace import lock, open_workspace
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.locking import lock
 with lock(open_workspace(Path(sys.argv[1]), Path(sys.argv[2]))):
     print("locked", flush=True)
     sys.stdin.read()

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from atlas_retry.workspace import Look, Lookout, Tracker, Workspace, snapshot
-from atlas_retry.workspace.look import moved
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.look import Look, Lookout, Tracker, moved
+from atlas_retry.workspace.snapshots import snapshot
 from tests.repositories import git
 
 FILE, TOOL, LINK = 0o100644, 0o100755, 0o120777

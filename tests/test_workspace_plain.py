@@ -4,7 +4,8 @@ import os
 import tracemalloc
 from pathlib import Path
 
-from atlas_retry.workspace import Lookout, Tracker, unopened
+from atlas_retry.workspace.discovery import unopened
+from atlas_retry.workspace.look import Lookout, Tracker
 
 MIB = 1 << 20
 

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.workspace import Workspace, changes, put_back_git, restore, snapshot
-from atlas_retry.workspace.restoring import INDEX
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.putback import put_back_git
+from atlas_retry.workspace.restoring import INDEX, restore
 from atlas_retry.workspace.scan import TEMPORARY
+from atlas_retry.workspace.snapshots import snapshot
+from atlas_retry.workspace.state import changes
 from tests.repositories import (
     SHAPES,
     Shape,

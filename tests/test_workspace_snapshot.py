@@ -11,23 +11,12 @@ import pytest
 
 from atlas_retry.errors import StateError, WorkspaceError
 from atlas_retry.model import ChangeStatus
-from atlas_retry.workspace import (
-    Snapshot,
-    Workspace,
-    changes,
-    compact,
-    drop,
-    facts,
-    keep,
-    kept,
-    load,
-    open_workspace,
-    patch,
-    restore,
-    snapshot,
-    tree,
-)
-from atlas_retry.workspace.discovery import NotARepositoryError
+from atlas_retry.workspace.discovery import NotARepositoryError, Workspace, facts, open_workspace
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.shadow import compact, drop, keep, kept
+from atlas_retry.workspace.snapshots import Snapshot, load, snapshot
+from atlas_retry.workspace.state import changes, patch
+from atlas_retry.workspace.trees import tree
 from tests.repositories import ENVIRON, ODD_NAMES, commit, entries, git, opened, repository, write
 
 
@@ -158,7 +147,8 @@ def test_what_is_no_file_is_passed_over_with_a_note(root: Path, ws: Workspace) -
 UNREADABLE = """
 import os, sys
 from pathlib import Path
-from atlas_retry.workspace import open_workspace, snapshot
+from atlas_retry.workspace.discovery import open_workspace
+from atlas_retry.workspace.snapshots import snapshot
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
 ws = open_workspace(root, state, environ={"PATH": os.environ["PATH"], "HOME": str(state)})
 for line in snapshot(ws).left_out:

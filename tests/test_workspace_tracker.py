@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.process import Command, run
-from atlas_retry.workspace import Tracker, Workspace, load, restore, snapshot, tree
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.look import Tracker
+from atlas_retry.workspace.restoring import restore
+from atlas_retry.workspace.snapshots import load, snapshot
+from atlas_retry.workspace.trees import tree
 from tests.repositories import entries, git, write
 
 

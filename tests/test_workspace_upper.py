@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.workspace import Workspace
+from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.overlay import binaries, mounting
 from tests.repositories import git
 from tests.written_looks import prepare

@@ -5,16 +5,10 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import UsageError, WorkspaceError
-from atlas_retry.workspace import (
-    Workspace,
-    add_worktree,
-    facts_since,
-    git_facts,
-    list_worktrees,
-    lock,
-    remove_worktree,
-    resolve,
-)
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.gitfacts import facts_since, git_facts
+from atlas_retry.workspace.locking import lock
+from atlas_retry.workspace.worktrees import add_worktree, list_worktrees, remove_worktree, resolve
 from tests.repositories import ENVIRON, commit, entries, git, opened, write
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from atlas_retry import workspace
 from atlas_retry.errors import WorkspaceError
-from atlas_retry.workspace import Workspace
+from atlas_retry.workspace import restoring, snapshots
+from atlas_retry.workspace.discovery import Workspace
 
 
 def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Workspace) -> None:
     for name in ("old.py", "gone.py"):
         (ws.root / name).write_text("old")
-    workspace.write(
+    restoring.write(
         ws,
         {
             "old.py": ("100755", b"new"),
@@ -18,7 +18,7 @@ def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Works
             "gone.py": None,
             "never.py": None,
         },
-        workspace.snapshot(ws).id,
+        snapshots.snapshot(ws).id,
     )
     assert (ws.root / "old.py").read_bytes() == b"new"
     assert (ws.root / "old.py").stat().st_mode & 0o777 == 0o755
@@ -29,4 +29,4 @@ def test_files_links_and_modes_are_written_and_what_is_not_wanted_goes(ws: Works
 def test_a_folder_with_something_in_it_is_not_written_over(ws: Workspace) -> None:
     (ws.root / "a" / "b").mkdir(parents=True)
     with pytest.raises(WorkspaceError, match="a cannot be written"):
-        workspace.write(ws, {"a": ("100644", b"")}, workspace.snapshot(ws).id)
+        restoring.write(ws, {"a": ("100644", b"")}, snapshots.snapshot(ws).id)

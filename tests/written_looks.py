@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from atlas_retry.workspace import open_workspace
+from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.scan import Scan
 from atlas_retry.workspace.walking import look_again, look_at_written, look_over
 

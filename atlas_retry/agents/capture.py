@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import workspace
 from atlas_retry.agents.scripted import PATCH, PROMPT, REPLY, reviews_file
 from atlas_retry.errors import UsageError
 from atlas_retry.model import Agent, AgentReply, AgentRequest
+from atlas_retry.workspace import discovery, snapshots, state
 
 
 def open_folder(folder: Path, root: Path) -> Path:
@@ -35,21 +35,21 @@ class CapturingAgent(Struct, frozen=True, kw_only=True):
     """An agent that asks another one and keeps what came of it."""
 
     agent: Agent
-    git: workspace.Workspace
+    git: discovery.Workspace
     folder: Path
 
     def __call__(self, request: AgentRequest) -> AgentReply:
         if request.schema is not None:
             return self._review(request)
-        before = workspace.snapshot(self.git)
+        before = snapshots.snapshot(self.git)
         reply = self.agent(request)
-        after = workspace.snapshot(self.git)
+        after = snapshots.snapshot(self.git)
         step = self.folder / str(request.attempt)
         shutil.rmtree(step, ignore_errors=True)
         step.mkdir()
         (step / PROMPT).write_text(request.prompt, encoding="utf-8", errors="replace")
         (step / REPLY).write_bytes(_written(reply))
-        edits = workspace.patch(self.git, before.id, after.id, whole=True)
+        edits = state.patch(self.git, before.id, after.id, whole=True)
         if edits:
             (step / PATCH).write_bytes(edits)
         return reply

@@ -198,22 +198,22 @@ def _changing(
 
 def _run_aside(opened: OpenWorkspace, chosen: Sequence[Gate], how: Plan, shown: Emit) -> Validation:
     """Without a configuration nobody has agreed to changes: hooks run beside the workspace."""
-    from atlas_retry import workspace
     from atlas_retry.gates.validation import run_gates
+    from atlas_retry.workspace import isolated
 
     hooks = [gate.run for gate in chosen if gate.kind is Kind.PRE_COMMIT]
     if not hooks or not opened.has_git:
         return run_gates(chosen, how, shown)
-    with workspace.beside(opened.git, {}, [gate.run for gate in chosen]) as there:
+    with isolated.beside(opened.git, {}, [gate.run for gate in chosen]) as there:
         return run_gates(chosen, replace(how, wrap=there.wrap, locate=there.file), shown)
 
 
 def _name_unheld(opened: OpenWorkspace, paths: Collection[str], shown: Emit) -> None:
     """Name files that no snapshot holds, as no gate is said to write, and what git has of them."""
-    from atlas_retry import workspace
     from atlas_retry.reports.screen.lines import printable
+    from atlas_retry.workspace import look
 
-    tracked = workspace.tracked(opened.root, paths, environ=opened.environ)
+    tracked = look.tracked(opened.root, paths, environ=opened.environ)
     others = ", ".join(printable(path) for path in sorted({*paths} - {*tracked}))
     names = " ".join(shlex.quote(printable(path)) for path in tracked)
     text = (

@@ -10,14 +10,15 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 
-from atlas_retry import workspace
 from atlas_retry.cli import here
 from atlas_retry.cli.history import Run, run_of, workspace_of
 from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
 from atlas_retry.history import RunRow, archive, rescue
 from atlas_retry.process import capture
 from atlas_retry.reports.delivery import MARK, Delivery, comment, message
-from atlas_retry.workspace import Made, Workspace
+from atlas_retry.workspace import commits, locking
+from atlas_retry.workspace.commits import Made
+from atlas_retry.workspace.discovery import Workspace
 
 NO_AUTO_FIX = "no-auto-fix"
 PUSH_TIMEOUT_S = 600.0
@@ -65,7 +66,7 @@ def deliver(
         ws, made, text = _applied(apply, only_to_branch=bool(branch) and not (run or patch))
     else:
         ws, made, text = _committed(run, store=to_branch)
-    if workspace.delivered_in_a_row(ws, made.base) >= max_pushes:
+    if commits.delivered_in_a_row(ws, made.base) >= max_pushes:
         return _refused(
             f"the last {max_pushes} commits come from runs: a person has to look at them"
         )
@@ -97,9 +98,9 @@ def _committed(run: str | None, *, store: bool) -> tuple[Workspace, Made, str]:
     delivery = _delivery(row)
     ws = workspace_of(row)
     bases = (*([row.head] if row.head else ()), "HEAD")
-    note = workspace.CommitMessage(text=message(delivery), at=row.ended_at or row.last_at)
-    with workspace.lock(ws):
-        made = workspace.commit_run(ws, _span(ws, row, delivery), bases, note, store=store)
+    note = commits.CommitMessage(text=message(delivery), at=row.ended_at or row.last_at)
+    with locking.lock(ws):
+        made = commits.commit_run(ws, _span(ws, row, delivery), bases, note, store=store)
     return ws, made, note.text
 
 
@@ -115,7 +116,7 @@ def _applied(file: Path, *, only_to_branch: bool) -> tuple[Workspace, Made, str]
     except OSError as error:
         raise UsageError(f"--apply {file}: {error.strerror}") from error
     ws = here.workspace_at()
-    return ws, *workspace.commit_patch(ws, mail)
+    return ws, *commits.commit_patch(ws, mail)
 
 
 def _delivery(row: RunRow) -> Delivery:
@@ -132,7 +133,7 @@ def _delivery(row: RunRow) -> Delivery:
             gates=archive.gates_of(connection, row.id),
             attempts=archive.attempts(connection, row.id),
             cost_usd=row.cost_usd,
-            trailer=workspace.TRAILER,
+            trailer=commits.TRAILER,
         )
 
 
@@ -154,7 +155,7 @@ def _to_branch(ws: Workspace, text: str, made: Made, branch: str, remote: str, *
     request = _pull_request(ws.root, branch) if remote and has_gh else None
     if request and NO_AUTO_FIX in request.labels:
         return _refused(f"{request.url} has the label {NO_AUTO_FIX}")
-    workspace.set_branch(ws, branch, made, is_pushed=bool(remote))
+    commits.set_branch(ws, branch, made, is_pushed=bool(remote))
     print(f"{made.commit[:12]} on {branch}")
     if remote:
         _push(ws, made, branch, remote)

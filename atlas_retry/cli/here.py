@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from sqlite3 import Connection
 
-from atlas_retry import config, history, state_dir, workspace
+from atlas_retry import config, history, state_dir
+from atlas_retry.workspace import discovery
 
 
 def home() -> Path:
@@ -18,9 +19,9 @@ def root() -> Path:
     return config.root_of(Path.cwd()).resolve()
 
 
-def workspace_at(folder: Path | str | None = None) -> workspace.Workspace:
+def workspace_at(folder: Path | str | None = None) -> discovery.Workspace:
     """The workspace of a folder, else of the working directory. Raises WorkspaceError."""
-    return workspace.open_workspace(Path(folder or Path.cwd()), home(), environ=os.environ)
+    return discovery.open_workspace(Path(folder or Path.cwd()), home(), environ=os.environ)
 
 
 def journal() -> AbstractContextManager[Connection]:

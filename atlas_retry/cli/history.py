@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from atlas_retry import history, process, workspace
+from atlas_retry import history, process
 from atlas_retry.cli import here, options
 from atlas_retry.cli.hook import memory
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
@@ -19,7 +19,9 @@ from atlas_retry.history import RunRow, RunState, archive, entries, rescue, tell
 from atlas_retry.history.rescue import Restoration
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
-from atlas_retry.workspace import Workspace, identity
+from atlas_retry.workspace import identity, locking
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.state import patch
 
 Run = Annotated[
     str | None,
@@ -57,7 +59,7 @@ def diff(
     ws = workspace_of(row)
     before, after = rescue.span(ws, row, attempt)
     sys.stdout.flush()
-    sys.stdout.buffer.write(workspace.patch(ws, before, after))
+    sys.stdout.buffer.write(patch(ws, before, after))
     return 0
 
 
@@ -85,7 +87,7 @@ def pick(
     refused = _refused(row, attempt) if held else frozenset()
     ws = workspace_of(row)
     if path:
-        with workspace.lock(ws):
+        with locking.lock(ws):
             done = rescue.pick_files(ws, row, attempt, path)
         return _report(row, done, f"{', '.join(path)}: as {attempt} of run {row.id} has it")
     with _alone(ws):
@@ -226,7 +228,7 @@ def workspace_of(row: RunRow) -> Workspace:
 def _alone(ws: Workspace) -> Iterator[None]:
     """Be the only one in the workspace, and come to the end of what is begun. WorkspaceError."""
     what = f"{ws.root} is being restored"
-    with workspace.lock(ws), process.orderly(), process.uninterruptible(what):
+    with locking.lock(ws), process.orderly(), process.uninterruptible(what):
         yield
 
 
@@ -251,7 +253,7 @@ def follow(root: Path) -> None:
     ws = here.workspace_at(root)
     for other, is_certain in identity.moved_here(ws):
         if is_certain or _is_agreed(other.root):
-            with workspace.lock(ws), history.opened(here.home()) as connection:
+            with locking.lock(ws), history.opened(here.home()) as connection:
                 old = identity.take_over(ws, other)
                 entries.moved(connection, other.root, str(ws.root), str(ws.common_dir))
                 shutil.rmtree(old)

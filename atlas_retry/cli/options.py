@@ -52,12 +52,12 @@ def complete_runs(incomplete: str) -> list[str]:
 
 def complete_workspaces(incomplete: str) -> list[str]:
     """Named workspaces, and folders that begin so."""
-    from atlas_retry import workspace
     from atlas_retry.cli import here
+    from atlas_retry.workspace import worktrees
 
     names: list[str] = []
     with suppress(AtlasError):
-        names += [one.name for one in workspace.list_worktrees(here.workspace_at().common_dir)]
+        names += [one.name for one in worktrees.list_worktrees(here.workspace_at().common_dir)]
     folder = Path(incomplete).parent if incomplete else Path()
     with suppress(OSError):
         names += [str(path) for path in sorted(folder.iterdir()) if path.is_dir()]

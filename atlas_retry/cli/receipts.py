@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from atlas_retry import workspace
 from atlas_retry.cli import options
 from atlas_retry.errors import AtlasError, UsageError
 from atlas_retry.model import Gate, Validation
@@ -26,6 +25,7 @@ from atlas_retry.reports.receipt import (
 from atlas_retry.reports.screen.lines import harmless
 from atlas_retry.run.open import OpenWorkspace, open_configured
 from atlas_retry.text.units import counted
+from atlas_retry.workspace import commits
 from atlas_retry.workspace.git import commit_id
 
 NAMESPACE = "atlas"
@@ -97,7 +97,7 @@ def present(opened: OpenWorkspace, gates: Sequence[Gate], file: Path) -> Present
     own = [path.resolve() for path in (file, _signature_of(file))]
     inside = [str(path.relative_to(root)) for path in own if path.is_relative_to(root)]
     return Present(
-        tree=workspace.tree_id(opened.git, but=inside),
+        tree=commits.tree_id(opened.git, but=inside),
         configuration=_configuration(opened),
         gates=tuple(gates),
     )

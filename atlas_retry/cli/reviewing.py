@@ -9,7 +9,6 @@ from pathlib import Path
 
 import typer
 
-from atlas_retry import workspace
 from atlas_retry.cli import here, history, output
 from atlas_retry.cli.output import print_commands
 from atlas_retry.model import Attempt, Outcome
@@ -18,6 +17,7 @@ from atlas_retry.reports.findings import pick_command
 from atlas_retry.reports.screen.lines import Line, command_lines, printable
 from atlas_retry.run import held
 from atlas_retry.text.units import counted
+from atlas_retry.workspace import state
 
 QUESTION = "[a] accept  [d] drop  [o] open in your editor"
 MAX_LINES = 80
@@ -56,7 +56,7 @@ def _patch(outcome: Outcome, attempt: Attempt) -> bytes:
     """What accepting would do to the files that were held."""
     ws = here.workspace_at(outcome.workspace.root)
     before, after = attempt.result or "", attempt.snapshot or ""
-    return workspace.patch(ws, before, after, sorted(held.held_paths(attempt)))
+    return state.patch(ws, before, after, sorted(held.held_paths(attempt)))
 
 
 def _shown(patch: bytes, outcome: Outcome, attempt: Attempt) -> Iterator[Line]:

@@ -8,12 +8,17 @@ from typing import Annotated
 
 import typer
 
-from atlas_retry import workspace
 from atlas_retry.cli import here, options
 from atlas_retry.cli.output import print_commands
 from atlas_retry.history import overview
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
+from atlas_retry.workspace.worktrees import (
+    add_worktree,
+    list_worktrees,
+    names_around,
+    remove_worktree,
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
 
@@ -27,14 +32,14 @@ def add(
     ] = None,
 ) -> int:
     """Create a workspace on its own branch, `atlas/NAME`."""
-    print(workspace.add_worktree(here.workspace_at(), name, start))
+    print(add_worktree(here.workspace_at(), name, start))
     print_commands("next", f"atlas retry {name} --ai-fix")
     return 0
 
 
 def list_all(*, as_json: options.Json = False) -> int:
     """List the named workspaces of this repository."""
-    worktrees = workspace.list_worktrees(here.workspace_at().common_dir)
+    worktrees = list_worktrees(here.workspace_at().common_dir)
     if as_json:
         rows = [
             {"name": w.name, "branch": w.branch, "root": str(w.root), "is_there": w.is_there}
@@ -63,7 +68,7 @@ def remove(
     ] = False,
 ) -> int:
     """Remove a workspace, but not one with work that is nowhere else."""
-    workspace.remove_worktree(here.workspace_at(), name, force=force)
+    remove_worktree(here.workspace_at(), name, force=force)
     return 0
 
 
@@ -72,7 +77,7 @@ def status(*, json: options.Json = False) -> int:
     from atlas_retry.run.folders import left_to_do
 
     waiting = [one.root for one in left_to_do(here.home())]
-    names = workspace.names_around(Path.cwd(), environ=os.environ)
+    names = names_around(Path.cwd(), environ=os.environ)
     with here.journal() as connection:
         entries = overview.entries(connection, here.home(), os.environ, names, waiting)
     if json:

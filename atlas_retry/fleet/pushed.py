@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import agents, history, workspace
+from atlas_retry import agents, history
 from atlas_retry.agents.models import MODELS
 from atlas_retry.agents.presets import PRESETS
 from atlas_retry.agents.scripted import scripted
@@ -17,6 +17,7 @@ from atlas_retry.events import Emit
 from atlas_retry.history import archive, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.settings import AgentSettings
+from atlas_retry.workspace import discovery, state
 
 BACKEND = f"{__name__}:continuing"
 """As `agent.backend`."""
@@ -40,9 +41,9 @@ def latest(home: Path, environ: Mapping[str, str], root: Path, run: str) -> Push
     result = done[-1].result if done else None
     if result is None:
         return None
-    ws = workspace.open_workspace(root, home, environ=environ)
+    ws = discovery.open_workspace(root, home, environ=environ)
     origin = rescue.snapshots(ws, rows[0]).get(rescue.ORIGIN)
-    patch = workspace.patch(ws, origin, result, whole=True) if origin else b""
+    patch = state.patch(ws, origin, result, whole=True) if origin else b""
     return PushedAttempt(attempts=len(done), patch=patch) if patch else None
 
 

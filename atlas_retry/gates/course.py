@@ -10,7 +10,7 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.model import Gate, GateResult, Kind, Status
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Look
+    from atlas_retry.workspace.look import Look
 
 WRITERS = frozenset({Kind.FORMAT, Kind.PRE_COMMIT})
 FINAL = frozenset({Status.SKIPPED, Status.BROKEN, Status.TIMED_OUT})

@@ -24,7 +24,7 @@ from atlas_retry.model import Gate, GateResult, Kind, Status
 from atlas_retry.state_dir import replace_file
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Look
+    from atlas_retry.workspace.look import Look
     from atlas_retry.workspace.scan import Stat
 
 ANSWERS = frozenset({Status.PASSED, Status.FAILED})

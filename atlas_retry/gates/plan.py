@@ -14,7 +14,7 @@ from atlas_retry.process import Command
 
 if TYPE_CHECKING:
     from atlas_retry.gates.memory import Memory
-    from atlas_retry.workspace import Look, Lookout
+    from atlas_retry.workspace.look import Look, Lookout
 
 AGENT_SECRETS = (
     "ANTHROPIC_*",

@@ -244,7 +244,7 @@ def _anchored(diagnostics: tuple[Diagnostic, ...], root: Path) -> tuple[Diagnost
         return ()
     # start-up: tree-sitter is wanted only once something has failed
     from atlas_retry.source.excerpt import anchor
-    from atlas_retry.workspace import source_tree
+    from atlas_retry.workspace.trees import source_tree
 
     return anchor(diagnostics, source_tree(root).read)
 

@@ -30,7 +30,7 @@ from atlas_retry.gates.results import changing, skipped
 from atlas_retry.model import Gate, GateResult, Kind, Status, Validation
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Look
+    from atlas_retry.workspace.look import Look
 
 
 def run_gates(gates: Sequence[Gate], plan: Plan, emit: Emit = unseen) -> Validation:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry import workspace
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import archive
 from atlas_retry.history.telling import state_of
@@ -15,6 +14,7 @@ from atlas_retry.history.values import RunRow
 from atlas_retry.model import Verdict
 from atlas_retry.reports.screen.lines import aligned, printable
 from atlas_retry.text.units import copyable, usd
+from atlas_retry.workspace import discovery, locking
 
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60))
 
@@ -114,10 +114,10 @@ def _newest(
 
 def _is_held(run: RunRow, home: Path, environ: Mapping[str, str]) -> bool:
     try:
-        ws = workspace.open_workspace(Path(run.root), home, environ=environ)
+        ws = discovery.open_workspace(Path(run.root), home, environ=environ)
     except WorkspaceError:
         return False
-    return workspace.holder(ws) is not None
+    return locking.holder(ws) is not None
 
 
 def table(entries: Sequence[StatusEntry], now: datetime) -> str:

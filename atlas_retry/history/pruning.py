@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 
-from atlas_retry import state_dir, workspace
+from atlas_retry import state_dir
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.history import archive
 from atlas_retry.history.database import opened, writing
 from atlas_retry.history.values import RunRow
+from atlas_retry.workspace import discovery, layers, overlay, shadow
 
 
 def prune(
@@ -61,21 +62,21 @@ def _drop_layers(home: Path, rows: Sequence[RunRow]) -> None:
     going_on = {row.id for row in newest.values() if row.is_open}
     for row in rows:
         if row.id not in going_on:
-            workspace.remove_layers(workspace.layers_folder(home, row.id))
+            overlay.remove_layers(layers.layers_folder(home, row.id))
 
 
 def _drop(home: Path, root: Path, rows: list[RunRow], environ: Mapping[str, str]) -> None:
     for row in rows:
         shutil.rmtree(home / "runs" / row.id, ignore_errors=True)
     try:
-        ws = workspace.open_workspace(root, home, environ=environ)
+        ws = discovery.open_workspace(root, home, environ=environ)
     except WorkspaceError:
         # the work tree is gone, and with it all that its snapshots could be restored to
         shutil.rmtree(home / "workspaces" / state_dir.key_of(root), ignore_errors=True)
         return
     prefixes = tuple(f"runs/{row.id}/" for row in rows)
-    workspace.drop(ws, *(name for name in workspace.kept(ws) if name.startswith(prefixes)))
-    workspace.compact(ws)
+    shadow.drop(ws, *(name for name in shadow.kept(ws) if name.startswith(prefixes)))
+    shadow.compact(ws)
 
 
 def _pruned(to: sqlite3.Connection, rows: Sequence[RunRow]) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry import process, workspace
+from atlas_retry import process
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.history import event_log
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
+from atlas_retry.workspace import discovery, putback, restoring, shadow, state
+from atlas_retry.workspace.snapshots import load, snapshot
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
 
@@ -24,7 +26,7 @@ class Restoration(Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     """Paths, relative to the root; `.git/index` for the index."""
     git: tuple[str, ...] = ()
-    """What of git's own state was restored, as in `workspace.git_facts`."""
+    """What of git's own state was restored, as in `git_facts`."""
     left_alone: tuple[str, ...] = ()
     """What somebody edited since: reported, not touched."""
     lost: tuple[str, ...] = ()
@@ -45,23 +47,23 @@ def held_under(run_id: str, name: str) -> str:
     return f"runs/{run_id}/{name}"
 
 
-def held_runs(ws: workspace.Workspace) -> dict[str, dict[str, str]]:
+def held_runs(ws: discovery.Workspace) -> dict[str, dict[str, str]]:
     """The snapshots of every run by their short names."""
     held: dict[str, dict[str, str]] = {}
-    for name, snapshot_id in workspace.kept(ws).items():
+    for name, snapshot_id in shadow.kept(ws).items():
         match name.split("/", 2):
             case ["runs", run_id, what]:
                 held.setdefault(run_id, {})[what] = snapshot_id
     return held
 
 
-def snapshots(ws: workspace.Workspace, run: RunRow) -> dict[str, str]:
+def snapshots(ws: discovery.Workspace, run: RunRow) -> dict[str, str]:
     """The snapshots of one run."""
     return held_runs(ws).get(run.id, {})
 
 
 def undo(
-    ws: workspace.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
+    ws: discovery.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
 ) -> Restoration:
     """Restore what was there before a run. The workspace's lock is held by the caller.
 
@@ -80,35 +82,35 @@ def undo(
     if BEGUN not in held:  # else one that was killed has held what was there
         _hold(ws, run, known)
     done = (
-        workspace.restore(ws, run.start, since=known)
+        restoring.restore(ws, run.start, since=known)
         if known
-        else workspace.restore_but_edited(ws, run.start, quiet_s)
+        else restoring.restore_but_edited(ws, run.start, quiet_s)
     )
-    git, theirs = workspace.put_back_moved(ws, run.start, quiet_s)
-    workspace.drop(ws, held_under(run.id, BEGUN))
+    git, theirs = putback.put_back_moved(ws, run.start, quiet_s)
+    shadow.drop(ws, held_under(run.id, BEGUN))
     return Restoration(
         changed=done.changed,
         git=git,
         left_alone=(*done.conflicts, *theirs),
-        lost=(*done.lost, *workspace.unheld(ws, run.start)),
-        unheld=workspace.unheld(ws, run.start, ignored=True),
+        lost=(*done.lost, *restoring.unheld(ws, run.start)),
+        unheld=restoring.unheld(ws, run.start, ignored=True),
         ended=ended,
         now=run.start,
-        differs=(*workspace.differing(ws, run.start), *workspace.moved_git(ws, run.start)),
+        differs=(*restoring.differing(ws, run.start), *putback.moved_git(ws, run.start)),
     )
 
 
-def _hold(ws: workspace.Workspace, run: RunRow, known: str | None) -> None:
+def _hold(ws: discovery.Workspace, run: RunRow, known: str | None) -> None:
     """Hold what goes, and what the run had left."""
-    there = workspace.snapshot(ws)
-    if there.work != workspace.load(ws, run.start).work:
-        workspace.keep(ws, held_under(run.id, HELD), there.id)
+    there = snapshot(ws)
+    if there.work != load(ws, run.start).work:
+        shadow.keep(ws, held_under(run.id, HELD), there.id)
     if run.state is not RunState.UNDONE:
-        workspace.keep(ws, held_under(run.id, END), known or there.id)
-    workspace.keep(ws, held_under(run.id, BEGUN), there.id)
+        shadow.keep(ws, held_under(run.id, END), known or there.id)
+    shadow.keep(ws, held_under(run.id, BEGUN), there.id)
 
 
-def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
+def known_by_refs(ws: discovery.Workspace, name: str | None) -> RunRow:
     """A run of which only the snapshots are left, because the journal is lost; else the newest.
 
     Raises UsageError where there is none.
@@ -121,7 +123,7 @@ def known_by_refs(ws: workspace.Workspace, name: str | None) -> RunRow:
     return RunRow.of_snapshots(newest, str(ws.root), never, start=held[newest])
 
 
-def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restoration:
+def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restoration:
     """Bring the files to another snapshot of a run, `but` for some; the index stays as it is.
 
     Raises UsageError for a snapshot that there is not, WorkspaceError.
@@ -133,25 +135,25 @@ def pick(ws: workspace.Workspace, run: RunRow, name: str, but: Collection[str] =
             f"run {run.id} was cut off, so nobody knows what in the workspace is its doing",
             remedy=f"atlas resume, or atlas undo {run.id}",
         )
-    workspace.keep(ws, held_under(run.id, HELD), workspace.snapshot(ws).id)
-    there = workspace.changes(ws, since, held[name], ignored=True)
+    shadow.keep(ws, held_under(run.id, HELD), snapshot(ws).id)
+    there = state.changes(ws, since, held[name], ignored=True)
     wanted = [change.path for change in there if change.path not in but]
-    done = workspace.Restored()
+    done = restoring.Restored()
     if wanted:
-        done = workspace.restore(ws, held[name], wanted, since=since)
-    stays = {workspace.INDEX, *but}
+        done = restoring.restore(ws, held[name], wanted, since=since)
+    stays = {restoring.INDEX, *but}
     return Restoration(
         changed=done.changed,
         left_alone=done.conflicts,
-        lost=(*done.lost, *workspace.unheld(ws, held[name])),
-        unheld=workspace.unheld(ws, held[name], ignored=True),
+        lost=(*done.lost, *restoring.unheld(ws, held[name])),
+        unheld=restoring.unheld(ws, held[name], ignored=True),
         now=held[name],
-        differs=tuple(path for path in workspace.differing(ws, held[name]) if path not in stays),
+        differs=tuple(path for path in restoring.differing(ws, held[name]) if path not in stays),
     )
 
 
 def pick_files(
-    ws: workspace.Workspace, run: RunRow, name: str, paths: Collection[str]
+    ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]
 ) -> Restoration:
     """Bring some files to what a snapshot of a run holds, whoever edited them; all else stays.
 
@@ -159,20 +161,20 @@ def pick_files(
     such snapshot, WorkspaceError.
     """
     held = _holding(ws, run, name)
-    there = workspace.snapshot(ws)
-    differing = workspace.changes(ws, there.id, held[name], ignored=True)
+    there = snapshot(ws)
+    differing = state.changes(ws, there.id, held[name], ignored=True)
     wanted = {
         change.path
         for change in differing
         if any(f"{change.path}/".startswith(f"{path.rstrip('/')}/") for path in paths)
     }
     if wanted:
-        workspace.keep(ws, held_under(run.id, HELD), there.id)
-    done = workspace.restore(ws, held[name], wanted) if wanted else workspace.Restored()
+        shadow.keep(ws, held_under(run.id, HELD), there.id)
+    done = restoring.restore(ws, held[name], wanted) if wanted else restoring.Restored()
     return Restoration(changed=done.changed, now=held[name])
 
 
-def _holding(ws: workspace.Workspace, run: RunRow, name: str) -> dict[str, str]:
+def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:
     """The snapshots of a run. Raises UsageError where this one is not among them."""
     held = snapshots(ws, run)
     if name not in held:
@@ -181,7 +183,7 @@ def _holding(ws: workspace.Workspace, run: RunRow, name: str) -> dict[str, str]:
     return held
 
 
-def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, str]:
+def span(ws: discovery.Workspace, run: RunRow, name: str | None) -> tuple[str, str]:
     """The snapshots before and after an attempt, as its agent left them; or of the whole run.
 
     Raises UsageError for an attempt that there is not.
@@ -189,7 +191,7 @@ def span(ws: workspace.Workspace, run: RunRow, name: str | None) -> tuple[str, s
     held = snapshots(ws, run)
     if name is None:
         after = held.get(END) or run.left_behind or held.get(ORIGIN)
-        return run.start, workspace.snapshot(ws).id if run.is_open or not after else after
+        return run.start, snapshot(ws).id if run.is_open or not after else after
     if name not in held or f"{name}-before" not in held:
         known = ", ".join(sorted(other for other in held if other.isdecimal())) or "none"
         raise UsageError(f"run {run.id} holds no attempt {name!r}", remedy=f"it holds: {known}")
@@ -209,7 +211,7 @@ def quiet_since_s(run: RunRow, folder: Path) -> float:
     A run that could still say that it ended had ended all that it had started.
     """
     is_sudden = run.ended_at is None and run.state is not RunState.INTERRUPTED
-    return last_sign_of_life_s(run, folder) + (workspace.AFTERMATH_S if is_sudden else 0.0)
+    return last_sign_of_life_s(run, folder) + (restoring.AFTERMATH_S if is_sudden else 0.0)
 
 
 def _known(run: RunRow, held: Mapping[str, str], attempt: OpenAttempt | None) -> str | None:

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import process, workspace
+from atlas_retry import process
 from atlas_retry.errors import AtlasError
 from atlas_retry.history.rescue import END, START, held_runs, held_under
 from atlas_retry.history.values import RunRow
+from atlas_retry.workspace import discovery, locking, shadow, snapshots
 
 SUFFIX = "-validation"
 """Behind the id of a validation: what tells it from a run."""
@@ -27,14 +28,14 @@ class HeldBefore(Struct, kw_only=True):
     """What was there before gates that may write."""
 
     id: str
-    start: workspace.Snapshot
+    start: snapshots.Snapshot
     changed: bool = True
     """Whether they have written; to be denied by who knows that they have not."""
 
 
 @contextmanager
 def holding(
-    ws: workspace.Workspace, snapshot: Callable[[], workspace.Snapshot]
+    ws: discovery.Workspace, snapshot: Callable[[], snapshots.Snapshot]
 ) -> Iterator[HeldBefore | None]:
     """Hold what is there, and after it what gates have made of it; nothing where they made nothing.
 
@@ -43,10 +44,10 @@ def holding(
     """
     held = None
     with suppress(AtlasError):
-        if workspace.holder(ws) is None:
+        if locking.holder(ws) is None:
             new_id = datetime.now(UTC).strftime(_ID_TIME)
             start = snapshot()
-            workspace.keep(ws, held_under(new_id, START), start.id)
+            shadow.keep(ws, held_under(new_id, START), start.id)
             held = HeldBefore(id=new_id, start=start)
     if held is None:
         yield None
@@ -60,17 +61,17 @@ def holding(
 
 
 def _end(
-    ws: workspace.Workspace, held: HeldBefore, snapshot: Callable[[], workspace.Snapshot]
+    ws: discovery.Workspace, held: HeldBefore, snapshot: Callable[[], snapshots.Snapshot]
 ) -> None:
     after = snapshot() if held.changed else held.start
     held.changed = after.work != held.start.work
     if held.changed:
-        workspace.keep(ws, held_under(held.id, END), after.id)
+        shadow.keep(ws, held_under(held.id, END), after.id)
         runs = held_runs(ws)
         for old in sorted(filter(is_validation, runs))[:-KEPT]:
-            workspace.drop(ws, *(held_under(old, name) for name in runs[old]))
+            shadow.drop(ws, *(held_under(old, name) for name in runs[old]))
     else:
-        workspace.drop(ws, held_under(held.id, START))
+        shadow.drop(ws, held_under(held.id, START))
 
 
 def is_validation(run_id: str) -> bool:
@@ -78,7 +79,7 @@ def is_validation(run_id: str) -> bool:
     return run_id.endswith(SUFFIX)
 
 
-def run_of(ws: workspace.Workspace, name: str | None) -> RunRow | None:
+def run_of(ws: discovery.Workspace, name: str | None) -> RunRow | None:
     """The validation of this id, without one the newest that is not undone; else None."""
     runs = held_runs(ws)
     ids = {*filter(is_validation, runs)}
@@ -89,12 +90,12 @@ def run_of(ws: workspace.Workspace, name: str | None) -> RunRow | None:
     return None
 
 
-def bring(ws: workspace.Workspace, run_id: str, snapshot_id: str) -> None:
+def bring(ws: discovery.Workspace, run_id: str, snapshot_id: str) -> None:
     """Write down that the workspace was brought to a snapshot after the validation."""
-    workspace.keep(ws, held_under(run_id, END), snapshot_id)
+    shadow.keep(ws, held_under(run_id, END), snapshot_id)
 
 
-def _run(ws: workspace.Workspace, run_id: str, start: str, end: str | None) -> RunRow:
+def _run(ws: discovery.Workspace, run_id: str, start: str, end: str | None) -> RunRow:
     begun = datetime.strptime(run_id, _ID_TIME).replace(tzinfo=UTC).isoformat()
     now = datetime.now(UTC).isoformat()
     run = RunRow.of_snapshots(run_id, str(ws.root), begun, start=start, ended_at=now)

@@ -9,7 +9,7 @@ from time import monotonic
 
 from msgspec.structs import replace
 
-from atlas_retry import config, workspace
+from atlas_retry import config
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.errors import UsageError
 from atlas_retry.gates.logs import shown_logs
@@ -28,6 +28,7 @@ from atlas_retry.run.triage import aligned, completed
 from atlas_retry.settings import STRATEGY, Settings, Step, attempts_of_run, nth
 from atlas_retry.text.globs import with_a_match
 from atlas_retry.text.redaction import clean, redact, secret_values
+from atlas_retry.workspace import isolated, recent, trees
 
 SHOWN = "logs"
 """What an agent may read of what gates have printed."""
@@ -45,7 +46,7 @@ def first_brief(
     A workspace that is `opened` and under git knows its files already.
     """
     tracker = opened.tracker if opened and opened.has_git else None
-    tree = workspace.source_tree(root, scan=tracker.scan() if tracker else None)
+    tree = trees.source_tree(root, scan=tracker.scan() if tracker else None)
     hidden = secret_values(environ)
     return Brief(
         validation=validation,
@@ -53,7 +54,7 @@ def first_brief(
         paths=tree.paths,
         gates=settings.gates,
         max_attempts=attempts_of_run(settings),
-        changed=workspace.changed_lines(
+        changed=recent.changed_lines(
             root,
             settings.triage_baseline,
             environ=environ,
@@ -101,7 +102,7 @@ def traced(opened: OpenWorkspace, failed: Validation, scratch: Path) -> tuple[Tr
         return ()
     until_s = monotonic() + min(MAX_S, sum(request.timeout_s for request in requests))
     seen: dict[TraceRequest, list[Seen]] = {}
-    beside = workspace.beside(opened.git, {}, [request.gate.run for request in requests])
+    beside = isolated.beside(opened.git, {}, [request.gate.run for request in requests])
     with opened.tracker.elsewhere(), beside as there:
         how = replace(plan(opened, scratch), wrap=there.wrap)
         for request in requests:

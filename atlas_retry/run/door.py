@@ -22,13 +22,14 @@ from typing import Any
 from msgspec import Struct
 
 import atlas_retry
-from atlas_retry import process, workspace
+from atlas_retry import process
 from atlas_retry.errors import AtlasError, ConfigError, Interrupted, WorkspaceError
 from atlas_retry.events import Event
 from atlas_retry.model import Outcome
 from atlas_retry.process import Command
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.progress import Elsewhere, Progress
+from atlas_retry.workspace.layers import RunLayers
 
 GRACE_S = 20.0
 """For an ending that puts things in order, as the journal."""
@@ -45,7 +46,7 @@ Answers = Mapping[str, Callable[..., object]]
 
 
 def run_inside(
-    errand: Errand, layers: workspace.RunLayers, answers: Answers, environ: Mapping[str, str]
+    errand: Errand, layers: RunLayers, answers: Answers, environ: Mapping[str, str]
 ) -> Outcome:
     """Do an errand in layers, and answer what it asks until it is done.
 
@@ -76,7 +77,7 @@ def run_inside(
 
 class _InnerProcess(threading.Thread):
     def __init__(
-        self, layers: workspace.RunLayers, theirs: socket.socket, environ: Mapping[str, str]
+        self, layers: RunLayers, theirs: socket.socket, environ: Mapping[str, str]
     ) -> None:
         super().__init__(name="inside")
         self._theirs = theirs
@@ -139,7 +140,7 @@ def _send(connection: Connection, value: object) -> None:
 class Door:
     """The inner end. Any thread may use it."""
 
-    def __init__(self, connection: Connection, layers: workspace.RunLayers) -> None:
+    def __init__(self, connection: Connection, layers: RunLayers) -> None:
         self.layers = layers
         self._connection = connection
         self._sending = threading.Lock()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry import agents, process, state_dir, workspace
+from atlas_retry import agents, process, state_dir
 from atlas_retry.agents import review
 from atlas_retry.agents.lack import Lack
 from atlas_retry.errors import WorkspaceError
@@ -59,6 +59,16 @@ from atlas_retry.run.uncommitted import lost_definitions, recorded
 from atlas_retry.settings import nth
 from atlas_retry.text.json_text import encodable
 from atlas_retry.text.redaction import redact, secret_values
+from atlas_retry.workspace import (
+    gitfacts,
+    isolated,
+    putback,
+    restoring,
+    shadow,
+    snapshots,
+    state,
+    trees,
+)
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -105,11 +115,11 @@ class Effects(Struct, kw_only=True):
     def snapshot(self, name: str) -> Taken:
         """Take a snapshot and keep it under a name within the run."""
         taken = self.opened.tracker.snapshot()
-        workspace.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
+        shadow.keep(self.opened.git, f"runs/{self.run.run_id}/{name}", taken.id)
         return Taken(id=taken.id, tree=taken.work, left_out=taken.left_out)
 
     def changes(self, before: str, after: str) -> tuple[Change, ...]:
-        return workspace.changes(self.opened.git, before, after)
+        return state.changes(self.opened.git, before, after)
 
     def _logs(self, kind: str, number: int) -> Path:
         """Of the n-th validation, or of the n-th aside; the oldest may go, see `state_dir.trim`."""
@@ -130,9 +140,9 @@ class Effects(Struct, kw_only=True):
             if paths is None and self.sealed:
                 seals.clean(self.sealed, checks=True)
             if paths is None and (moved := self._moved_in_git()):
-                workspace.put_back_git(git, target, moved)
+                putback.put_back_git(git, target, moved)
             look = self.opened.tracker.take
-            done = workspace.restore(git, target, paths, since=expected, look=look)
+            done = restoring.restore(git, target, paths, since=expected, look=look)
             self.opened.tracker.moved()
         if not git.git_dir.is_dir():
             text = "is gone, with the commits that no snapshot holds; the files are restored"
@@ -141,30 +151,30 @@ class Effects(Struct, kw_only=True):
             names = ", ".join(done.conflicts)
             text = f"edited meanwhile by somebody else, and left as it is: {names}"
             self.emit(Notice(level=Level.WARNING, text=text))
-        if paths is None and (left := workspace.unheld(git, target)):
+        if paths is None and (left := restoring.unheld(git, target)):
             text = f"not as before, and no snapshot holds it: {', '.join(left)}"
             self.emit(Notice(level=Level.WARNING, text=text))
 
     def _moved_in_git(self) -> frozenset[str]:
         """What git holds beside the work tree and the index that is not as it was at the start."""
         was = self.facts
-        now = workspace.facts_since(self.opened.root, was, environ=self.opened.environ)
+        now = gitfacts.facts_since(self.opened.root, was, environ=self.opened.environ)
         names = {*was, *now} - {"index"}
         return frozenset(name for name in names if was.get(name) != now.get(name))
 
     def read(self, snapshot: str, paths: Collection[str]) -> Contents:
         """These files as a snapshot holds them."""
-        return workspace.tree(self.opened.git, snapshot, ignored=True).contents(paths)
+        return trees.tree(self.opened.git, snapshot, ignored=True).contents(paths)
 
     def write(self, files: Contents) -> None:
         """Give these files these contents; what was there and could not be held stays."""
-        workspace.write(self.opened.git, files, self._start())
+        restoring.write(self.opened.git, files, self._start())
         self.opened.tracker.moved()
 
     def _start(self) -> str:
         """The snapshot that was taken before all others of the run."""
         name = f"runs/{self.run.run_id}/start"
-        held = workspace.kept(self.opened.git).get(name)
+        held = shadow.kept(self.opened.git).get(name)
         if held is None:
             raise WorkspaceError(f"the snapshot {name} is gone")
         return held
@@ -223,8 +233,8 @@ class Effects(Struct, kw_only=True):
         hidden = secret_values(self.opened.environ)
 
         def diff() -> str:
-            present = workspace.snapshot(self.opened.git).id
-            return workspace.patch(self.opened.git, self._start(), present).decode(errors="replace")
+            present = snapshots.snapshot(self.opened.git).id
+            return state.patch(self.opened.git, self._start(), present).decode(errors="replace")
 
         desk = review.Desk(
             root=root,
@@ -276,7 +286,7 @@ class Effects(Struct, kw_only=True):
                 self.emit(event)
 
         lines = [gate.run for gate in chosen]
-        beside = workspace.beside(self.opened.git, files, lines, in_place=in_place)
+        beside = isolated.beside(self.opened.git, files, lines, in_place=in_place)
         with self.opened.tracker.elsewhere(), beside as there:
             if there.reason and not in_place:
                 self.emit(Notice(level=Level.NOTE, text=f"gates run in place: {there.reason}"))

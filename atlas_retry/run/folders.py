@@ -5,11 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from atlas_retry import config, workspace
+from atlas_retry import config
 from atlas_retry.errors import StateError, UsageError
 from atlas_retry.history import Order
 from atlas_retry.state_dir import alone, folder, replace_file
 from atlas_retry.text.json_text import read, text_of
+from atlas_retry.workspace import worktrees
 
 
 def find(
@@ -23,13 +24,13 @@ def find(
     if every and arguments:
         raise UsageError("--all means every named workspace", remedy="name some, or say --all")
     if every:
-        named = workspace.names_around(cwd, environ=environ)
+        named = worktrees.names_around(cwd, environ=environ)
         if not named:
             raise UsageError("there is no named workspace here", remedy="atlas workspace add NAME")
         return tuple(named.values())
     folders: dict[Path, Path] = {}
     for argument in arguments or ["."]:
-        folder = workspace.resolve(argument, cwd, environ=environ).resolve()
+        folder = worktrees.resolve(argument, cwd, environ=environ).resolve()
         if not folder.is_dir():
             raise UsageError(f"{argument} is not a folder", remedy="atlas workspace list")
         if (root := config.root_of(folder)) in folders:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from atlas_retry import process, state_dir, workspace
+from atlas_retry import process, state_dir
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import Emit, Notice
 from atlas_retry.gates.validation import run_gates
@@ -19,19 +19,19 @@ from atlas_retry.run.effects import run_folder
 from atlas_retry.run.open import OpenWorkspace, plan
 from atlas_retry.run.triage import against_baseline
 from atlas_retry.text.units import some
+from atlas_retry.workspace import isolated, overlay, snapshots, state
+from atlas_retry.workspace.layers import RunLayers, accept, layers_folder, prepare_layers
 
 MAX_SHOWN = 4
 
 
-def layers(
-    opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit
-) -> workspace.RunLayers | None:
+def layers(opened: OpenWorkspace, run_id: str, record: Path | None, emit: Emit) -> RunLayers | None:
     """The layers that a run with an agent works in; None: in the user's tree itself.
 
     Raises WorkspaceError where they are demanded and cannot be.
     """
     answer = prepared(opened, run_id, [record] if record else ())
-    if isinstance(answer, workspace.RunLayers):
+    if isinstance(answer, RunLayers):
         return answer
     if opened.settings.agent.isolation == "overlay":
         raise WorkspaceError(
@@ -45,25 +45,23 @@ def layers(
 
 def is_apart(home: Path, run_id: str) -> bool:
     """Whether a run that was cut off has layers to go on in."""
-    return workspace.layers_folder(home, run_id).is_dir()
+    return layers_folder(home, run_id).is_dir()
 
 
-def prepared(
-    opened: OpenWorkspace, run_id: str, record: Iterable[Path] = ()
-) -> workspace.RunLayers | str:
+def prepared(opened: OpenWorkspace, run_id: str, record: Iterable[Path] = ()) -> RunLayers | str:
     """The layers of a run, made or found again; else why there can be none."""
     gates = opened.settings.gates
     lines = [gate.run for gate in gates] + [gate.fix for gate in gates if gate.fix]
-    if why := workspace.outsiders([*lines, opened.settings.agent.command or ""]):
+    if why := isolated.outsiders([*lines, opened.settings.agent.command or ""]):
         return why
     named = (Path(path).expanduser() for path in opened.settings.agent.writable)
-    folder = workspace.layers_folder(opened.state, run_id)
-    return workspace.prepare_layers(opened.git, folder, opened.environ, (*record, *named))
+    folder = layers_folder(opened.state, run_id)
+    return prepare_layers(opened.git, folder, opened.environ, (*record, *named))
 
 
 def run_apart(
     errand: Errand,
-    layers: workspace.RunLayers,
+    layers: RunLayers,
     opened: OpenWorkspace,
     emit: Emit,
     budget: SharedBudget,
@@ -76,25 +74,25 @@ def run_apart(
     with process.orderly():
         answers: Answers = {"emit": emit, "accept": accept, **budget_answers(budget)}
         outcome = run_inside(errand, layers, answers, {**os.environ, **opened.environ})
-    workspace.remove_layers(layers.folder)
+    overlay.remove_layers(layers.folder)
     on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
     return outcome
 
 
 def _accepted(opened: OpenWorkspace, emit: Emit, end: str, outcome: Outcome) -> Outcome:
     """Bring a run's end to the user's tree, and validate there what somebody has changed."""
-    wanted, start = workspace.load(opened.git, end).work, outcome.start_snapshot or end
-    changed = workspace.changes(opened.git, start, end)
+    wanted, start = snapshots.load(opened.git, end).work, outcome.start_snapshot or end
+    changed = state.changes(opened.git, start, end)
     if not changed:
         return outcome
-    conflicts = workspace.accept(opened.git, start, end, opened.tracker)
+    conflicts = accept(opened.git, start, end, opened.tracker)
     if conflicts:
         names = some(sorted(conflicts), MAX_SHOWN)
         text = f"edited meanwhile by somebody else, and left as it is: {names}"
         emit(Notice(level=Level.WARNING, text=text))
     if opened.tracker.snapshot().work == wanted:
         return outcome
-    theirs = workspace.changes(opened.git, end, opened.tracker.snapshot().id)
+    theirs = state.changes(opened.git, end, opened.tracker.snapshot().id)
     named = some(sorted(change.path for change in theirs), MAX_SHOWN)
     emit(Notice(text=f"validated once more with what was edited meanwhile: {named}"))
     logs = state_dir.folder(run_folder(opened, outcome.run_id), "accepted")

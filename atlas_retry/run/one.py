@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry import agents, history, process, state_dir, workspace
+from atlas_retry import agents, history, process, state_dir
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
@@ -32,7 +32,17 @@ from atlas_retry.run.progress import Progress, Run, limits
 from atlas_retry.run.triage import aligned, completed
 from atlas_retry.text.redaction import redact, secret_values
 from atlas_retry.text.units import copyable, some, usd
-from atlas_retry.workspace import identity
+from atlas_retry.workspace import (
+    discovery,
+    gitfacts,
+    identity,
+    locking,
+    restoring,
+    shadow,
+    snapshots,
+    state,
+    trees,
+)
 
 if TYPE_CHECKING:
     from atlas_retry.run.door import Door
@@ -70,11 +80,11 @@ class Finished(Struct, frozen=True, kw_only=True):
         hidden = secret_values(self.opened.environ)
         patches, prompts = {}, {}
         attempts = self.outcome.attempts
-        held = workspace.kept(self.opened.git) if attempts else {}
+        held = shadow.kept(self.opened.git) if attempts else {}
         for attempt in attempts:
             before = held.get(f"runs/{self.outcome.run_id}/{attempt.number}-before")
             if before and attempt.snapshot:
-                patch = workspace.patch(self.opened.git, before, attempt.snapshot)
+                patch = state.patch(self.opened.git, before, attempt.snapshot)
                 patches[attempt.number] = redact(patch.decode(errors="replace"), hidden)
             if attempt.prompt_path:
                 prompts[attempt.number] = Path(attempt.prompt_path).read_text(encoding="utf-8")
@@ -121,11 +131,11 @@ def run_one(
     as `refuse_begun`.
     """
     refuse_begun(opened.git, asked)
-    with workspace.lock(opened.git):
+    with locking.lock(opened.git):
         return run_locked(opened, asked, emit, budget)
 
 
-def refuse_begun(git: workspace.Workspace, asked: Asked) -> None:
+def refuse_begun(git: discovery.Workspace, asked: Asked) -> None:
     """Raise WorkspaceError where git is in the middle of something and nobody forced the run."""
     if git.in_progress and not asked.order.force:
         begun = " and ".join(git.in_progress)
@@ -275,23 +285,23 @@ def _name_unfinished(
 
 
 def clear(
-    git: workspace.Workspace, run: history.RunRow, attempt: history.OpenAttempt, folder: Path
+    git: discovery.Workspace, run: history.RunRow, attempt: history.OpenAttempt, folder: Path
 ) -> tuple[str, ...]:
     """Restore what git ignores and a cut-off turn wrote; the files of dependencies among it.
 
     The next baseline would take it for the user's. Caches go, and what somebody wrote since stays;
     what goes is held. The workspace's lock is held by the caller. Raises WorkspaceError.
     """
-    there = workspace.snapshot(git).id
+    there = snapshots.snapshot(git).id
     quiet_s = rescue.quiet_since_s(run, folder)
-    moved = {c.path for c in workspace.changes(git, attempt.snapshot, there, ignored=True)}
-    moved -= {c.path for c in workspace.changes(git, attempt.snapshot, there)}
-    moved -= workspace.edited_after(git, moved, quiet_s)
+    moved = {c.path for c in state.changes(git, attempt.snapshot, there, ignored=True)}
+    moved -= {c.path for c in state.changes(git, attempt.snapshot, there)}
+    moved -= restoring.edited_after(git, moved, quiet_s)
     if moved:
-        workspace.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
-        workspace.restore(git, attempt.snapshot, moved)
+        shadow.keep(git, rescue.held_under(run.id, rescue.unfinished(attempt)), there)
+        restoring.restore(git, attempt.snapshot, moved)
     began_s = max(map(seconds_of, (run.segment_at, attempt.started_at)))
-    tracked = frozenset(workspace.tree(git, there).paths())
+    tracked = frozenset(trees.tree(git, there).paths())
     return seals.clean_between(git, began_s, quiet_s, tracked)
 
 
@@ -307,7 +317,7 @@ def _effects(
     run = Run(
         run_id=opening.run_id,
         interrupted_usd=journal.cut_off_usd(str(opened.root)),
-        workspace=workspace.facts(opened.git, opened.tracker.uncommitted()),
+        workspace=discovery.facts(opened.git, opened.tracker.uncommitted()),
         limits=limits(
             opened.settings, with_agent=asked.order.ai_fix, attempts_flag=asked.order.attempts_flag
         ),
@@ -331,7 +341,7 @@ def _effects(
         folder=run_folder(opened, opening.run_id),
         agent=captured(redacted_agent(segment.with_agent(agent), hidden)),
         reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
-        facts=workspace.git_facts(opened.root, environ=opened.environ),
+        facts=gitfacts.git_facts(opened.root, environ=opened.environ),
         journal=journal,
         emit=emit,
         started_s=time.monotonic() - segment.elapsed_s,

@@ -20,7 +20,8 @@ from atlas_retry.settings import Settings
 from atlas_retry.text.redaction import secret_values
 
 if TYPE_CHECKING:
-    from atlas_retry.workspace import Lookout, Tracker, Workspace
+    from atlas_retry.workspace.discovery import Workspace
+    from atlas_retry.workspace.look import Lookout, Tracker
 
 KEPT_VALIDATION_LOGS = 10
 MIN_WAIT_S, MAX_BUSY = 0.1, 0.25
@@ -50,7 +51,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def git(self) -> "Workspace":
         """Opened when it is first wanted: to run readers alone, nobody asks git anything."""
-        from atlas_retry.workspace import open_workspace
+        from atlas_retry.workspace.discovery import open_workspace
 
         opened = open_workspace(self.root, self.state, environ=self.environ)
         return replace(opened, upper=self.upper)
@@ -58,7 +59,8 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def tracker(self) -> "Tracker":
         """What is known of the work tree, under git or not."""
-        from atlas_retry.workspace import Tracker, unopened
+        from atlas_retry.workspace.discovery import unopened
+        from atlas_retry.workspace.look import Tracker
 
         there = unopened(self.root, self.state, environ=self.environ)
         return Tracker(replace(there, upper=self.upper))
@@ -66,7 +68,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def lookout(self) -> "Lookout":
         """What sees changes; made when it is first wanted."""
-        from atlas_retry.workspace import Lookout
+        from atlas_retry.workspace.look import Lookout
 
         return Lookout(self.tracker)
 
@@ -78,7 +80,7 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     def facts(self) -> WorkspaceFacts:
         """For reports. Raises WorkspaceError where git is there but cannot be used."""
         if self.has_git:
-            from atlas_retry.workspace import facts
+            from atlas_retry.workspace.discovery import facts
 
             return facts(self.git)
         return WorkspaceFacts(name=self.root.name, root=str(self.root))
@@ -117,7 +119,8 @@ def _located(path: Path, environ: Mapping[str, str]) -> tuple[Path, Path]:
 
 def _put_in_order(root: Path, home: Path, environ: Mapping[str, str]) -> None:
     """What an atlas that was killed was changing; its configuration may be in it."""
-    from atlas_retry.workspace import lock, open_workspace
+    from atlas_retry.workspace.discovery import open_workspace
+    from atlas_retry.workspace.locking import lock
 
     with suppress(WorkspaceError), lock(open_workspace(root, home, environ=environ)):
         pass
@@ -194,7 +197,8 @@ def _watched(opened: OpenWorkspace) -> Watched:
         return opened.tracker.take()[0].id
 
     def put_back(held: str) -> None:
-        from atlas_retry.workspace import changes, restore
+        from atlas_retry.workspace.restoring import restore
+        from atlas_retry.workspace.state import changes
 
         moved = {c.path for c in changes(opened.git, held, hold(), ignored=True)}
         if moved:

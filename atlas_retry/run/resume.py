@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import config, history, process, state_dir, workspace
+from atlas_retry import config, history, process, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now, seconds_of
 from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, entries, event_log, rescue
@@ -43,6 +43,7 @@ from atlas_retry.run.one import (
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.run.progress import Progress
 from atlas_retry.text.units import some
+from atlas_retry.workspace import discovery, locking, putback, restoring, shadow, snapshots, state
 
 MAX_SHOWN = 8
 
@@ -50,7 +51,7 @@ MAX_SHOWN = 8
 class _CutOffRun(Struct, frozen=True, kw_only=True):
     """A run that was cut off, and the workspace as it is now."""
 
-    git: workspace.Workspace
+    git: discovery.Workspace
     run: RunRow
     remains: Remains
     folder: Path
@@ -84,9 +85,9 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
         )
     asked = Asked(order=replace(order, ai_fix=ai_fix))
     home = state_dir.locate(environ)
-    git = workspace.open_workspace(Path(run.root), home, environ=environ)
+    git = discovery.open_workspace(Path(run.root), home, environ=environ)
     refuse_begun(git, asked)
-    with workspace.lock(git):
+    with locking.lock(git):
         process.end_marked(run.mark)
         if not remains.validations or rescue.ORIGIN not in rescue.snapshots(git, run):
             emit(Notice(text=f"run {run.id} had asked nobody yet: it starts over"))
@@ -123,7 +124,7 @@ def _gone_on(
     home = state_dir.locate(environ)
     with history.reading(home) as connection:
         remains = archive.remains(connection, run.id)
-    git = workspace.open_workspace(Path(run.root), home, environ=environ)
+    git = discovery.open_workspace(Path(run.root), home, environ=environ)
     scene = _CutOffRun(
         git=git,
         run=run,
@@ -149,7 +150,7 @@ def _gone_on(
 
 def _put_in_order(scene: _CutOffRun) -> str | None:
     """Put the workspace back to where the next attempt starts; what the turn is taken up from."""
-    there = workspace.snapshot(scene.git)
+    there = snapshots.snapshot(scene.git)
     ours = _difference(scene, there.id, rescue.quiet_since_s(scene.run, scene.folder))
     what = f"run {scene.run.id} is being put in order"
     attempt = scene.remains.open_attempt
@@ -163,7 +164,7 @@ def _put_in_order(scene: _CutOffRun) -> str | None:
         if not ours:
             return _turn(scene, None)
         turn = _turn(scene, there.id)
-        workspace.restore(scene.git, scene.expected)
+        restoring.restore(scene.git, scene.expected)
         text = f"what was unfinished is restored (it is held): {some(ours, MAX_SHOWN)}"
         scene.emit(Notice(level=Level.WARNING, text=text))
         return turn
@@ -191,13 +192,13 @@ def _difference(scene: _CutOffRun, there: str, quiet_s: float) -> tuple[str, ...
 
     Raises WorkspaceError where something differs that is somebody else's doing.
     """
-    moved = workspace.moved_git(scene.git, scene.run.start)
+    moved = putback.moved_git(scene.git, scene.run.start)
     if moved:
         raise _refusal(scene, f"git has moved on: {some(sorted(moved), MAX_SHOWN)}")
-    paths = [c.path for c in workspace.changes(scene.git, scene.expected, there)]
+    paths = [c.path for c in state.changes(scene.git, scene.expected, there)]
     attempt = scene.remains.open_attempt
     is_restored = attempt and attempt.restored
-    theirs = {*paths} if is_restored else workspace.edited_after(scene.git, paths, quiet_s)
+    theirs = {*paths} if is_restored else restoring.edited_after(scene.git, paths, quiet_s)
     if theirs:
         raise _refusal(scene, f"edited since: {some(sorted(theirs), MAX_SHOWN)}")
     return tuple(paths)
@@ -219,11 +220,11 @@ def _turn(scene: _CutOffRun, there: str | None) -> str | None:
         return None
     unfinished, whole = rescue.unfinished(attempt), str(attempt.number)
     if there:
-        workspace.keep(scene.git, rescue.held_under(scene.run.id, unfinished), there)
+        shadow.keep(scene.git, rescue.held_under(scene.run.id, unfinished), there)
     if attempt.reply and whole in scene.held:
         return scene.held[whole]
     if there and attempt.reply:
-        workspace.keep(scene.git, rescue.held_under(scene.run.id, whole), there)
+        shadow.keep(scene.git, rescue.held_under(scene.run.id, whole), there)
     return there or scene.held.get(unfinished)
 
 
@@ -231,7 +232,7 @@ def _progress(scene: _CutOffRun) -> Progress:
     remains, origin = scene.remains, scene.held[rescue.ORIGIN]
     baseline, settled = remains.validations[0], remains.validations[-1]
     results = [attempt.result or origin for attempt in remains.attempts]
-    fixed = workspace.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
+    fixed = state.changes(scene.git, scene.run.start, origin) if settled != baseline else ()
     progress = Progress(
         run_id=scene.run.id,
         baseline=baseline,
@@ -240,7 +241,7 @@ def _progress(scene: _CutOffRun) -> Progress:
         start=scene.run.start,
         origin=origin,
         current=results[-1] if results else origin,
-        trees=tuple(workspace.load(scene.git, name).work for name in (origin, *results)),
+        trees=tuple(snapshots.load(scene.git, name).work for name in (origin, *results)),
         fixers_changed=tuple(change.path for change in fixed),
         attempts=remains.attempts,
     )
@@ -293,9 +294,9 @@ def _taking_up(scene: _CutOffRun, turn: str | None, agent: Agent) -> Agent:
 
 
 def _bring(scene: _CutOffRun, begun: OpenAttempt, turn: str) -> None:
-    paths = [c.path for c in workspace.changes(scene.git, begun.snapshot, turn, ignored=True)]
+    paths = [c.path for c in state.changes(scene.git, begun.snapshot, turn, ignored=True)]
     if paths:
-        workspace.restore(scene.git, turn, paths, since=begun.snapshot)
+        restoring.restore(scene.git, turn, paths, since=begun.snapshot)
 
 
 _ID = re.compile(r"[A-Za-z0-9]+([._-]?[A-Za-z0-9])*")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from atlas_retry import workspace
 from atlas_retry.diagnostics import PARSERS
 from atlas_retry.diagnostics.counting import only_new
 from atlas_retry.diagnostics.tools import tool_of
@@ -18,6 +17,7 @@ from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Diagnostic, Gate, GateResult, Kind, Status, Validation
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.settings import Settings
+from atlas_retry.workspace import isolated, trees
 
 
 def against_baseline(
@@ -55,10 +55,10 @@ def _at_base(
     known = opened.learned.at_base
     missing = [gate for gate in gates if gate not in known]
     if missing:
-        base = workspace.revision_tree(opened.root, revision, environ=opened.environ)
-        now = workspace.tree(opened.git, opened.tracker.snapshot().id)
+        base = trees.revision_tree(opened.root, revision, environ=opened.environ)
+        now = trees.tree(opened.git, opened.tracker.snapshot().id)
         lines = [gate.run for gate in missing]
-        beside = workspace.beside(opened.git, workspace.as_in(base, now), lines)
+        beside = isolated.beside(opened.git, trees.as_in(base, now), lines)
         with opened.tracker.elsewhere(), beside as there:
             aside = Plan(
                 root=how.root,

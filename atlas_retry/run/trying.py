@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import config, state_dir, workspace
+from atlas_retry import config, state_dir
 from atlas_retry.config.init import configuration
 from atlas_retry.config.init.commands import only_checks
 from atlas_retry.config.init.values import Proposed, Slot
@@ -17,6 +17,7 @@ from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.model import Gate, GateResult, Status
 from atlas_retry.text.redaction import secret_values
+from atlas_retry.workspace import discovery, isolated, look
 
 LIMIT_S = 120.0
 FIRST_LINES = 3
@@ -45,7 +46,7 @@ def try_all(
     Where the workspace is under no git nothing is tried: nothing could be restored.
     """
     try:
-        ws = workspace.open_workspace(root, state_dir.locate(environ), environ=environ)
+        ws = discovery.open_workspace(root, state_dir.locate(environ), environ=environ)
     except WorkspaceError as error:
         emit(Notice(text=f"not tried: {error}"))
         return untried(choices)
@@ -74,7 +75,7 @@ def untried(choices: Sequence[Proposed]) -> tuple[TriedGate, ...]:
 
 
 def _try(
-    ws: workspace.Workspace,
+    ws: discovery.Workspace,
     choice: Proposed,
     environ: Mapping[str, str],
     emit: Emit,
@@ -102,15 +103,15 @@ def _gate_of(proposed: Proposed, below: str) -> Gate:
     return replace(gate, cwd=cwd or ".", timeout_s=min(gate.timeout_s, LIMIT_S), recheck=None)
 
 
-def _run(ws: workspace.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Trial:
+def _run(ws: discovery.Workspace, gate: Gate, environ: Mapping[str, str]) -> _Trial:
     parent = state_dir.folder(ws.state, "trials", state_dir.key_of(ws.root))
     state_dir.trim(parent, keep=20)
     logs = state_dir.folder(parent, state_dir.new_run_id())
     how = Plan(root=ws.root, logs=logs, environ=environ, secrets=secret_values(environ))
-    with workspace.beside(ws, {}, [gate.run]) as there:
+    with isolated.beside(ws, {}, [gate.run]) as there:
         (result,) = run_gates([gate], replace(how, wrap=there.wrap, locate=there.file)).results
         moved = there.overwritten()
-    made = tuple(workspace.ignored(ws.root, environ))
+    made = tuple(look.ignored(ws.root, environ))
     return _Trial(result=result, moved=tuple(path for path in moved if not path.startswith(made)))
 
 

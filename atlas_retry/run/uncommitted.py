@@ -8,28 +8,28 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from atlas_retry import workspace
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.guard.places import CACHES, is_made
 from atlas_retry.model import Lost, Tree
 from atlas_retry.source import Scope, ScopeKind, definitions
+from atlas_retry.workspace import discovery, state, trees
 
 MAX_BYTES = 1 << 20
 """Of a file that is looked into."""
 
 
 def lost_definitions(
-    git: workspace.Workspace, start: str, left: str, environ: Mapping[str, str]
+    git: discovery.Workspace, start: str, left: str, environ: Mapping[str, str]
 ) -> tuple[Lost, ...]:
     """Functions, classes and top-level names of the snapshot `start` that are gone in `left`.
 
     Only those that the last commit does not have in that file; what was moved to another file that
     the run changed is not gone.
     """
-    paths = [change.path for change in workspace.changes(git, start, left)]
+    paths = [change.path for change in state.changes(git, start, left)]
     if not paths:
         return ()
-    before, after = (workspace.tree(git, name) for name in (start, left))
+    before, after = (trees.tree(git, name) for name in (start, left))
     for tree in (before, after):
         tree.preload(paths)
     if not any(lost(paths, before=before, after=after, committed=None)):
@@ -41,7 +41,7 @@ def lost_definitions(
 def _committed(root: Path, paths: Collection[str], environ: Mapping[str, str]) -> Tree | None:
     """None where nothing is committed yet."""
     with suppress(WorkspaceError):
-        committed = workspace.revision_tree(root, "HEAD", paths, environ=environ)
+        committed = trees.revision_tree(root, "HEAD", paths, environ=environ)
         committed.preload(paths)
         return committed
     return None
@@ -87,13 +87,13 @@ def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
     return tuple(name for name, scope in named.items() if scope.owner not in named)
 
 
-def recorded(git: workspace.Workspace, start: str, end: str, began_s: float) -> Iterator[str]:
+def recorded(git: discovery.Workspace, start: str, end: str, began_s: float) -> Iterator[str]:
     """What git ignores and was written between two snapshots, and not since this time.
 
     A test that failed may have recorded there what it compares with.
     """
-    seen = {change.path for change in workspace.changes(git, start, end)}
-    for change in workspace.changes(git, start, end, ignored=True):
+    seen = {change.path for change in state.changes(git, start, end)}
+    for change in state.changes(git, start, end, ignored=True):
         path = git.root / change.path
         if change.path in seen or is_made(change.path) or CACHES.match(change.path):
             continue

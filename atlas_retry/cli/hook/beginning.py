@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from atlas_retry import config, state_dir, workspace
+from atlas_retry import config, state_dir
 from atlas_retry.agents.lack import nested
 from atlas_retry.cli.hook import memory
 from atlas_retry.cli.hook.guarding import sealed
@@ -27,6 +27,7 @@ from atlas_retry.cli.hook.turns import (
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import now
 from atlas_retry.run.open import open_configured
+from atlas_retry.workspace import discovery, shadow, snapshots
 
 KEPT_SNAPSHOTS = 50
 """Of a workspace: turns that `atlas undo` can go back to."""
@@ -75,7 +76,7 @@ def _begin(turn: HookTurn, environ: Mapping[str, str]) -> None:
         opened = open_configured(project(turn, environ), environ)
         begun = replace(begun, settings=opened.settings)
         if opened.has_git:
-            taken = workspace.snapshot(opened.git)
+            taken = snapshots.snapshot(opened.git)
             _hold(opened.git, begun.id, taken.id)
             begun, seal = replace(begun, snapshot=taken.id), sealed(opened)
     except (AtlasError, OSError, ValueError) as error:
@@ -93,15 +94,15 @@ def _goes_on(turn: HookTurn, tally: BlockTally, last: Start, environ: Mapping[st
         return True
     if tally.refused_tree is None:
         return False
-    ws = workspace.open_workspace(Path(last.root), state_dir.locate(environ), environ=environ)
-    return workspace.snapshot(ws).work == tally.refused_tree
+    ws = discovery.open_workspace(Path(last.root), state_dir.locate(environ), environ=environ)
+    return snapshots.snapshot(ws).work == tally.refused_tree
 
 
-def _hold(ws: workspace.Workspace, turn_id: str, snapshot_id: str) -> None:
+def _hold(ws: discovery.Workspace, turn_id: str, snapshot_id: str) -> None:
     """Keep the snapshot as that of a run; those of the oldest turns go."""
-    workspace.keep(ws, f"runs/{turn_id}/start", snapshot_id)
-    kept = {name: name.split("/")[1] for name in workspace.kept(ws) if name.startswith("runs/")}
+    shadow.keep(ws, f"runs/{turn_id}/start", snapshot_id)
+    kept = {name: name.split("/")[1] for name in shadow.kept(ws) if name.startswith("runs/")}
     known = sorted({of for of in kept.values() if of.endswith(TURN_SUFFIX)})
     gone = set(known[:-KEPT_SNAPSHOTS])
     if gone:
-        workspace.drop(ws, *(name for name, of in kept.items() if of in gone))
+        shadow.drop(ws, *(name for name, of in kept.items() if of in gone))

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import workspace
 from atlas_retry.cli.hook.turns import Start
 from atlas_retry.errors import StateError
 from atlas_retry.events import now
@@ -16,6 +15,7 @@ from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.model import GateResult, GitFacts
 from atlas_retry.run.open import OpenWorkspace
+from atlas_retry.workspace import gitfacts, shadow, snapshots, state
 
 _ORDINARY = ("refs/", "state:", "worktrees/", "config:branch.", "config:remote.")
 _ORDINARY_FACTS = frozenset({"HEAD", "index", "stash", "shallow"})
@@ -55,7 +55,7 @@ def _unsealed(content: bytes, environ: Mapping[str, str]) -> judge.Seal:
         taken = msgspec.msgpack.decode(content, type=judge.Seal, dec_hook=_path)
     except msgspec.MsgspecError as error:
         raise StateError(f"the state at the turn's beginning cannot be read: {error}") from error
-    facts = workspace.facts_since(taken.root, taken.facts, environ=environ)
+    facts = gitfacts.facts_since(taken.root, taken.facts, environ=environ)
     return replace(taken, environ=environ, facts=_but_ordinary(taken.facts, facts))
 
 
@@ -89,7 +89,7 @@ class Left(Struct, frozen=True, kw_only=True):
 
 def left_by(opened: OpenWorkspace, start: Start) -> Left:
     """What is there now. Raises WorkspaceError."""
-    there = workspace.snapshot(opened.git)
+    there = snapshots.snapshot(opened.git)
     moved = _differing(opened, start.left or start.snapshot or "", there.id)
     of_gates = frozenset(start.written) - moved
     return Left(snapshot=there.id, tree=there.work, of_gates=of_gates)
@@ -100,8 +100,8 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> St
 
     `alone`: nothing but the gates can have written meanwhile.
     """
-    after = workspace.snapshot(opened.git).id
-    workspace.keep(opened.git, f"runs/{start.id}/end", after)
+    after = snapshots.snapshot(opened.git).id
+    shadow.keep(opened.git, f"runs/{start.id}/end", after)
     agents = _differing(opened, start.snapshot or "", left.snapshot) - left.of_gates
     wrote = _differing(opened, left.snapshot, after) - agents
     written = left.of_gates | wrote if alone else left.of_gates
@@ -109,4 +109,4 @@ def ended(opened: OpenWorkspace, start: Start, left: Left, *, alone: bool) -> St
 
 
 def _differing(opened: OpenWorkspace, before: str, after: str) -> frozenset[str]:
-    return frozenset(c.path for c in workspace.changes(opened.git, before, after, ignored=True))
+    return frozenset(c.path for c in state.changes(opened.git, before, after, ignored=True))

@@ -16,16 +16,12 @@ from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.judge.seals import Seal
 from atlas_retry.model import Gate, GateResult, Tree, Violation
-from atlas_retry.workspace import (
-    ObjectTree,
-    Workspace,
-    changes,
-    directory_tree,
-    facts_since,
-    git_facts,
-    revision_tree,
-    tree,
-)
+from atlas_retry.settings import Settings
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.gitfacts import facts_since, git_facts
+from atlas_retry.workspace.scan import Scan
+from atlas_retry.workspace.state import changes
+from atlas_retry.workspace.trees import ObjectTree, directory_tree, revision_tree, tree
 
 __all__ = [
     "ChangeAsked",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from atlas_retry.guard.case import OutsideChange, differing
 from atlas_retry.model import Tree
-from atlas_retry.workspace import directory_tree
+from atlas_retry.workspace.trees import directory_tree
 
 _DAY_S = 86_400
 _MAX_SEARCHED_BYTES = 1 << 20

@@ -20,10 +20,12 @@ from atlas_retry.guard.protection import protected_globs
 from atlas_retry.model import Gate, GitFacts
 from atlas_retry.settings import Settings
 from atlas_retry.text.globs import words
-from atlas_retry.workspace import Workspace, git_facts, walk
+from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.gitfacts import git_facts
 from atlas_retry.workspace.linked import Stamp, imported_folders, linked_folders, stamp, stamps
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Scan, Stat, is_ignored, stat_of
+from atlas_retry.workspace.trees import walk
 
 _OF_HOME = words("""
     .bashrc .bash_profile .bash_login .bash_aliases .profile .zshrc .zshenv .zprofile .gitconfig
