@@ -14,7 +14,7 @@ from atlas_retry.workspace.locking import holder, lock
 from atlas_retry.workspace.putback import put_back_git
 from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.snapshots import snapshot
-from atlas_retry.workspace.trees import directory_tree, revision_tree, tree
+from atlas_retry.workspace.trees import DirectoryTree, revision_tree, tree
 from tests.repositories import (
     ENVIRON,
     SHAPES,
@@ -243,7 +243,7 @@ def test_a_snapshot_and_the_folder_it_was_taken_of_read_the_same(
     ws = opened(root)
     held = tree(ws, snapshot(ws).id)
     held.preload(list(held.paths()))
-    assert listed(held) == listed(directory_tree(root, environ=ws.environ))
+    assert listed(held) == listed(DirectoryTree(root, ws.environ))
 
 
 def test_a_revision_reads_as_it_was_committed(root: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_folder_without_git_reads_whole(tmp_path: Path) -> None:
     write(tmp_path, ".gitignore", "*.log\n")
     write(tmp_path, "x.log", "log\n")
     (tmp_path / "link").symlink_to("x.log")
-    assert listed(directory_tree(tmp_path, environ=ENVIRON)) == {
+    assert listed(DirectoryTree(tmp_path, ENVIRON)) == {
         ".gitignore": ("100644", b"*.log\n"),
         "link": ("120000", b"x.log"),
         "x.log": ("100644", b"log\n"),
@@ -286,7 +286,7 @@ def test_a_folder_without_git_reads_whole(tmp_path: Path) -> None:
 def test_a_tree_reads_nothing_outside(root: Path, path: str) -> None:
     write(root.parent, "secret/x", "secret\n")
     (root / "link").symlink_to(root.parent / "secret")
-    assert directory_tree(root, environ=ENVIRON).read(path) is None
+    assert DirectoryTree(root, ENVIRON).read(path) is None
 
 
 # the lock

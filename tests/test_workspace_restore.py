@@ -6,7 +6,7 @@ import pytest
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.workspace.discovery import Workspace
-from atlas_retry.workspace.putback import put_back_git
+from atlas_retry.workspace.putback import put_back_moved
 from atlas_retry.workspace.restoring import INDEX, restore
 from atlas_retry.workspace.scan import TEMPORARY
 from atlas_retry.workspace.snapshots import snapshot
@@ -320,7 +320,7 @@ def test_a_repository_broken_by_the_agent_is_put_back(
     held, before, git_before = snapshot(ws), entries(root), git_bytes(ws.git_dir)
     write(root, f".git/{broken}", "[garbage")
     write(root, "src/a.py", "garbage\n")
-    put_back_git(ws, held.id)
+    put_back_moved(ws, held.id)
     restore(ws, held.id)
     assert entries(root) == before
     assert git_bytes(ws.git_dir) == git_before

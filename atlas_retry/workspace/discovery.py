@@ -95,13 +95,11 @@ def _workspace(root: Path, git_dir: Path, state: Path, env: Mapping[str, str]) -
     )
 
 
-def root_of(path: Path, env: Mapping[str, str]) -> Path:
-    """Real path of the top of the work tree that `path` is in. Raises WorkspaceError."""
-    return places_of(path, env)[0]
-
-
 def places_of(path: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
-    """The same, and the git directory of that work tree."""
+    """Real path of the top of the work tree that `path` is in, and its git directory.
+
+    Raises WorkspaceError.
+    """
     if not path.is_dir():
         raise WorkspaceError(f"{path} is not a folder", remedy="name a folder under git")
     asked = ("--is-bare-repository", "--is-inside-git-dir", "--show-cdup", "--absolute-git-dir")

@@ -51,13 +51,12 @@ def moved_here(ws: Workspace) -> tuple[tuple[Identity, bool], ...]:
     own = _identity(ws, _first_commit(ws))
     if not own.first_commit:
         return ()
-    signed: list[Identity] = []
+    candidates: list[tuple[Identity, bool]] = []
     for file in _files(ws):
         with suppress(OSError, msgspec.MsgspecError):
-            signed.append(_read(file))
-    gone = (other for other in signed if not other.is_there)
-    alike = (other for other in gone if other.first_commit == own.first_commit)
-    candidates = [(other, other.inode == own.inode) for other in alike]
+            other = _read(file)
+            if other.first_commit == own.first_commit and not other.is_there:
+                candidates.append((other, other.inode == own.inode))
     return tuple(sorted(candidates, key=lambda pair: not pair[1]))
 
 

@@ -8,7 +8,6 @@ who takes the workspace's lock brings the rest.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -181,25 +180,18 @@ def accept(ws: Workspace, start: str, end: str, tracker: Tracker) -> tuple[str, 
         replace_file(note, msgspec.json.encode((start, end)))
     except OSError as error:
         raise StateError(f"{note} cannot be written: {error}") from error
-    conflicts = _bring(ws, start, end, tracker)
+    return finish_accepting(ws, tracker)
+
+
+def finish_accepting(ws: Workspace, tracker: Tracker | None = None) -> tuple[str, ...]:
+    """Bring what was begun to be accepted; the paths that were left alone. WorkspaceError."""
+    note, tracker = ws.home / _NOTE, tracker or Tracker(ws)
+    if not note.exists():
+        return ()
+    start, end = msgspec.json.decode(note.read_bytes(), type=tuple[str, str])
+    with process.uninterruptible(f"the workspace {ws.root} is being changed"):
+        paths = {change.path for change in changes(ws, start, end)}
+        conflicts = restore(ws, end, paths, since=start, look=tracker.take).conflicts
     note.unlink()
     tracker.moved()
     return conflicts
-
-
-def finish_accepting(ws: Workspace) -> None:
-    """Bring the rest where an atlas was killed while it accepted. Raises WorkspaceError."""
-    note = ws.home / _NOTE
-    with suppress(FileNotFoundError):
-        start, end = msgspec.json.decode(note.read_bytes(), type=tuple[str, str])
-        _bring(ws, start, end, Tracker(ws))
-        note.unlink()
-
-
-def _bring(ws: Workspace, start: str, end: str, tracker: Tracker) -> tuple[str, ...]:
-    """The paths that were left alone."""
-    with process.uninterruptible(f"the workspace {ws.root} is being changed"):
-        paths = {change.path for change in changes(ws, start, end)}
-        if not paths:
-            return ()
-        return restore(ws, end, paths, since=start, look=tracker.take).conflicts

@@ -27,13 +27,11 @@ _FACTS = {
 _SYMBOLIC = "ref: "
 
 
-def put_back_git(
-    ws: Workspace, snapshot_id: str, names: Collection[str] | None = None
-) -> tuple[str, ...]:
+def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tuple[str, ...]:
     """Make git's own state what it was when the snapshot was taken; names of what was restored.
 
-    `names` are keys of `git_facts` and limit it, for other worktrees of the repository share its
-    refs and configuration. Not held, so not restored: linked worktrees themselves, the folders of
+    `names` are keys of `git_facts`: other worktrees of the repository share its refs and
+    configuration. Not held, so not restored: linked worktrees themselves, the folders of
     a rebase or `git am`, hooks of core.hooksPath, the insides of submodules. Reflogs only grow.
     Raises WorkspaceError.
     """
@@ -42,11 +40,11 @@ def put_back_git(
     take(ws)  # holds what is there before it goes
     state = read_state(ws, snapshot_id)
     held = read_blobs(ws, {entry.oid for entry in state.git.values()})
-    wanted = None if names is None else {_group(name) for name in names}
+    wanted = {_group(name) for name in names}
     done = [*_put_files(ws, state, held, wanted), *_put_refs(ws, state, held, wanted)]
     # once more: moving refs/stash wrote to its log
     done += _put_files(ws, state, held, wanted)
-    if _is_in("index", wanted) and put_back_index(ws, state, None)[0]:
+    if "index" in wanted and put_back_index(ws, state, None)[0]:
         done.append("index")
     return tuple(sorted(set(done)))
 
@@ -69,10 +67,6 @@ def _group(name: str) -> str:
     if name.startswith("index-flags:"):
         return "index"
     return _CONFIG if name.startswith(_CONFIG) else name
-
-
-def _is_in(fact: str, wanted: Collection[str] | None) -> bool:
-    return wanted is None or fact in wanted
 
 
 def moved_git(ws: Workspace, snapshot_id: str) -> dict[str, tuple[Path, ...]]:
@@ -100,11 +94,11 @@ _NOT_OURS = frozenset({"", "stash", "state:ORIG_HEAD"})
 
 
 def _put_files(
-    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str] | None
+    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str]
 ) -> Iterator[str]:
-    held = {name: entry for name, entry in state.git.items() if _is_in(_fact_of(name), wanted)}
+    held = {name: entry for name, entry in state.git.items() if _fact_of(name) in wanted}
     now = (name for name, _ in git_files(ws.git_dir, ws.common_dir))
-    for name in {name for name in now if _is_in(_fact_of(name), wanted)} - held.keys():
+    for name in {name for name in now if _fact_of(name) in wanted} - held.keys():
         place.remove(*_place_of(ws, name))
         yield _fact_of(name)
     for name, entry in held.items():
@@ -130,11 +124,11 @@ def _place_of(ws: Workspace, name: str) -> tuple[Path, str]:
 
 
 def _put_refs(
-    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str] | None
+    ws: Workspace, state: TreeState, contents: Mapping[str, bytes], wanted: Collection[str]
 ) -> Iterator[str]:
     """Through git, which knows how it stores them."""
-    held = {k: ref for k, ref in _held_refs(state, contents).items() if _is_in(k, wanted)}
-    there = {k: ref for k, ref in _refs_now(ws).items() if _is_in(k, wanted)}
+    held = {k: ref for k, ref in _held_refs(state, contents).items() if k in wanted}
+    there = {k: ref for k, ref in _refs_now(ws).items() if k in wanted}
     gone = there.keys() - held.keys()
     moved = {name: value for name, value in held.items() if there.get(name) != value}
     plain = {name: oid for name, oid in moved.items() if not oid.startswith(_SYMBOLIC)}

@@ -82,13 +82,13 @@ class DirectoryTree:
     def __init__(
         self,
         root: Path,
-        env: Mapping[str, str],
+        environ: Mapping[str, str],
         max_bytes: int | None = None,
         scan: Scan | None = None,
     ) -> None:
         """`scan` is what a walk has found there."""
         self._root = root
-        self._env = env
+        self._environ = environ
         self._max_bytes = max_bytes
         self._scan = scan
 
@@ -103,7 +103,7 @@ class DirectoryTree:
 
     @cached_property
     def _modes(self) -> Mapping[str, str]:
-        scan = self._scan or walk(self._root, self._env)
+        scan = self._scan or walk(self._root, self._environ)
         return {path: git_mode(status[0]) for path, status in scan.visible().items()}
 
 
@@ -154,17 +154,9 @@ def revision_tree(
     )
 
 
-def directory_tree(root: Path, *, environ: Mapping[str, str] | None = None) -> DirectoryTree:
-    """What is in a folder: as git sees it where it has a `.git`, else all but git's own files."""
-    return DirectoryTree(root, user_environment(os.environ if environ is None else environ))
-
-
 def source_tree(
     root: Path, *, environ: Mapping[str, str] | None = None, scan: Scan | None = None
 ) -> DirectoryTree:
-    """The same for who reads sources: what is too big to be one is not read.
-
-    `scan` is what a walk has found there.
-    """
-    env = user_environment(os.environ if environ is None else environ)
-    return DirectoryTree(root, env, MAX_SOURCE_BYTES, scan)
+    """A folder for who reads sources: what is too big to be one is not read."""
+    environ = os.environ if environ is None else environ
+    return DirectoryTree(root, environ, MAX_SOURCE_BYTES, scan)

@@ -14,9 +14,8 @@ from atlas_retry.workspace.discovery import (
     NotARepositoryError,
     Workspace,
     common_dir_of,
-    git_dir_of,
     open_workspace,
-    root_of,
+    places_of,
 )
 from atlas_retry.workspace.git import GitError, commit_id, git, user_environment
 from atlas_retry.workspace.locking import holder
@@ -49,9 +48,10 @@ def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> 
             remedy="use letters, digits, - and _; anything with a dot or a slash is a path",
         )
     root = _home_of(ws.common_dir) / name
-    branch = _branch_of(name)
+    branch = f"atlas/{name}"
     with _one_at_a_time(ws):
-        is_there = from_revision is None and _has_branch(ws, branch)
+        asked = ("for-each-ref", "--format=1", _BRANCH + branch)
+        is_there = from_revision is None and git(*asked, cwd=ws.root, env=ws.environ)
         what = branch if is_there else commit_id(ws.root, ws.environ, from_revision or "HEAD")
         new = () if is_there else ("-b", branch)
         asked = ("worktree", "add", "--quiet", *new, "--", str(root), what)
@@ -59,19 +59,10 @@ def add_worktree(ws: Workspace, name: str, from_revision: str | None = None) -> 
     return root
 
 
-def _branch_of(name: str) -> str:
-    return f"atlas/{name}"
-
-
 def _home_of(common_dir: Path) -> Path:
     """Beside the main work tree, so that no tool walks from it into another workspace."""
     main = common_dir.parent if common_dir.name == ".git" else common_dir
     return main.with_name(f"{main.name}.worktrees")
-
-
-def _has_branch(ws: Workspace, branch: str) -> bool:
-    asked = ("for-each-ref", "--format=1", _BRANCH + branch)
-    return bool(git(*asked, cwd=ws.root, env=ws.environ))
 
 
 def _one_at_a_time(ws: Workspace) -> AbstractContextManager[None]:
@@ -121,7 +112,7 @@ def remove_worktree(ws: Workspace, name: str, *, force: bool = False) -> None:
                 remedy=f"merge {one.branch or tip}, or: atlas workspace remove {name} --force",
             )
         _remove(ws, name, one.root, force=force)
-        if tip and is_held and one.branch == _branch_of(name):
+        if tip and is_held and one.branch == f"atlas/{name}":
             git("update-ref", "-d", _BRANCH + one.branch, tip, cwd=ws.common_dir, env=ws.environ)
         with suppress(OSError):
             one.root.parent.rmdir()
@@ -178,7 +169,7 @@ def names_around(cwd: Path, *, environ: Mapping[str, str] | None = None) -> dict
     """The roots, by name, of the named workspaces of the repository that `cwd` is in."""
     env = user_environment(os.environ if environ is None else environ)
     try:
-        common_dir = common_dir_of(git_dir_of(root_of(cwd, env)))
+        common_dir = common_dir_of(places_of(cwd, env)[1])
     except NotARepositoryError:
         return {}
     return {

@@ -21,7 +21,7 @@ from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
 from atlas_retry.workspace.scan import Scan
 from atlas_retry.workspace.state import changes
-from atlas_retry.workspace.trees import ObjectTree, directory_tree, revision_tree, tree
+from atlas_retry.workspace.trees import DirectoryTree, ObjectTree, revision_tree, tree
 
 __all__ = [
     "ChangeAsked",
@@ -72,7 +72,7 @@ def _case(asked: ChangeAsked, environ: Mapping[str, str]) -> Case:
         raise UsageError(f"{root} is no folder", remedy="Name the workspace that was changed.")
     is_folder = base.is_dir()
     before = base_tree(asked, environ)
-    after = directory_tree(root, environ=environ)
+    after = DirectoryTree(root, environ)
     changed = _differing(before, after)
     outside = chain.from_iterable(folders.differences(old, new) for old, new in asked.outside)
     case = Case(
@@ -122,7 +122,7 @@ def base_tree(asked: ChangeAsked, environ: Mapping[str, str]) -> Tree:
     """What the change is compared with. Raises GitError for an unknown revision."""
     base = Path(asked.base)
     if base.is_dir():
-        return directory_tree(base, environ=environ)
+        return DirectoryTree(base, environ)
     return revision_tree(asked.workspace, asked.base, environ=environ)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from atlas_retry.guard.case import OutsideChange, differing
 from atlas_retry.model import Tree
-from atlas_retry.workspace.trees import directory_tree
+from atlas_retry.workspace.trees import DirectoryTree
 
 _DAY_S = 86_400
 _MAX_SEARCHED_BYTES = 1 << 20
@@ -116,7 +116,7 @@ def digest(path: Path) -> str:
 def from_the_future(before: Path, after: Path) -> tuple[str, ...]:
     """Files whose modification time lies more than a day ahead, and did not before."""
     limit_s = time.time() + _DAY_S
-    paths = directory_tree(after).paths()
+    paths = DirectoryTree(after, os.environ).paths()
     return tuple(
         path for path in paths if _modified_s(after / path) > limit_s >= _modified_s(before / path)
     )
