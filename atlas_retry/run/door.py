@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from enum import Enum
 from multiprocessing.connection import Connection, wait
@@ -54,14 +55,10 @@ def run_inside(
     where it was killed.
     """
     ours, theirs = socket.socketpair()
-    course = _InnerProcess(layers, theirs, environ)
-    try:
-        with Connection(ours.detach()) as connection:
-            course.start()
-            _send(connection, (errand, layers))
-            answered = _serve(connection, answers)
-    finally:
-        course.join()
+    with ThreadPoolExecutor(max_workers=1) as pool, Connection(ours.detach()) as connection:
+        ended = pool.submit(_be_inside, layers, theirs, environ)
+        _send(connection, (errand, layers))
+        answered = _serve(connection, answers)
     signum = process.stop_requested()
     if isinstance(answered, Outcome):
         return answered
@@ -70,36 +67,30 @@ def run_inside(
     if signum is not None:
         raise Interrupted(signum)
     raise WorkspaceError(
-        f"the isolated run has ended before its time: {course.why}",
+        f"the isolated run has ended before its time: {ended.result()}",
         remedy=f"atlas resume {layers.root} --ai-fix",
     )
 
 
-class _InnerProcess(threading.Thread):
-    def __init__(
-        self, layers: RunLayers, theirs: socket.socket, environ: Mapping[str, str]
-    ) -> None:
-        super().__init__(name="inside")
-        self._theirs = theirs
-        package = str(Path(atlas_retry.__file__).parents[1])
-        command = Command(
-            argv=(sys.executable, "-P", "-c", _START, package, str(theirs.fileno())),
-            cwd=layers.root,
-            env=environ,
-            pass_fds=(theirs.fileno(),),
-            grace_s=GRACE_S,
-            halt_signal=signal.SIGTSTP,
-        )
-        self._command = layers.wrapped(command)
-        self.why = "it was interrupted"
-        """Why it ended without an answer."""
-
-    def run(self) -> None:
-        # closed only now: the other end reads to its end exactly when all inside has ended
-        with self._theirs, suppress(Interrupted):
-            done = process.run(self._command, shielded=True)
-            last = done.stderr.text.strip().rpartition("\n")[2]
-            self.why = last or done.error or f"exit code {done.exit_code}"
+def _be_inside(layers: RunLayers, theirs: socket.socket, environ: Mapping[str, str]) -> str:
+    """Run the process inside to its end; why it ended, where it has not said."""
+    package = str(Path(atlas_retry.__file__).parents[1])
+    command = Command(
+        argv=(sys.executable, "-P", "-c", _START, package, str(theirs.fileno())),
+        cwd=layers.root,
+        env=environ,
+        pass_fds=(theirs.fileno(),),
+        grace_s=GRACE_S,
+        halt_signal=signal.SIGTSTP,
+    )
+    # closed only then: the other end reads to its end exactly when all inside has ended
+    with theirs:
+        try:
+            done = process.run(layers.wrapped(command), shielded=True)
+        except Interrupted:
+            return "it was interrupted"
+    last = done.stderr.text.strip().rpartition("\n")[2]
+    return last or done.error or f"exit code {done.exit_code}"
 
 
 def _serve(connection: Connection, answers: Answers) -> object:

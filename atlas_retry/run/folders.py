@@ -82,11 +82,7 @@ def note(home: Path, started: Collection[Path], left: Sequence[Waiting] = ()) ->
         again = {*map(str, started), *(one.root for one in left)}
         after = (*(one for one in before if one.root not in again), *left)
         if after != before:
-            _write(home, after)
-
-
-def _write(home: Path, after: Sequence[Waiting]) -> None:
-    try:
-        replace_file(home / NAME, text_of(after).encode())
-    except OSError as error:
-        raise StateError(f"what is left to do cannot be kept: {error}") from error
+            try:
+                replace_file(home / NAME, text_of(after).encode())
+            except OSError as error:
+                raise StateError(f"what is left to do cannot be kept: {error}") from error
