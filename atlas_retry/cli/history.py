@@ -16,11 +16,11 @@ from atlas_retry.cli.hook import memory
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
 from atlas_retry.history import RunRow, RunState, archive, entries, rescue, telling, validated
-from atlas_retry.history.rescue import Restoration
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.workspace import identity, locking
 from atlas_retry.workspace.discovery import Workspace
+from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.state import patch
 
 Run = Annotated[
@@ -232,10 +232,10 @@ def _alone(ws: Workspace) -> Iterator[None]:
         yield
 
 
-def _report(row: RunRow, done: Restoration, headline: str) -> int:
+def _report(row: RunRow, done: Restored, headline: str) -> int:
     """What was done, for a person; 1 where something is not as the headline says."""
     _show(telling.restoration_text(row, done, headline))
-    return 1 if done.left_alone or done.lost or done.differs else 0
+    return 1 if done.conflicts or done.lost or done.differs else 0
 
 
 def _show(text: str) -> None:

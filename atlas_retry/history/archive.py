@@ -31,19 +31,14 @@ def runs(
     connection: sqlite3.Connection, root: str | None = None, limit: int = -1
 ) -> tuple[RunRow, ...]:
     """Runs of one workspace or of all, the newest first."""
-    where = "WHERE root = :root" if root is not None else ""
-    query = f"SELECT {_COLUMNS} FROM runs {where} {_NEWEST} LIMIT :limit"  # noqa: S608 - constants
-    return tuple(_rows(connection.execute(query, {"root": root, "limit": limit})))
+    return _select(connection, ":root IS NULL OR root = :root", limit, root=root)
 
 
 def newest_of_each(connection: sqlite3.Connection) -> tuple[tuple[RunRow, float], ...]:
     """The newest run of every workspace, and what all of its runs have cost."""
     costs = dict(connection.execute("SELECT root, sum(cost_usd) FROM runs GROUP BY root"))
-    query = (
-        f"SELECT {_COLUMNS} FROM runs AS one WHERE rowid = (SELECT rowid FROM runs"  # noqa: S608 - constants
-        f" WHERE root = one.root {_NEWEST} LIMIT 1) {_NEWEST}"
-    )
-    return tuple((row, float(costs[row.root])) for row in _rows(connection.execute(query)))
+    newest = f"rowid = (SELECT rowid FROM runs WHERE root = one.root {_NEWEST} LIMIT 1)"  # noqa: S608 - constants
+    return tuple((row, float(costs[row.root])) for row in _select(connection, newest))
 
 
 def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> RunRow:
@@ -55,8 +50,7 @@ def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> 
         if newest := runs(connection, root, limit=1):
             return newest[0]
         raise UsageError(f"no run is recorded in {root}", remedy="atlas log, in another workspace")
-    query = f"SELECT {_COLUMNS} FROM runs WHERE substr(id, 1, length(:name)) = :name {_NEWEST}"  # noqa: S608 - constants
-    rows = tuple(_rows(connection.execute(query, {"name": name})))
+    rows = _select(connection, "substr(id, 1, length(:name)) = :name", name=name)
     exact = [row for row in rows if row.id == name] or rows
     if len(exact) == 1:
         return exact[0]
@@ -65,8 +59,13 @@ def find(connection: sqlite3.Connection, name: str | None, root: str | None) -> 
     raise UsageError(f"{name} {problem}", remedy=f"atlas log RUN, as {known or 'there is none'}")
 
 
-def _rows(cursor: sqlite3.Cursor) -> Iterator[RunRow]:
-    return (msgspec.convert(row, RunRow, strict=False) for row in _dicts(cursor))
+def _select(
+    connection: sqlite3.Connection, condition: str, limit: int = -1, **values: str | None
+) -> tuple[RunRow, ...]:
+    """The runs of which a condition holds, the newest first."""
+    query = f"SELECT {_COLUMNS} FROM runs AS one WHERE {condition} {_NEWEST} LIMIT {limit}"  # noqa: S608 - constants
+    rows = _dicts(connection.execute(query, values))
+    return tuple(msgspec.convert(row, RunRow, strict=False) for row in rows)
 
 
 def _dicts(cursor: sqlite3.Cursor) -> Iterator[dict[str, object]]:
@@ -109,11 +108,8 @@ def cut_off_usd(connection: sqlite3.Connection, root: str, *, but: str) -> float
 
 def of_batch(connection: sqlite3.Connection, batch: str) -> tuple[RunRow, ...]:
     """The runs of a batch, or the one of this id, the newest first."""
-    query = (
-        f"SELECT {_COLUMNS} FROM runs WHERE id = :batch"  # noqa: S608 - constants
-        f" OR json_extract(asked, '$.batch') = :batch {_NEWEST}"
-    )
-    return tuple(_rows(connection.execute(query, {"batch": batch})))
+    condition = "id = :batch OR json_extract(asked, '$.batch') = :batch"
+    return _select(connection, condition, batch=batch)
 
 
 def spent_usd(

@@ -6,7 +6,7 @@ Whatever goes is held first. What somebody edited since the run is reported and 
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from atlas_retry import process
 from atlas_retry.errors import UsageError, WorkspaceError
@@ -15,31 +15,10 @@ from atlas_retry.history import event_log
 from atlas_retry.history.states import RunState
 from atlas_retry.history.values import OpenAttempt, RunRow
 from atlas_retry.workspace import discovery, putback, restoring, shadow, state
+from atlas_retry.workspace.restoring import Restored
 from atlas_retry.workspace.snapshots import load, snapshot
 
 START, ORIGIN, END, HELD, BEGUN = "start", "origin", "end", "undone", "undoing"
-
-
-class Restoration(Struct, frozen=True, kw_only=True):
-    """What was done to a workspace."""
-
-    changed: tuple[str, ...] = ()
-    """Paths, relative to the root; `.git/index` for the index."""
-    git: tuple[str, ...] = ()
-    """What of git's own state was restored, as in `git_facts`."""
-    left_alone: tuple[str, ...] = ()
-    """What somebody edited since: reported, not touched."""
-    lost: tuple[str, ...] = ()
-    """What no snapshot holds and is gone or not as it was: `.git` of nested repositories, files
-    that are too big."""
-    unheld: tuple[str, ...] = ()
-    """The same of what git ignores: likely to have been built anew."""
-    ended: tuple[str, ...] = ()
-    """Processes of the run that were still there."""
-    now: str = ""
-    """Snapshot that the workspace was brought to."""
-    differs: tuple[str, ...] = ()
-    """What is not as in that snapshot all the same."""
 
 
 def held_under(run_id: str, name: str) -> str:
@@ -64,7 +43,7 @@ def snapshots(ws: discovery.Workspace, run: RunRow) -> dict[str, str]:
 
 def undo(
     ws: discovery.Workspace, run: RunRow, folder: Path, attempt: OpenAttempt | None
-) -> Restoration:
+) -> Restored:
     """Restore what was there before a run. The workspace's lock is held by the caller.
 
     `attempt` is the one that was under way when the run was cut off. Killed in the middle, it can
@@ -88,15 +67,19 @@ def undo(
     )
     git, theirs = putback.put_back_moved(ws, run.start, quiet_s)
     shadow.drop(ws, held_under(run.id, BEGUN))
-    return Restoration(
-        changed=done.changed,
-        git=git,
-        left_alone=(*done.conflicts, *theirs),
-        lost=(*done.lost, *restoring.unheld(ws, run.start)),
-        unheld=restoring.unheld(ws, run.start, ignored=True),
-        ended=ended,
-        now=run.start,
-        differs=(*restoring.differing(ws, run.start), *putback.moved_git(ws, run.start)),
+    done = replace(done, git=git, conflicts=(*done.conflicts, *theirs), ended=ended)
+    done = _checked(ws, done, run.start)
+    return replace(done, differs=(*done.differs, *putback.moved_git(ws, run.start)))
+
+
+def _checked(ws: discovery.Workspace, done: Restored, snapshot_id: str) -> Restored:
+    """With what is not as in the snapshot that the workspace was brought to."""
+    return replace(
+        done,
+        lost=(*done.lost, *restoring.unheld(ws, snapshot_id)),
+        unheld=restoring.unheld(ws, snapshot_id, ignored=True),
+        now=snapshot_id,
+        differs=restoring.differing(ws, snapshot_id),
     )
 
 
@@ -123,7 +106,7 @@ def known_by_refs(ws: discovery.Workspace, name: str | None) -> RunRow:
     return RunRow.of_snapshots(newest, str(ws.root), never, start=held[newest])
 
 
-def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restoration:
+def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] = ()) -> Restored:
     """Bring the files to another snapshot of a run, `but` for some; the index stays as it is.
 
     Raises UsageError for a snapshot that there is not, WorkspaceError.
@@ -138,23 +121,14 @@ def pick(ws: discovery.Workspace, run: RunRow, name: str, but: Collection[str] =
     shadow.keep(ws, held_under(run.id, HELD), snapshot(ws).id)
     there = state.changes(ws, since, held[name], ignored=True)
     wanted = [change.path for change in there if change.path not in but]
-    done = restoring.Restored()
+    done = Restored()
     if wanted:
         done = restoring.restore(ws, held[name], wanted, since=since)
-    stays = {restoring.INDEX, *but}
-    return Restoration(
-        changed=done.changed,
-        left_alone=done.conflicts,
-        lost=(*done.lost, *restoring.unheld(ws, held[name])),
-        unheld=restoring.unheld(ws, held[name], ignored=True),
-        now=held[name],
-        differs=tuple(path for path in restoring.differing(ws, held[name]) if path not in stays),
-    )
+    done, stays = _checked(ws, done, held[name]), {restoring.INDEX, *but}
+    return replace(done, differs=tuple(path for path in done.differs if path not in stays))
 
 
-def pick_files(
-    ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]
-) -> Restoration:
+def pick_files(ws: discovery.Workspace, run: RunRow, name: str, paths: Collection[str]) -> Restored:
     """Bring some files to what a snapshot of a run holds, whoever edited them; all else stays.
 
     `paths` are relative to the root; what was there is held. Raises UsageError where there is no
@@ -170,8 +144,8 @@ def pick_files(
     }
     if wanted:
         shadow.keep(ws, held_under(run.id, HELD), there.id)
-    done = restoring.restore(ws, held[name], wanted) if wanted else restoring.Restored()
-    return Restoration(changed=done.changed, now=held[name])
+    done = restoring.restore(ws, held[name], wanted) if wanted else Restored()
+    return replace(done, now=held[name])
 
 
 def _holding(ws: discovery.Workspace, run: RunRow, name: str) -> dict[str, str]:

@@ -7,10 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.history import event_log
-from atlas_retry.history.rescue import HELD, Restoration
+from atlas_retry.history.rescue import HELD
 from atlas_retry.history.values import RunRow, Transition
 from atlas_retry.reports.screen.lines import harmless, printable
 from atlas_retry.text.units import copyable, counted, seconds, some, usd
+from atlas_retry.workspace.restoring import Restored
 
 MAX_SHOWN = 12
 MAX_DIFFERING = 5
@@ -79,7 +80,7 @@ def timeline_text(row: RunRow, steps: Sequence[TimelineStep]) -> str:
     return head + "".join(f"{step.at[11:23]}  {harmless(step.text)}\n" for step in steps)
 
 
-def restoration_text(row: RunRow, done: Restoration, headline: str) -> str:
+def restoration_text(row: RunRow, done: Restored, headline: str) -> str:
     """What an undo or a pick did; `headline` says how everything is now."""
     lines = ["not everything could be restored" if done.lost else headline]
     if done.unheld and not done.lost:
@@ -92,7 +93,7 @@ def restoration_text(row: RunRow, done: Restoration, headline: str) -> str:
         (done.git, "restored in git"),
         (done.lost, "changed or gone, and no snapshot holds it"),
         (done.unheld, "ignored, changed or gone, and no snapshot holds it"),
-        (done.left_alone, "edited since, so left as it is"),
+        (done.conflicts, "edited since, so left as it is"),
     ):
         if names:
             lines.append(f"  {what}: {some(map(printable, names), MAX_SHOWN)}")

@@ -215,29 +215,16 @@ def side_by_side(
     """The results as they come. What is left in `items` afterwards was not started.
 
     `may_start` is asked before each, after the results so far have been taken. What `work` raises
-    is raised once all that runs has ended. One job needs no thread.
+    is raised once all that runs has ended.
     """
-    wanted = _while(may_start, items)
-    if jobs == 1:
-        yield from map(work, wanted)
-        return
     from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         running: set[Future[R]] = set()
         while True:
-            while len(running) < jobs and (next_one := next(wanted, None)) is not None:
-                running.add(pool.submit(work, next_one))
+            while len(running) < jobs and may_start() and (item := next(items, None)) is not None:
+                running.add(pool.submit(work, item))
             if not running:
                 return
             ended, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in ended:
-                yield future.result()
-
-
-def _while(may_start: Callable[[], bool], items: Iterator[T]) -> Iterator[T]:
-    while may_start():
-        try:
-            yield next(items)
-        except StopIteration:
-            return
+            yield from (future.result() for future in ended)

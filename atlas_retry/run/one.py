@@ -170,7 +170,8 @@ def run_locked(
         layers = isolation.layers(opened, run_id, asked.record, emit)
     if layers is None:
         return run_here(opened, asked, emit, Segment(run_id=run_id), budget)
-    errand = partial(_begun_apart, opened.anew, asked, run_id)
+    anew = replace(opened, environ={**opened.environ})  # with nothing that was found out
+    errand = partial(_begun_apart, anew, asked, run_id)
     return isolation.run_apart(errand, layers, opened, emit, budget)
 
 

@@ -37,14 +37,6 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
     """As `Workspace.upper`, for the process of a run in layers."""
 
     @property
-    def anew(self) -> "OpenWorkspace":
-        """The same for another process, with nothing that was found out."""
-        environ = {**self.environ}
-        return OpenWorkspace(
-            root=self.root, settings=self.settings, state=self.state, environ=environ
-        )
-
-    @property
     def has_git(self) -> bool:
         return os.path.lexists(self.root / ".git")
 

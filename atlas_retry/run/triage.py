@@ -111,7 +111,9 @@ def aligned(validation: Validation, gates: Sequence[Gate]) -> Validation:
     """
     loose = [r for r in validation.failures if not any(_is_of(r, gate) for gate in gates)]
     results = tuple(
-        _own(gate, validation.results) or _share(gate, loose, gates) or _missing(gate)
+        _own(gate, validation.results)
+        or _share(gate, loose, gates)
+        or skipped(gate, "not in the report")
         for gate in gates
     )
     if all(result.status is Status.SKIPPED for result in results):
@@ -154,10 +156,6 @@ def _share_of(gate: Gate, result: GateResult, gates: Sequence[Gate]) -> GateResu
     if is_only and not result.diagnostics:
         return _named(replace(result, command=gate.run), gate)
     return None
-
-
-def _missing(gate: Gate) -> GateResult:
-    return skipped(gate, "not in the report")
 
 
 def _owner(diagnostic: Diagnostic, gates: Sequence[Gate]) -> Gate | None:

@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 
@@ -31,7 +30,7 @@ def lock(ws: Workspace) -> Iterator[None]:
     once, naming the other's pid and start time.
     """
     # without CLOEXEC a daemon that a gate leaves behind would hold it for ever
-    file = os.open(_path(ws), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = os.open(ws.home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _acquire(ws, file)
         put_back_aside(ws)
@@ -45,7 +44,7 @@ def lock(ws: Workspace) -> Iterator[None]:
 def holder(ws: Workspace) -> Holder | None:
     """Who has the lock now; None when nobody does."""
     try:
-        file = os.open(_path(ws), os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(ws.home / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
@@ -55,10 +54,6 @@ def holder(ws: Workspace) -> Holder | None:
     finally:
         os.close(file)
     return None
-
-
-def _path(ws: Workspace) -> Path:
-    return ws.home / "lock"
 
 
 def _acquire(ws: Workspace, file: int) -> None:
@@ -76,7 +71,7 @@ def _acquire(ws: Workspace, file: int) -> None:
         ) from error
     except OSError as error:
         raise WorkspaceError(
-            f"{_path(ws)} cannot be locked: {error.strerror}",
+            f"{ws.home / 'lock'} cannot be locked: {error.strerror}",
             remedy="export ATLAS_HOME=/a/folder/on/a/local/disk",
         ) from error
 

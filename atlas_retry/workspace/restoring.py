@@ -40,9 +40,20 @@ class Restored(Struct, frozen=True, kw_only=True):
     conflicts: tuple[str, ...] = ()
     """Paths that it left alone, because somebody had edited them since."""
     lost: tuple[str, ...] = ()
-    """`.git` of nested repositories that were there and are gone: no snapshot holds them."""
+    """What no snapshot holds and is gone or not as it was: `.git` of nested repositories, files
+    that are too big."""
     before: str = ""
     """Snapshot of what was there; as any other it lasts when it is kept."""
+    now: str = ""
+    """Snapshot that the workspace was brought to."""
+    git: tuple[str, ...] = ()
+    """What of git's own state was restored, as in `git_facts`."""
+    unheld: tuple[str, ...] = ()
+    """As `lost`, of what git ignores: likely to have been built anew."""
+    ended: tuple[str, ...] = ()
+    """Processes that were still there."""
+    differs: tuple[str, ...] = ()
+    """What is not as in that snapshot all the same."""
 
 
 class _Goal(Struct, frozen=True, kw_only=True):
