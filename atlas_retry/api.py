@@ -49,7 +49,7 @@ def retry(
     Interrupted once everything is restored, where signals are handled by
     `atlas_retry.process.handle_signals`.
     """
-    from atlas_retry.history import Order
+    from atlas_retry.history.values import Order
     from atlas_retry.run.one import Asked, opened_with, run_one
 
     asked = Asked(order=Order(ai_fix=ai_fix, overrides=settings or {}))

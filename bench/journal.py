@@ -27,8 +27,9 @@ from atlas_retry.events import (
     ValidationFinished,
     ValidationStarted,
 )
-from atlas_retry.history import Opening, Order, connect, path_of, writing
+from atlas_retry.history.database import connect, path_of, writing
 from atlas_retry.history.entries import write
+from atlas_retry.history.values import Opening, Order
 from atlas_retry.model import Diagnostic, Kind, Outcome, Status, Validation, Verdict, WorkspaceFacts
 from tests.values import attempt, result, validation
 

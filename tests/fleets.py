@@ -16,8 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from atlas_retry import history
-from atlas_retry.history import archive
+from atlas_retry.history import archive, database
 from tests import fleet_agent
 from tests.projects import git
 
@@ -143,7 +142,7 @@ class Scene(Struct, frozen=True, kw_only=True):
 
 
 def journalled_usd(home: Path, batch: str) -> float:
-    with history.reading(home) as connection:
+    with database.reading(home) as connection:
         runs = {
             archive.order_of(connection, row.id).batch or "" for row in archive.runs(connection)
         }

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from atlas_retry import agents, history, process, state_dir
+from atlas_retry import agents, process, state_dir
 from atlas_retry.events import Event, fan_out
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.history import Order
+from atlas_retry.history import values
+from atlas_retry.history.journal import opened_journal
+from atlas_retry.history.values import Order
 from atlas_retry.model import Outcome
 from atlas_retry.run.budget import SharedBudget
 from atlas_retry.run.effects import Effects, run_folder
@@ -57,13 +59,13 @@ def judged(project: Project, guard: Guard, told: list[Event], attempts: int = 3)
     asked = Asked(order=Order(ai_fix=True, attempts_flag=attempts))
     opened = opened_with(project.root, asked, project.environ)
     run_id = state_dir.new_run_id()
-    opening = history.Opening(
+    opening = values.Opening(
         run_id=run_id,
         order=asked.order,
         repository=str(opened.git.common_dir),
         mark=process.mark(),
     )
-    with locking.lock(opened.git), history.journal(opened.state, opening, told.append) as journal:
+    with locking.lock(opened.git), opened_journal(opened.state, opening, told.append) as journal:
         emit = fan_out((journal, told.append))
         settings = opened.settings.agent
         agent = agents.resolve(settings.backend)(settings, emit, opened.environ)

@@ -12,7 +12,7 @@ import yaml
 from msgspec import Struct
 
 from atlas_retry.events import Event
-from atlas_retry.history import Order
+from atlas_retry.history.values import Order
 from atlas_retry.model import Outcome
 from atlas_retry.run.one import Asked, opened_with, run_one
 from tests.commands import run_atlas

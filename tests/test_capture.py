@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.history import Order
+from atlas_retry.history.values import Order
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.run.one import Asked, opened_with, run_one
 from tests.messages_server import call, serving

@@ -6,7 +6,8 @@ import pytest
 
 from atlas_retry.events import AttemptStarted, Event
 from atlas_retry.guard.judgement import Judgement
-from atlas_retry.history import archive, reading
+from atlas_retry.history import archive
+from atlas_retry.history.database import reading
 from atlas_retry.model import Held, Verdict, Violation
 from atlas_retry.run.settle import NEEDED
 from tests.judged import Seen, acts, judged, prompt_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from atlas_retry.errors import StateError
-from atlas_retry.history import connect, path_of, reading, writing
+from atlas_retry.history.database import connect, path_of, reading, writing
 from tests.processes import ENV, python
 
 FIRST = (("CREATE TABLE notes (text TEXT)",),)
@@ -85,7 +85,7 @@ def test_nothing_of_a_failed_transaction_is_there(tmp_path: Path) -> None:
 WRITER = """
 from pathlib import Path
 from contextlib import closing
-from atlas_retry.history import connect, writing
+from atlas_retry.history.database import connect, writing
 with closing(connect(Path(sys.argv[1]))) as connection:
     for number in range(40):
         with writing(connection) as to:

@@ -17,19 +17,11 @@ from atlas_retry.events import (
     ValidationFinished,
     unseen,
 )
-from atlas_retry.history import (
-    TRANSITIONS,
-    Opening,
-    Order,
-    RunRow,
-    RunState,
-    Transition,
-    archive,
-    journal,
-    path_of,
-    reading,
-)
-from atlas_retry.history.states import follows
+from atlas_retry.history import archive
+from atlas_retry.history.database import path_of, reading
+from atlas_retry.history.journal import opened_journal
+from atlas_retry.history.states import TRANSITIONS, RunState, follows
+from atlas_retry.history.values import Opening, Order, RunRow, Transition
 from atlas_retry.model import Kind, Status, Validation, Verdict, WorkspaceFacts
 from tests.projects import FIXED, WORSE, Project
 from tests.values import result
@@ -154,7 +146,7 @@ def test_a_run_that_was_cut_off_tells_what_its_turns_and_reviews_have_cost(tmp_p
     validated = ValidationFinished(validation=Validation(results=(review,)))
     facts = WorkspaceFacts(name="w", root="/w")
     opening = Opening(run_id="r", order=Order(batch="b"), repository="w", mark="m")
-    with journal(tmp_path, opening, unseen) as kept:
+    with opened_journal(tmp_path, opening, unseen) as kept:
         for event in (
             RunStarted(facts=facts, start_snapshot="s", left_out=()),
             validated,

@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
-from atlas_retry.history import connect, learning, overview, reading, statistics, writing
+from atlas_retry.history import learning, overview, statistics
+from atlas_retry.history.database import connect, reading, writing
 from atlas_retry.history.entries import tally
 from atlas_retry.history.learning import MAX_CHARS
 from atlas_retry.model import Diagnostic, Kind, Outcome, Status, Validation, Verdict, WorkspaceFacts

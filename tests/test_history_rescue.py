@@ -8,7 +8,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry.history import archive, path_of, reading
+from atlas_retry.history import archive
+from atlas_retry.history.database import path_of, reading
 from tests.commands import run_atlas
 from tests.crashes import PACKAGE, undo_after_kills
 from tests.projects import CALC, FIXED, WORSE, Project, atlas, git, make_project, on_a_terminal

@@ -11,7 +11,8 @@ import pytest
 
 from atlas_retry.errors import WorkspaceError
 from atlas_retry.events import AttemptFinished, AttemptStarted, Event, Notice
-from atlas_retry.history import archive, reading
+from atlas_retry.history import archive
+from atlas_retry.history.database import reading
 from atlas_retry.model import Outcome, Verdict
 from atlas_retry.settings import Isolation
 from atlas_retry.workspace.discovery import open_workspace

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from atlas_retry.errors import ConfigError, UsageError
 from atlas_retry.events import Event, Notice
-from atlas_retry.history import Order
+from atlas_retry.history.values import Order
 from atlas_retry.model import Verdict
 from atlas_retry.reports.screen.console import Printer
 from atlas_retry.run import folders, many

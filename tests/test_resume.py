@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from atlas_retry.history import RunRow, RunState, archive, reading
+from atlas_retry.history import archive
+from atlas_retry.history.database import reading
+from atlas_retry.history.states import RunState
+from atlas_retry.history.values import RunRow
 from atlas_retry.model import Verdict
 from tests.commands import run_atlas
 from tests.crashes import PACKAGE, resume_after_kills

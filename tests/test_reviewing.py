@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from atlas_retry.history import archive, reading
+from atlas_retry.history import archive
+from atlas_retry.history.database import reading
 from atlas_retry.model import Verdict
 from tests.judged import acts
 from tests.projects import CALC, LIMIT_S, TEST, WORSE, Project, atlas, git, on_a_terminal

@@ -13,7 +13,8 @@ from msgspec import Struct
 from atlas_retry.cli import here
 from atlas_retry.cli.history import Run, run_of, workspace_of
 from atlas_retry.errors import AtlasError, UsageError, WorkspaceError
-from atlas_retry.history import RunRow, archive, rescue
+from atlas_retry.history import archive, rescue
+from atlas_retry.history.values import RunRow
 from atlas_retry.process import capture
 from atlas_retry.reports.delivery import MARK, Delivery, comment, message
 from atlas_retry.workspace import commits, locking

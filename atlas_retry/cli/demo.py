@@ -40,7 +40,7 @@ def demo(
 
 def show(agent: str, environ: Mapping[str, str], on: Printer) -> int:
     """Run the demo and say on a screen what it did; 0 when the project ended green."""
-    from atlas_retry.history import Order
+    from atlas_retry.history.values import Order
     from atlas_retry.run.one import Asked, opened_with, run_one
 
     with tempfile.TemporaryDirectory(prefix="atlas-demo-") as scratch:

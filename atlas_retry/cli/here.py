@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from sqlite3 import Connection
 
-from atlas_retry import config, history, state_dir
+from atlas_retry import config, state_dir
+from atlas_retry.history import database
 from atlas_retry.workspace import discovery
 
 
@@ -26,4 +27,4 @@ def workspace_at(folder: Path | str | None = None) -> discovery.Workspace:
 
 def journal() -> AbstractContextManager[Connection]:
     """The journal, to look something up. Raises StateError."""
-    return history.reading(home())
+    return database.reading(home())

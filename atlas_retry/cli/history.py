@@ -10,12 +10,14 @@ from typing import Annotated
 
 import typer
 
-from atlas_retry import history, process
+from atlas_retry import process
 from atlas_retry.cli import here, options
 from atlas_retry.cli.hook import memory
 from atlas_retry.errors import StateError, UsageError, WorkspaceError
 from atlas_retry.events import seconds_of
-from atlas_retry.history import RunRow, RunState, archive, entries, rescue, telling, validated
+from atlas_retry.history import archive, database, entries, rescue, telling, validated
+from atlas_retry.history.states import RunState
+from atlas_retry.history.values import RunRow
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import printable
 from atlas_retry.workspace import identity, locking
@@ -145,7 +147,7 @@ def _record(ws: Workspace, row: RunRow, snapshot_id: str, state: RunState, by: s
     elif memory.is_turn(row.id):
         memory.bring(here.home(), row.id, snapshot_id)
     else:
-        with history.opened(here.home()) as connection:
+        with database.opened(here.home()) as connection:
             entries.record(connection, row, state, by, left=snapshot_id)
 
 
@@ -253,7 +255,7 @@ def follow(root: Path) -> None:
     ws = here.workspace_at(root)
     for other, is_certain in identity.moved_here(ws):
         if is_certain or _is_agreed(other.root):
-            with locking.lock(ws), history.opened(here.home()) as connection:
+            with locking.lock(ws), database.opened(here.home()) as connection:
                 old = identity.take_over(ws, other)
                 entries.moved(connection, other.root, str(ws.root), str(ws.common_dir))
                 shutil.rmtree(old)

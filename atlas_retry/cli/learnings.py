@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from atlas_retry import history
 from atlas_retry.cli import here, options
-from atlas_retry.history import learning
+from atlas_retry.history import database, learning
 from atlas_retry.reports.documents import encode
 from atlas_retry.reports.screen.lines import harmless
 
@@ -38,14 +37,14 @@ def show(name: Id, *, json: options.Json = False) -> int:
 
 def note(name: Id, text: Annotated[str, typer.Argument(help="The note, in your words.")]) -> int:
     """Annotate a record: later prompts use your words instead of its own."""
-    with history.opened(here.home()) as connection:
+    with database.opened(here.home()) as connection:
         learning.note(connection, name, text)
     return 0
 
 
 def forget(name: Id) -> int:
     """Forget a record."""
-    with history.opened(here.home()) as connection:
+    with database.opened(here.home()) as connection:
         learning.forget(connection, name)
     return 0
 

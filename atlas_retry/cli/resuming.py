@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import replace
 
-from atlas_retry import config, history
+from atlas_retry import config
 from atlas_retry.cli import here, options, output
 from atlas_retry.cli.history import follow
 from atlas_retry.cli.output import print_commands
 from atlas_retry.errors import AtlasError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.history import Order, RunRow, RunState, archive, entries, overview, telling
+from atlas_retry.history import archive, database, entries, overview, telling
+from atlas_retry.history.states import RunState
+from atlas_retry.history.values import Order, RunRow
 from atlas_retry.model import Level
 from atlas_retry.reports.screen.gate_lines import failure_lines
 from atlas_retry.reports.screen.lines import harmless
@@ -158,7 +160,7 @@ def _show_errors(row: RunRow) -> None:
 
 
 def _abandon(row: RunRow) -> None:
-    with history.opened(here.home()) as connection:
+    with database.opened(here.home()) as connection:
         reason = "given up at the prompt of atlas resume"
         entries.record(connection, row, RunState.ABANDONED, reason)
     label = "abandoned; to restore what was there before"

@@ -12,7 +12,7 @@ from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit
 
 if TYPE_CHECKING:
-    from atlas_retry.history import Order
+    from atlas_retry.history.values import Order
     from atlas_retry.run.one import Asked, Done
 
 _ISOLATION = {None: None, True: "overlay", False: "none"}
@@ -141,7 +141,7 @@ def _order(
     force: bool,
 ) -> "Order":
     """What can be asked again later; of `flags`, configuration keys, those that were given."""
-    from atlas_retry.history import Order
+    from atlas_retry.history.values import Order
 
     return Order(
         ai_fix=ai_fix,

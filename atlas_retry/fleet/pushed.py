@@ -9,12 +9,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import agents, history
+from atlas_retry import agents
 from atlas_retry.agents.models import MODELS
 from atlas_retry.agents.presets import PRESETS
 from atlas_retry.agents.scripted import scripted
 from atlas_retry.events import Emit
-from atlas_retry.history import archive, rescue
+from atlas_retry.history import archive, database, rescue
 from atlas_retry.model import Agent, AgentReply, AgentRequest
 from atlas_retry.settings import AgentSettings
 from atlas_retry.workspace import discovery, state
@@ -35,7 +35,7 @@ class PushedAttempt(Struct, frozen=True, kw_only=True):
 
 def latest(home: Path, environ: Mapping[str, str], root: Path, run: str) -> PushedAttempt | None:
     """What a run under way here has come to; None: nothing that is worth going on from."""
-    with history.reading(home) as connection:
+    with database.reading(home) as connection:
         rows = archive.of_batch(connection, run)
         done = archive.attempts(connection, rows[0].id) if rows else ()
     result = done[-1].result if done else None

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from atlas_retry import history, state_dir
+from atlas_retry import state_dir
 from atlas_retry.fleet.books import Beat
-from atlas_retry.history import archive
+from atlas_retry.history import archive, database
 
 FOLDER = "fleet"
 """Of the state directory."""
@@ -33,7 +33,7 @@ def machine_id(home: Path) -> str:
 
 def beat_of(home: Path, machine: str, run: str, number: int) -> Beat:
     """What this machine's journal holds of a run."""
-    with history.reading(home) as connection:
+    with database.reading(home) as connection:
         rows = archive.of_batch(connection, run)
         cost_usd, _ = archive.batch_usd(connection, run, but="")
     attempt = max((row.attempts for row in rows), default=0)

@@ -107,7 +107,7 @@ class Journal:
 
 
 @contextmanager
-def journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal]:
+def opened_journal(home: Path, opening: Opening, emit: Emit) -> Iterator[Journal]:
     """The journal of a state directory, opened for one run; an error that ends the run is noted.
 
     Where it cannot be used, a run that may spend money is refused with StateError, any other one

@@ -16,7 +16,7 @@ from atlas_retry.gates.logs import shown_logs
 from atlas_retry.gates.trace import MAX_S, Seen, TraceRequest, ranked, requests_of, seen_of
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
-from atlas_retry.history import reading
+from atlas_retry.history.database import reading
 from atlas_retry.history.learning import recalled
 from atlas_retry.model import AgentRequest, Session, Tree, Validation
 from atlas_retry.prompt import Brief, Traced, compose

@@ -32,7 +32,7 @@ from atlas_retry.guard import judge
 from atlas_retry.guard.judge import seals
 from atlas_retry.guard.judgement import Judgement
 from atlas_retry.guard.places import is_made
-from atlas_retry.history import Journal
+from atlas_retry.history.journal import Journal
 from atlas_retry.model import (
     Agent,
     AgentReply,

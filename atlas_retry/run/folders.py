@@ -7,7 +7,7 @@ import msgspec
 
 from atlas_retry import config
 from atlas_retry.errors import StateError, UsageError
-from atlas_retry.history import Order
+from atlas_retry.history.values import Order
 from atlas_retry.state_dir import alone, folder, replace_file
 from atlas_retry.text.json_text import read, text_of
 from atlas_retry.workspace import worktrees

@@ -9,10 +9,9 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import history
 from atlas_retry.errors import UsageError
 from atlas_retry.events import Emit, Notice
-from atlas_retry.history import archive
+from atlas_retry.history import archive, database, values
 from atlas_retry.model import Level
 from atlas_retry.run.open import OpenWorkspace
 from atlas_retry.text.units import usd
@@ -48,13 +47,11 @@ class BudgetStanding(Struct, frozen=True, kw_only=True):
         return next((share for share in WARNED_AT if reached >= share), 0.0)
 
 
-def standing(
-    opened: OpenWorkspace, order: history.Order, *, but: str
-) -> tuple[BudgetStanding, ...]:
+def standing(opened: OpenWorkspace, order: values.Order, *, but: str) -> tuple[BudgetStanding, ...]:
     """Every budget that is set, without what this run has cost itself. Raises StateError."""
     if not opened.settings.budgets:
         return ()
-    with history.reading(opened.state) as connection:
+    with database.reading(opened.state) as connection:
         return tuple(
             BudgetStanding(
                 key=key,

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from atlas_retry import agents, history, process, state_dir
+from atlas_retry import agents, process, state_dir
 from atlas_retry.agents import capture
 from atlas_retry.agents.redacted import redacted_agent, redacted_emit
 from atlas_retry.errors import Interrupted, UsageError, WorkspaceError
 from atlas_retry.events import Emit, EventScope, Notice, fan_out, following, seconds_of
 from atlas_retry.guard.judge import seals
-from atlas_retry.history import archive, event_log, rescue
+from atlas_retry.history import archive, database, event_log, rescue, values
 from atlas_retry.history.event_log import EventLog
+from atlas_retry.history.journal import Journal, opened_journal
 from atlas_retry.model import Agent, Gate, Level, Outcome, Validation
 from atlas_retry.reports.documents import Cascade
 from atlas_retry.reports.subject import Recorded, Subject, of_run
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 class Asked(Struct, frozen=True, kw_only=True):
     """What a command line asks of every workspace."""
 
-    order: history.Order = history.Order()
+    order: values.Order = values.Order()
     """What can be asked again later."""
     recorded: Recorded | None = None
     """A failure to start from, instead of a baseline validation."""
@@ -202,9 +203,8 @@ def run_here(
         log = stack.enter_context(EventLog(folder / event_log.NAME))
         stack.enter_context(state_dir.beating(log.path))
         emit = fan_out((log, emit))
-        journal = stack.enter_context(
-            history.journal(opened.state, _opening(opened, asked, run_id), emit)
-        )
+        opening = _opening(opened, asked, run_id)
+        journal = stack.enter_context(opened_journal(opened.state, opening, emit))
         _name_unfinished(opened, journal, emit, run_id)
         emit = following(fan_out((journal, emit)), EventScope(run=run_id))
         ledger.warn(before, emit)
@@ -238,7 +238,7 @@ def budget_of(
     """A budget that knows what the batch has spent before, all its runs but one. StateError."""
     if batch is None:
         return SharedBudget(runs=runs, jobs=jobs)
-    with history.reading(home) as connection:
+    with database.reading(home) as connection:
         spent_usd, dearest_usd = archive.batch_usd(connection, batch, but=but)
     return SharedBudget(runs=runs, jobs=jobs, spent_usd=spent_usd, dearest_usd=dearest_usd)
 
@@ -254,8 +254,8 @@ def _handed_off(outcome: Outcome, folder: Path) -> Outcome:
     return replace(outcome, handoff_path=str(path))
 
 
-def _opening(opened: OpenWorkspace, asked: Asked, run_id: str) -> history.Opening:
-    return history.Opening(
+def _opening(opened: OpenWorkspace, asked: Asked, run_id: str) -> values.Opening:
+    return values.Opening(
         run_id=run_id,
         order=replace(asked.order, on_exhausted=opened.settings.retry.on_exhausted),
         repository=str(opened.git.common_dir),
@@ -264,9 +264,7 @@ def _opening(opened: OpenWorkspace, asked: Asked, run_id: str) -> history.Openin
     )
 
 
-def _name_unfinished(
-    opened: OpenWorkspace, journal: history.Journal, emit: Emit, run_id: str
-) -> None:
+def _name_unfinished(opened: OpenWorkspace, journal: Journal, emit: Emit, run_id: str) -> None:
     """The lock is ours, so a run that has no end here was cut off. Ends what it left running."""
     unfinished = journal.unfinished(str(opened.root))
     if unfinished is None or unfinished[0].id == run_id:
@@ -286,7 +284,7 @@ def _name_unfinished(
 
 
 def clear(
-    git: discovery.Workspace, run: history.RunRow, attempt: history.OpenAttempt, folder: Path
+    git: discovery.Workspace, run: values.RunRow, attempt: values.OpenAttempt, folder: Path
 ) -> tuple[str, ...]:
     """Restore what git ignores and a cut-off turn wrote; the files of dependencies among it.
 
@@ -309,7 +307,7 @@ def clear(
 def _effects(
     opened: OpenWorkspace,
     asked: Asked,
-    journal: history.Journal,
+    journal: Journal,
     emit: Emit,
     segment: Segment,
 ) -> Effects:

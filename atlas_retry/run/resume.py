@@ -11,10 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from atlas_retry import config, history, process, state_dir
+from atlas_retry import config, process, state_dir
 from atlas_retry.errors import UsageError, WorkspaceError
 from atlas_retry.events import Emit, Notice, now, seconds_of
-from atlas_retry.history import OpenAttempt, Remains, RunRow, archive, entries, event_log, rescue
+from atlas_retry.history import archive, database, entries, event_log, rescue, states
+from atlas_retry.history.values import OpenAttempt, Remains, RunRow
 from atlas_retry.model import (
     Agent,
     AgentReply,
@@ -75,7 +76,7 @@ def resume(run: RunRow, environ: Mapping[str, str], emit: Emit, *, ai_fix: bool)
     the difference, where the workspace or its gates are not as it knew them, and as
     `refuse_begun`.
     """
-    with history.reading(state_dir.locate(environ)) as connection:
+    with database.reading(state_dir.locate(environ)) as connection:
         remains = archive.remains(connection, run.id)
     order = remains.order
     if order.ai_fix and not ai_fix:
@@ -122,7 +123,7 @@ def _gone_on(
 ) -> Finished:
     """Put the tree in order that is at the workspace's path here, and go on in it."""
     home = state_dir.locate(environ)
-    with history.reading(home) as connection:
+    with database.reading(home) as connection:
         remains = archive.remains(connection, run.id)
     git = discovery.open_workspace(Path(run.root), home, environ=environ)
     scene = _CutOffRun(
@@ -175,9 +176,9 @@ def _continued_run(
 ) -> Segment:
     """How the run goes on; the journal has it."""
     elapsed_s = scene.run.spent_ms / 1000 + max(0.0, alive_s - seconds_of(scene.run.segment_at))
-    with history.opened(opened.state) as connection:
+    with database.opened(opened.state) as connection:
         reason = "it was cut off, and goes on"
-        entries.record(connection, scene.run, history.RunState.INTERRUPTED, reason)
+        entries.record(connection, scene.run, states.RunState.INTERRUPTED, reason)
         entries.continued(connection, scene.run, now(), round(elapsed_s * 1000))
     return Segment(
         run_id=scene.run.id,
@@ -317,7 +318,7 @@ def run_once(
             f"{run_id!r} cannot be the id of a run", remedy="letters, digits and single - . _"
         )
     root = config.root_of(folder.resolve())
-    with history.reading(state_dir.locate(environ)) as connection:
+    with database.reading(state_dir.locate(environ)) as connection:
         earlier = archive.of_batch(connection, run_id)
     if elsewhere := [row.root for row in earlier if row.root != str(root)]:
         raise UsageError(f"run {run_id} is of {elsewhere[0]}", remedy="another --run-id")
@@ -333,7 +334,7 @@ def run_once(
 
 def _recorded(row: RunRow, verdict: Verdict, environ: Mapping[str, str]) -> Outcome:
     """What the journal holds of a run that has ended: not the output of gates that passed."""
-    with history.reading(state_dir.locate(environ)) as connection:
+    with database.reading(state_dir.locate(environ)) as connection:
         final = archive.final_of(connection, row.id) or Validation()
         attempts = archive.attempts(connection, row.id)
     return Outcome(

@@ -19,7 +19,7 @@ from atlas_retry.errors import StateError
 from atlas_retry.events import now
 
 if TYPE_CHECKING:
-    from atlas_retry.history import RunRow
+    from atlas_retry.history.values import RunRow
 
 KEPT_S = 7 * 86_400
 KEPT_TURNS = 20
@@ -138,7 +138,7 @@ def _can_be_undone(begun: Start, *, by_name: bool) -> bool:
 
 
 def _run(begun: Start) -> "RunRow":
-    from atlas_retry.history import RunRow
+    from atlas_retry.history.values import RunRow
 
     start, ended_at = begun.snapshot or "", begun.ended_at or now()
     run = RunRow.of_snapshots(begun.id, begun.root, begun.taken_at, start=start, ended_at=ended_at)
