@@ -40,12 +40,7 @@ TRANSITIONS: dict[RunState | None, set[RunState]] = {
     None: {RunState.PENDING},
     RunState.PENDING: {RunState.VALIDATING, RunState.FIXING, *_VALIDATED, *_CUT_OFF},
     RunState.VALIDATING: {*_VALIDATED, *_CUT_OFF},
-    RunState.VALIDATION_FAILED: {
-        RunState.VALIDATING,
-        RunState.FIXING,
-        RunState.PASSED,
-        *_CUT_OFF,
-    },
+    RunState.VALIDATION_FAILED: {RunState.VALIDATING, RunState.FIXING, RunState.PASSED, *_CUT_OFF},
     RunState.FIXING: {RunState.VALIDATING, RunState.VALIDATION_FAILED, *_CUT_OFF},
     RunState.PASSED: {RunState.VALIDATING, RunState.VALIDATION_FAILED, *_CUT_OFF},
     RunState.INTERRUPTED: {RunState.VALIDATING, RunState.FIXING, *_VALIDATED, *_DONE},

@@ -154,7 +154,7 @@ class Segment(Struct, frozen=True, kw_only=True):
     run_id: str
     so_far: Progress | None = None
     elapsed_s: float = 0.0
-    with_agent: Callable[[Agent], Agent] = lambda agent: agent
+    with_agent: Callable[[Agent], Agent] | None = None
     """The agent that takes up what was begun, made from the one that starts anew."""
 
 
@@ -170,28 +170,32 @@ def run_locked(
 
         layers = isolation.layers(opened, run_id, asked.record, emit)
     if layers is None:
-        return run_here(opened, asked, emit, Segment(run_id=run_id), budget)
+        return run_here(opened, asked, Segment(run_id=run_id), budget, emit)
     anew = replace(opened, environ={**opened.environ})  # with nothing that was found out
-    errand = partial(_begun_apart, anew, asked, run_id)
+    errand = partial(run_here, anew, asked, Segment(run_id=run_id))
     return isolation.run_apart(errand, layers, opened, emit, budget)
-
-
-def _begun_apart(opened: OpenWorkspace, asked: Asked, run_id: str, door: "Door") -> Outcome:
-    opened = replace(opened, upper=door.layers.tree)
-    return run_here(opened, asked, door.emit, Segment(run_id=run_id), door)
 
 
 def run_here(
     opened: OpenWorkspace,
     asked: Asked,
-    emit: Emit,
     segment: Segment,
     around: "SharedBudget | Door",
+    emit: Emit = lambda _: None,
 ) -> Outcome:
-    """The run itself, in the tree that is at the workspace's path here; behind a door, in layers.
+    """The run itself, in the tree that is at the workspace's path here.
 
-    Raises as `run_one`.
+    In layers it is heard, and shares the budget, through the door. Raises as `run_one`.
     """
+    budget: SharedBudget
+    door = None
+    if isinstance(around, SharedBudget):
+        budget = around
+    else:
+        from atlas_retry.run.door import DistantBudget
+
+        budget, door, emit = DistantBudget(around), around, around.emit
+        opened = replace(opened, upper=door.layers.tree)
     run_id = segment.run_id
     before = ledger.standing(opened, asked.order, but=run_id)
     if asked.order.ai_fix:
@@ -209,12 +213,7 @@ def run_here(
         emit = following(fan_out((journal, emit)), EventScope(run=run_id))
         ledger.warn(before, emit)
         do = _effects(opened, asked, journal, emit, segment)
-        if isinstance(around, SharedBudget):
-            do.budget = around
-        else:
-            from atlas_retry.run.door import DistantBudget
-
-            do.budget, do.door = DistantBudget(around), around
+        do.budget, do.door = budget, door
         try:
             outcome = retry(do)
         except Interrupted:
@@ -227,7 +226,7 @@ def run_here(
             raise
         ledger.warn(before, emit, outcome.cost_usd)
         outcome = _handed_off(outcome, folder)
-        if isinstance(around, SharedBudget):
+        if door is None:
             on_failure.tell(opened.settings.retry.on_failure, outcome, opened.environ, emit)
         return outcome
 
@@ -334,11 +333,12 @@ def _effects(
 
     factory = agents.resolve(opened.settings.agent.backend)
     agent = factory(opened.settings.agent, redacted_emit(emit, hidden), opened.environ)
+    agent = segment.with_agent(agent) if segment.with_agent else agent
     return Effects(
         run=run,
         opened=opened,
         folder=run_folder(opened, opening.run_id),
-        agent=captured(redacted_agent(segment.with_agent(agent), hidden)),
+        agent=captured(redacted_agent(agent, hidden)),
         reviewer=lambda gate: captured(_reviewer(opened, gate, emit)),
         facts=gitfacts.git_facts(opened.root, environ=opened.environ),
         journal=journal,

@@ -138,14 +138,13 @@ def _gone_on(
     turn = _put_in_order(scene)
     # only now: the configuration may have been among the unfinished edits
     opened = opened_with(git.root, asked, environ)
-    opened = replace(opened, upper=door.layers.tree) if door else opened
     was = [result.name for result in remains.validations[0].results]
     are = [gate.name for gate in opened.settings.gates]
     if was != are:  # the run's counts are of its gates
         raise _refusal(scene, f"its gates were {', '.join(was)}, and now they are {', '.join(are)}")
     segment = _continued_run(scene, turn, alive_s, opened)
     around = door or budget_of(opened.state, asked.order.batch, but=run.id)
-    outcome = run_here(opened, asked, emit, segment, around)
+    outcome = run_here(opened, asked, segment, around, emit)
     return Finished(opened=opened, outcome=outcome)
 
 

@@ -235,16 +235,18 @@ def beside(
 
 OUTSIDERS = frozenset(
     {
+        *("docker", "docker-compose", "podman", "podman-compose", "buildah", "nerdctl"),
         *(
-            "docker",
-            "docker-compose",
-            "podman",
-            "podman-compose",
-            "buildah",
-            "nerdctl",
             "devcontainer",
+            "act",
+            "earthly",
+            "dagger",
+            "skaffold",
+            "tilt",
+            "kubectl",
+            "vagrant",
+            "ssh",
         ),
-        *("act", "earthly", "dagger", "skaffold", "tilt", "kubectl", "vagrant", "ssh"),
         *("watchman", "bazel", "bazelisk", "buck2", "pants", "turbo", "nx"),
         *("gradle", "gradlew", "mvnd", "sbt", "sbtn", "bloop", "scala-cli"),
         *("dmypy", "eslint_d", "prettierd"),
