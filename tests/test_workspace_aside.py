@@ -195,13 +195,14 @@ def test_what_no_snapshot_holds_is_put_back_as_well(ws: Workspace) -> None:
 
 
 DRIVER = """
+import os
 from pathlib import Path
 from atlas_retry.errors import Interrupted
 from atlas_retry.process import Command, handle_signals, run
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.isolated import beside
 root, state, line = sys.argv[1:]
-ws = open_workspace(Path(root), Path(state))
+ws = open_workspace(Path(root), Path(state), environ=os.environ)
 command = Command(argv=("/bin/sh", "-c", line), cwd=ws.root, env=ws.environ, grace_s=0.2)
 changes = {f"many/{n}": ("100644", b"changed") for n in range(1500)}
 with handle_signals():

@@ -18,6 +18,7 @@ from tests.repositories import entries, git, git_bytes, opened, repository, writ
 
 MOMENTS = int(os.environ.get("ATLAS_TEST_KILLS", "12"))
 AGAIN_AND_AGAIN = """
+import os
 import sys
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
@@ -25,7 +26,7 @@ from atlas_retry.workspace.restoring import restore
 from atlas_retry.workspace.shadow import keep, kept
 from atlas_retry.workspace.snapshots import snapshot
 root, state = Path(sys.argv[1]), Path(sys.argv[2])
-ws = open_workspace(root, state)
+ws = open_workspace(root, state, environ=os.environ)
 start, end = kept(ws)["start"], kept(ws)["end"]
 print("started", flush=True)
 while True:

@@ -293,11 +293,12 @@ def test_a_tree_reads_nothing_outside(root: Path, path: str) -> None:
 
 
 HOLDER = """
+import os
 import sys
 from pathlib import Path
 from atlas_retry.workspace.discovery import open_workspace
 from atlas_retry.workspace.locking import lock
-with lock(open_workspace(Path(sys.argv[1]), Path(sys.argv[2]))):
+with lock(open_workspace(Path(sys.argv[1]), Path(sys.argv[2]), environ=os.environ)):
     print("locked", flush=True)
     sys.stdin.read()
 """

@@ -56,17 +56,14 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return self.home / "shadow.git"
 
 
-def open_workspace(
-    path: Path, state: Path, *, environ: Mapping[str, str] | None = None
-) -> Workspace:
+def open_workspace(path: Path, state: Path, *, environ: Mapping[str, str]) -> Workspace:
     """The work tree that `path` is in.
 
     Raises NotARepositoryError where there is none, another WorkspaceError in a bare repository,
     inside `.git`, where git does not trust the owner, or without a git that is new enough.
     """
-    caller = os.environ if environ is None else environ
-    check_version(caller.get("PATH"))
-    env = user_environment(caller)
+    check_version(environ.get("PATH"))
+    env = user_environment(environ)
     return _workspace(*places_of(path, env), state, env)
 
 

@@ -20,7 +20,7 @@ MAX_HASHED_BYTES = 16 << 20
 MORE_LOOKS = 3
 
 
-def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFacts:
+def git_facts(root: Path, *, environ: Mapping[str, str]) -> GitFacts:
     """The facts of the repository whose work tree has its top at `root`.
 
     `HEAD`; `refs/...`, replace refs too; `stash` (its list); `config:KEY` of the repository and the
@@ -29,22 +29,20 @@ def git_facts(root: Path, *, environ: Mapping[str, str] | None = None) -> GitFac
     `shallow`; `state:MERGE_HEAD` ...; of a submodule the same under `submodules/PATH:`.
     Values are ids, digests or text. Of a repository that git cannot read: `unreadable` alone.
     """
-    env = user_environment(os.environ if environ is None else environ)
+    env = user_environment(environ)
     try:
         return dict(_facts(root, env))
     except GitError as error:
         return {"unreadable": error.message}
 
 
-def facts_since(
-    root: Path, before: GitFacts, *, environ: Mapping[str, str] | None = None
-) -> GitFacts:
+def facts_since(root: Path, before: GitFacts, *, environ: Mapping[str, str]) -> GitFacts:
     """The facts now, but for what was moved in other worktrees: that is told as it was `before`.
 
     They share refs and configuration with this one, and are somebody else's to work in. A branch
     is theirs that they have checked out and whose last move stands in their own log.
     """
-    env = user_environment(os.environ if environ is None else environ)
+    env = user_environment(environ)
     now = _now(root, before, env)
     for _ in range(MORE_LOOKS):
         # a ref and its log are two files: somebody may have committed between our looks at them
@@ -106,7 +104,9 @@ def _last_logged(log: Path) -> str | None:
 def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     own = git_dir_of(root)
     common = common_dir_of(own)
-    yield from _text("HEAD", own / "HEAD")
+    for name, fact in PLAIN.items():
+        owner, _, path = name.partition("/")
+        yield from _text(fact, (own if owner == "own" else common) / path)
     yield from refs_in(dict(ref_files(own, common))).items()
     yield from _text("refs", common / "reftable" / "tables.list")
     config = _config(root, env, (own / "config.worktree", common / "config"))
@@ -114,15 +114,19 @@ def _facts(root: Path, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _hooks(root, common, config)
     for base in dict.fromkeys((common, own)):
         yield from _folder("info", base / "info")
-    yield from _text("stash", common / "logs" / "refs" / "stash")
-    yield from _text("alternates", common / "objects" / "info" / "alternates")
-    yield from _text("shallow", common / "shallow")
     yield from _worktrees(common)
     for name in STATES:
         yield from _state(own / name)
     yield from _index(root, env, own / "index")
 
 
+PLAIN = {
+    "own/HEAD": "HEAD",
+    "common/logs/refs/stash": "stash",
+    "common/objects/info/alternates": "alternates",
+    "common/shallow": "shallow",
+}
+"""Files, as `git_files` names them, whose text is a fact of this name."""
 _OWN = (
     *("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD"),
     *("REVERT_HEAD", "BISECT_LOG", "config.worktree"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from atlas_retry.workspace import place
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.git import git
-from atlas_retry.workspace.gitfacts import git_files, ref_files, refs_in
+from atlas_retry.workspace.gitfacts import PLAIN, git_files, ref_files, refs_in
 from atlas_retry.workspace.index import put_back_index
 from atlas_retry.workspace.restoring import is_later
 from atlas_retry.workspace.shadow import read_blobs
@@ -16,14 +16,7 @@ from atlas_retry.workspace.snapshots import take
 from atlas_retry.workspace.state import TreeState, read_state
 
 _CONFIG = "config:"
-_FACTS = {
-    "own/HEAD": "HEAD",
-    "own/config.worktree": _CONFIG,
-    "common/config": _CONFIG,
-    "common/logs/refs/stash": "stash",
-    "common/objects/info/alternates": "alternates",
-    "common/shallow": "shallow",
-}
+_FACTS = {"own/config.worktree": _CONFIG, "common/config": _CONFIG, **PLAIN}
 _SYMBOLIC = "ref: "
 
 

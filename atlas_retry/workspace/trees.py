@@ -134,17 +134,13 @@ def as_in(base: ObjectTree, now: ObjectTree) -> Contents:
 
 
 def revision_tree(
-    root: Path,
-    revision: str,
-    paths: Collection[str] = (),
-    *,
-    environ: Mapping[str, str] | None = None,
+    root: Path, revision: str, paths: Collection[str] = (), *, environ: Mapping[str, str]
 ) -> ObjectTree:
     """What a commit of the user's repository holds, or of it only these paths where they are few.
 
     Raises GitError when there is none.
     """
-    env = user_environment(os.environ if environ is None else environ)
+    env = user_environment(environ)
     commit = commit_id(root, env, revision)
     few = paths if len(paths) <= MAX_NAMED else ()
     out = git("ls-tree", "-r", "-z", "--full-tree", commit, "--", *few, cwd=root, env=env)

@@ -143,7 +143,7 @@ def _remove(ws: Workspace, name: str, root: Path, *, force: bool) -> None:
         raise WorkspaceError(error.message, remedy=remedy) from error
 
 
-def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str] | None = None) -> Path:
+def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str]) -> Path:
     """The folder that an argument on the command line means.
 
     With a separator or a dot it is a path; else a named workspace of the repository that `cwd` is
@@ -165,9 +165,9 @@ def resolve(argument: str, cwd: Path, *, environ: Mapping[str, str] | None = Non
     raise _unknown(argument, tuple(named))
 
 
-def names_around(cwd: Path, *, environ: Mapping[str, str] | None = None) -> dict[str, Path]:
+def names_around(cwd: Path, *, environ: Mapping[str, str]) -> dict[str, Path]:
     """The roots, by name, of the named workspaces of the repository that `cwd` is in."""
-    env = user_environment(os.environ if environ is None else environ)
+    env = user_environment(environ)
     try:
         common_dir = common_dir_of(places_of(cwd, env)[1])
     except NotARepositoryError:
