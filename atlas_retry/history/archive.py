@@ -1,12 +1,12 @@
 """Look up what the journal holds of runs. Writes nothing."""
 
 import sqlite3
-from collections.abc import Iterator
 
 import msgspec
 from msgspec.structs import replace
 
 from atlas_retry.errors import UsageError
+from atlas_retry.history.database import dicts
 from atlas_retry.history.values import OpenAttempt, Order, Remains, RunRow, Transition
 from atlas_retry.model import AgentReply, Attempt, GateCourse, Kind, Status, Validation
 from atlas_retry.text.json_text import read
@@ -64,13 +64,8 @@ def _select(
 ) -> tuple[RunRow, ...]:
     """The runs of which a condition holds, the newest first."""
     query = f"SELECT {_COLUMNS} FROM runs AS one WHERE {condition} {_NEWEST} LIMIT {limit}"  # noqa: S608 - constants
-    rows = _dicts(connection.execute(query, values))
+    rows = dicts(connection.execute(query, values))
     return tuple(msgspec.convert(row, RunRow, strict=False) for row in rows)
-
-
-def _dicts(cursor: sqlite3.Cursor) -> Iterator[dict[str, object]]:
-    names = [column[0] for column in cursor.description]
-    return (dict(zip(names, row, strict=True)) for row in cursor)
 
 
 def order_of(connection: sqlite3.Connection, run_id: str) -> Order:
@@ -200,7 +195,7 @@ def open_attempt(connection: sqlite3.Connection, run_id: str) -> OpenAttempt | N
         " FROM attempts WHERE run = ? AND ended_at IS NULL",
         (run_id,),
     )
-    row = next(_dicts(cursor), None)
+    row = next(dicts(cursor), None)
     if row is None:
         return None
     reply = read(str(row["reply"]), AgentReply) if row["reply"] else None
@@ -213,4 +208,4 @@ def transitions(connection: sqlite3.Connection, run_id: str) -> tuple[Transition
         "SELECT at, from_state, to_state, reason FROM transitions WHERE run = ? ORDER BY rowid",
         (run_id,),
     )
-    return tuple(msgspec.convert(row, Transition) for row in _dicts(cursor))
+    return tuple(msgspec.convert(row, Transition) for row in dicts(cursor))

@@ -81,6 +81,12 @@ def writing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     connection.commit()
 
 
+def dicts(cursor: sqlite3.Cursor) -> Iterator[dict[str, object]]:
+    """Each row by the names of its columns."""
+    names = [column[0] for column in cursor.description]
+    return (dict(zip(names, row, strict=True)) for row in cursor)
+
+
 def _open(file: Path) -> sqlite3.Connection:
     # Events come from whichever thread runs the workspace; the journal serialises them itself.
     return sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)

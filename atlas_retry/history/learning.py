@@ -6,14 +6,14 @@ Records stay within their repository: one project's words never reach another's 
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 
 import msgspec
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError
 from atlas_retry.events import now
-from atlas_retry.history.database import writing
+from atlas_retry.history.database import dicts, writing
 from atlas_retry.model import Attempt, Diagnostic, Outcome, Validation
 from atlas_retry.reports.phrases import changed
 from atlas_retry.text.json_text import read, text_of
@@ -185,8 +185,10 @@ def recalled(
     then the newest.
     """
     keys = [_key(rule, place) for rule, place in _places(failed)]
-    rows = connection.execute(_RECALL, (repository, json.dumps(keys))) if keys else ()
-    lines = (_line(kept_of(row), keys) for row in rows)
+    if not keys:
+        return ()
+    records = _kept(connection.execute(_RECALL, (repository, json.dumps(keys))))
+    lines = (_line(kept, keys) for kept in records)
     return tuple(dict.fromkeys(line for line in lines if line))[:MAX_LINES]
 
 
@@ -198,11 +200,9 @@ _RECALL = (
 )
 
 
-def kept_of(row: Sequence[object]) -> Kept:
-    """The record in a row of id, made_at, note and document."""
-    names = ("id", "made_at", "note", "record")
-    kept = dict(zip(names, row, strict=True)) | {"record": read(str(row[-1]), Record)}
-    return msgspec.convert(kept, Kept)
+def _kept(cursor: sqlite3.Cursor) -> Iterator[Kept]:
+    for row in dicts(cursor):
+        yield msgspec.convert(row | {"record": read(str(row["document"]), Record)}, Kept)
 
 
 def _line(kept: Kept, keys: Collection[str]) -> str | None:
@@ -229,15 +229,15 @@ _COLUMNS = "SELECT id, made_at, note, document FROM learnings"
 
 def every(connection: sqlite3.Connection) -> tuple[Kept, ...]:
     """All records, the newest first."""
-    rows = connection.execute(f"{_COLUMNS} WHERE document NOT NULL ORDER BY made_at DESC, id DESC")
-    return tuple(kept_of(row) for row in rows)
+    query = f"{_COLUMNS} WHERE document NOT NULL ORDER BY made_at DESC, id DESC"
+    return tuple(_kept(connection.execute(query)))
 
 
 def one(connection: sqlite3.Connection, name: str) -> Kept:
     """The record of this id. Raises UsageError."""
     query = f"{_COLUMNS} WHERE id = ? AND document NOT NULL"
-    if row := connection.execute(query, (name,)).fetchone():
-        return kept_of(row)
+    for kept in _kept(connection.execute(query, (name,))):
+        return kept
     raise UsageError(f"{name} is no learning record", remedy="atlas learnings")
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from atlas_retry.errors import UsageError
+from atlas_retry.history.database import dicts
 from atlas_retry.reports.screen.lines import aligned
 from atlas_retry.text.units import seconds, usd
 
@@ -134,9 +135,8 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 
 def _rows(connection: sqlite3.Connection, query: str, since: str) -> list[Row]:
-    cursor = connection.execute(query, (since,))
-    names = [column[0] for column in cursor.description]
-    return [dict(zip(names, row, strict=True)) for row in cursor]
+    rows = list(dicts(connection.execute(query, (since,))))
+    return msgspec.convert(rows, list[Row])
 
 
 def as_text(statistics: Statistics) -> str:

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
-from atlas_retry.workspace.scan import CACHES
+from atlas_retry.workspace.scan import CACHES, Stat, stat_of
 
-Stamp = tuple[int, ...]
-"""Of a file: size, mtime in ns, mode, inode, ctime in ns; empty where it cannot be read."""
 _EDITABLE = re.compile(r"\.pth$|\.egg-link$|^__editable__.*\.py$|^direct_url\.json$")
 """What pip, setuptools and uv write into `site-packages` for a project that is installed from its
 sources. Source: PEP 610, PEP 660, the documentation of Python's `site` and of setuptools."""
@@ -22,14 +20,12 @@ _MAX_FILES = 50_000
 """A link may lead to a whole disk; code that programs share is far below."""
 
 
-def stamp(entry: "os.DirEntry[str]") -> Stamp:
-    """The stat data by which a change of a file shows."""
+def stamp(entry: "os.DirEntry[str]") -> Stat | None:
+    """The stat data by which a change of a file shows; None where it cannot be read."""
     try:
-        status = entry.stat(follow_symlinks=False)
+        return stat_of(entry.stat(follow_symlinks=False))
     except OSError:
-        return ()
-    # a file's times can be set back, but for the time at which that was done
-    return status.st_size, status.st_mtime_ns, status.st_mode, status.st_ino, status.st_ctime_ns
+        return None
 
 
 def linked_folders(root: Path, entry: "os.DirEntry[str]") -> Iterator[str]:
@@ -66,15 +62,15 @@ def _outside(root: Path, base: Path, named: Iterable[str]) -> Iterator[str]:
             yield str(folder)
 
 
-def stamps(folders: Iterable[str]) -> dict[str, Stamp]:
+def stamps(folders: Iterable[str]) -> dict[str, Stat | None]:
     """The stat data of the files in folders, by absolute path; without dependencies and caches."""
-    by_path: dict[str, Stamp] = {}
+    by_path: dict[str, Stat | None] = {}
     for folder in folders:
         by_path.update(islice(_files(folder), _MAX_FILES))
     return by_path
 
 
-def _files(folder: str) -> Iterator[tuple[str, Stamp]]:
+def _files(folder: str) -> Iterator[tuple[str, Stat | None]]:
     waiting = [folder]
     while waiting:
         try:

@@ -16,10 +16,8 @@ from atlas_retry.guard.decides import is_code_or_setting
 from atlas_retry.guard.judge import folders, seals
 from atlas_retry.guard.judge.seals import Seal
 from atlas_retry.model import Gate, GateResult, Tree, Violation
-from atlas_retry.settings import Settings
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import facts_since, git_facts
-from atlas_retry.workspace.scan import Scan
 from atlas_retry.workspace.state import changes
 from atlas_retry.workspace.trees import DirectoryTree, ObjectTree, revision_tree, tree
 

@@ -22,7 +22,7 @@ from atlas_retry.settings import Settings
 from atlas_retry.text.globs import words
 from atlas_retry.workspace.discovery import Workspace
 from atlas_retry.workspace.gitfacts import git_facts
-from atlas_retry.workspace.linked import Stamp, imported_folders, linked_folders, stamp, stamps
+from atlas_retry.workspace.linked import imported_folders, linked_folders, stamp, stamps
 from atlas_retry.workspace.place import parents
 from atlas_retry.workspace.scan import CACHE, Scan, Stat, is_ignored, stat_of
 from atlas_retry.workspace.trees import walk
@@ -83,9 +83,9 @@ class Seal(Struct, frozen=True, kw_only=True):
 class FolderStat(Struct, frozen=True, kw_only=True):
     """What stat data show of a folder."""
 
-    aside: dict[str, Stamp]
+    aside: dict[str, Stat | None]
     """Of each file of installed dependencies and of caches."""
-    ignored: dict[str, Stamp]
+    ignored: dict[str, Stat | None]
     """Of each file that git ignores, or that another repository holds; no dependency or cache."""
     modes: dict[str, int]
     """Permissions of each folder of the project's own."""
@@ -203,7 +203,7 @@ def clean_between(
     scan = walk(ws.root, ws.environ)
     look = _look(ws.root, scan)
     built = {path: look.ignored[path] for path in look.ignored if _is_left_out(path, scan)}
-    times_s = {path: stamp[-1] / 1e9 for path, stamp in (look.aside | built).items() if stamp}
+    times_s = {path: stamp[3] / 1e9 for path, stamp in (look.aside | built).items() if stamp}
     moved = {path for path, time_s in times_s.items() if since_s <= time_s <= until_s}
     moved.difference_update(tracked)
     installed = _installed(sorted(moved - built.keys()))
@@ -271,7 +271,7 @@ def _look_into(
             below = _within(folder, entry.name)
             yield below
             if not below.is_aside and (status := stamp(entry)):
-                seen.modes[path] = stat.S_IMODE(status[2])
+                seen.modes[path] = stat.S_IMODE(status[0])
 
 
 def _known(folder: _Unwalked, names: Collection[str]) -> _Unwalked:
@@ -308,9 +308,8 @@ def _unwalked(root: Path, scan: Scan, seen: FolderStat) -> list[_Unwalked]:
     seen.modes.update((path, stat.S_IMODE(scan.folders[path][0])) for path in own)
     checks = {path for path in scan.files if path.endswith(_CHECK_FILES)}
     for path in _outside_of(folders, checks | scan.ignored):
-        (seen.aside if _is_check(path) else seen.ignored)[path] = _stamp(scan.files[path])
-    big = _statuses(root, _big_ignored(scan))
-    seen.ignored.update((path, _stamp(there)) for path, there in big)
+        (seen.aside if _is_check(path) else seen.ignored)[path] = scan.files[path]
+    seen.ignored.update(_statuses(root, _big_ignored(scan)))
     entered = (path for path, folder in folders.items() if not folder.is_aside)
     seen.modes.update((path, stat.S_IMODE(there[0])) for path, there in _statuses(root, entered))
     return [*folders.values()]
@@ -350,11 +349,6 @@ def _left_out(scan: Scan) -> Iterator[_Unwalked]:
 
 def _is_check(path: str) -> bool:
     return path.endswith(_CHECK_FILES) and CHECK_CACHES.match(path)
-
-
-def _stamp(seen: Stat) -> Stamp:
-    mode, size, mtime_ns, ctime_ns, inode = seen
-    return size, mtime_ns, mode, inode, ctime_ns
 
 
 def moved_tools(taken: Seal) -> tuple[Tool, ...]:
