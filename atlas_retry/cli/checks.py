@@ -20,7 +20,6 @@ from atlas_retry.model import Gate, Kind, Level, Validation
 from atlas_retry.run.open import (
     OpenWorkspace,
     open_configured,
-    open_proposed,
     plan,
     remember,
     select,
@@ -140,7 +139,7 @@ def _opened(path: Path) -> tuple[OpenWorkspace, str]:
     from atlas_retry.cli.proposing import checking
 
     text, line = checking(config.root_of(path), os.environ)
-    return open_proposed(path, os.environ, text), line
+    return open_configured(path, os.environ, proposed=text), line
 
 
 def _run(

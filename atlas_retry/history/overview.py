@@ -57,7 +57,7 @@ def cut_off(
 ) -> tuple[RunRow, ...]:
     """The newest runs that have no end and that nobody is running, the latest first."""
     newest = _newest(connection, home, environ)
-    return tuple(run for run, _, is_cut_off, _ in newest if is_cut_off)
+    return tuple(run for run, _, is_running in newest if run.is_open and not is_running)
 
 
 def entries(
@@ -75,7 +75,7 @@ def entries(
         StatusEntry(
             name=run.name,
             root=run.root,
-            state="interrupted" if is_cut_off else state_of(run),
+            state="interrupted" if run.is_open and not is_running else state_of(run),
             is_running=is_running,
             is_waiting=run.root in waiting,
             run_id=run.id,
@@ -86,7 +86,7 @@ def entries(
             cost_usd=cost_usd,
             unpaid=run.unpaid,
         )
-        for run, cost_usd, is_cut_off, is_running in _newest(connection, home, environ)
+        for run, cost_usd, is_running in _newest(connection, home, environ)
     ]
     roots = {root: Path(root).name for root in waiting}
     roots |= {str(root): name for name, root in names.items()}
@@ -101,15 +101,11 @@ def entries(
 
 def _newest(
     connection: sqlite3.Connection, home: Path, environ: Mapping[str, str]
-) -> Iterator[tuple[RunRow, float, bool, bool]]:
-    """The newest run of each workspace, and what all its runs have cost.
-
-    And of a run without an end: whether nobody is running it, or somebody is.
-    """
+) -> Iterator[tuple[RunRow, float, bool]]:
+    """The newest run of each workspace, what all its runs have cost, and whether it is running."""
     for run, cost_usd in archive.newest_of_each(connection):
         if Path(run.root).is_dir():
-            is_running = run.is_open and _is_held(run, home, environ)
-            yield run, cost_usd, run.is_open and not is_running, is_running
+            yield run, cost_usd, run.is_open and _is_held(run, home, environ)
 
 
 def _is_held(run: RunRow, home: Path, environ: Mapping[str, str]) -> bool:

@@ -79,21 +79,21 @@ class OpenWorkspace(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def open_configured(
-    path: Path, environ: Mapping[str, str], overrides: Mapping[str, object] | None = None
+    path: Path,
+    environ: Mapping[str, str],
+    overrides: Mapping[str, object] | None = None,
+    *,
+    proposed: str | None = None,
 ) -> OpenWorkspace:
-    """Find the workspace of a directory and read its configuration.
+    """Find the workspace of a directory and read its configuration; `proposed`: that one instead.
 
     Raises UsageError where there is no such directory, ConfigError, StateError.
     """
     root, home = _located(path, environ)
-    settings = config.load(path, environ=environ, overrides=overrides or {})
-    return OpenWorkspace(root=root, settings=settings, state=home, environ=environ)
-
-
-def open_proposed(path: Path, environ: Mapping[str, str], proposed: str) -> OpenWorkspace:
-    """The same with a configuration that is written nowhere, `proposed`."""
-    root, home = _located(path, environ)
-    settings = config.load_proposed(root, proposed, environ=environ)
+    if proposed is None:
+        settings = config.load(path, environ=environ, overrides=overrides or {})
+    else:
+        settings = config.load_proposed(root, proposed, environ=environ)
     return OpenWorkspace(root=root, settings=settings, state=home, environ=environ)
 
 
