@@ -13,6 +13,7 @@ from atlas_retry import config
 from atlas_retry.diagnostics.selecting import reproducing
 from atlas_retry.errors import UsageError
 from atlas_retry.gates.logs import shown_logs
+from atlas_retry.gates.plan import Plan
 from atlas_retry.gates.trace import MAX_S, Seen, TraceRequest, ranked, requests_of, seen_of
 from atlas_retry.gates.validation import run_gates
 from atlas_retry.guard.judge import seals
@@ -95,24 +96,24 @@ def traced(opened: OpenWorkspace, failed: Validation, scratch: Path) -> tuple[Tr
     `scratch` is a folder outside the workspace. A gate that could not be traced is not tried
     again. Raises Interrupted, WorkspaceError and StateError.
     """
-    gates = [gate for gate in opened.settings.gates if gate.name not in opened.learned.untraced]
-    wanted = {gate.name: gate for gate in gates} if opened.settings.context.trace == "auto" else {}
-    requests = requests_of(failed, wanted)
-    if not requests or not opened.has_git:
+    if opened.settings.context.trace != "auto" or not opened.has_git:
+        return ()
+    gates = (gate for gate in opened.settings.gates if gate.name not in opened.learned.untraced)
+    requests = requests_of(failed, {gate.name: gate for gate in gates})
+    if not requests:
         return ()
     until_s = monotonic() + min(MAX_S, sum(request.timeout_s for request in requests))
-    seen: dict[TraceRequest, list[Seen]] = {}
     beside = isolated.beside(opened.git, {}, [request.gate.run for request in requests])
     with opened.tracker.elsewhere(), beside as there:
         how = replace(plan(opened, scratch), wrap=there.wrap)
-        for request in requests:
-            left_s = min(request.timeout_s, until_s - monotonic())
-            if left_s > 0:
-                seen[request] = seen_of(replace(request, timeout_s=left_s), how)
-    opened.learned.untraced.update(
-        request.gate.name for request in requests if not seen.get(request)
-    )
+        seen = {request: _seen_in_time(request, until_s, how) for request in requests}
+    opened.learned.untraced.update(one.gate.name for one, frames in seen.items() if not frames)
     return ranked(chain.from_iterable(seen.values()))
+
+
+def _seen_in_time(request: TraceRequest, until_s: float, how: Plan) -> list[Seen]:
+    left_s = min(request.timeout_s, until_s - monotonic())
+    return seen_of(replace(request, timeout_s=left_s), how) if left_s > 0 else []
 
 
 def next_request(
