@@ -30,7 +30,6 @@ _CONFIG = ".atlas/config.yaml"
 PACKAGE = Path(__file__).parent.parent
 AGENT = """
 import os, re, sys, time
-from tests.processes import PYTHON
 number = int(re.search(r"Attempt (\\d+) of", sys.stdin.read()).group(1))
 ledger = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 os.write(ledger, b"%d begins\\n" % number)

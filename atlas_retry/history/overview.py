@@ -56,8 +56,8 @@ def cut_off(
     connection: sqlite3.Connection, home: Path, environ: Mapping[str, str]
 ) -> tuple[RunRow, ...]:
     """The newest runs that have no end and that nobody is running, the latest first."""
-    newest = _newest(connection, home, environ)
-    return tuple(run for run, _, is_running in newest if run.is_open and not is_running)
+    waiting = (run for run, _, is_running in _newest(connection, home, environ) if not is_running)
+    return tuple(run for run in waiting if run.is_open)
 
 
 def entries(

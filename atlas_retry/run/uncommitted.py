@@ -73,8 +73,12 @@ def _scopes(path: str, tree: Tree) -> dict[str, Scope]:
     return {
         scope.qualified_name: scope
         for scope in definitions(path, content)
-        if scope.kind is not ScopeKind.VARIABLE or scope.owner is None
+        if not _is_inner_variable(scope)
     }
+
+
+def _is_inner_variable(scope: Scope) -> bool:
+    return scope.kind is ScopeKind.VARIABLE and scope.owner is not None
 
 
 def _outermost(scopes: Iterable[Scope]) -> tuple[str, ...]:
