@@ -127,10 +127,7 @@ def _scored(suspected: tuple[Suspect, ...], project: Project) -> list[Candidate]
     top = max((suspect.score for suspect in suspected), default=0.0) or 1.0
     return [
         Candidate(
-            passage=replace(
-                _passage(suspect.spot, project),
-                marks=tuple(Mark(line=n, note="") for n in suspect.lines),
-            ),
+            passage=_passage(suspect.spot, project),
             score=suspect.score / top,
             why=suspect.why,
         )

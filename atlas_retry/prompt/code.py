@@ -9,26 +9,23 @@ from atlas_retry.prompt.project import Project
 from atlas_retry.prompt.untrusted import harmless_code
 from atlas_retry.source.excerpt import Excerpt, Passage, excerpt
 
-SIZE_AVERSION = 0.2
-"""How much a long passage must be likelier than a short one to go first."""
-MIN_PASSAGE_CHARS = 150
+SIZE_AVERSION, MIN_PASSAGE_CHARS = 0.4, 250
+"""How much a passage that is longer than this must be likelier than a short one to go first."""
 TEST_SHARE = 0.15
 """Of the room, for the failing tests' own sources."""
 WINDOW_SHARE, MIN_WINDOW_CHARS = 0.25, 300
 """Of the room that is left, for the marked lines of what does not fit whole."""
-ALMOST_WHOLE = 0.81
-"""Of the lines that say something: what shows more is not called a part."""
 MAX_CONSIDERED = 400
 MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""
 MIN_TOLD_CHARS = 12
 """A shorter line may stand anywhere."""
-MAX_PASSAGES = 12
+MAX_PASSAGES = 10
 """An agent reads few passages well: the others are named."""
 
 
 START = "#### Start here: "
-OTHERS = "Less likely, not shown:"
+OTHERS = "Less likely, not shown ({}):"
 
 
 class Cutting(Struct, frozen=True, kw_only=True):
@@ -72,18 +69,19 @@ def _tests(all_candidates: tuple[Candidate, ...], cutting: Cutting) -> list[Cand
 
 
 def _is_quoted(passage: Passage, cutting: Cutting) -> bool:
-    source = (cutting.project.source(passage.path) or b"").decode("utf-8", "replace")
-    lines = source.splitlines()[passage.start_line - 1 : passage.end_line]
+    lines = _text(passage, cutting).split("\n")
     long = [line.strip() for line in lines if len(line.strip()) > MIN_TOLD_CHARS]
     quoted_count = sum(line in cutting.quoted for line in long)
     return bool(long) and quoted_count * 2 > len(long)
 
 
 def _value(candidate: Candidate, cutting: Cutting) -> float:
-    source = cutting.project.source(candidate.passage.path) or b""
-    passage = candidate.passage
-    size = sum(map(len, source.splitlines()[passage.start_line - 1 : passage.end_line]))
-    return float(candidate.score / max(size, MIN_PASSAGE_CHARS) ** SIZE_AVERSION)
+    size = max(len(_text(candidate.passage, cutting)), MIN_PASSAGE_CHARS)
+    return float(candidate.score / size**SIZE_AVERSION)
+
+
+def _text(passage: Passage, cutting: Cutting) -> str:
+    return cutting.project.text(passage.path, passage.start_line, passage.end_line)
 
 
 def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int) -> int:
@@ -95,7 +93,7 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
     if cut is None:
         return 0
     safe = cutting.redact(harmless_code(cut.text, cutting.project.paths))
-    text = f"{_heading(candidate, is_whole=cut.shown_share >= ALMOST_WHOLE)}\n{safe}"
+    text = f"{_heading(candidate, is_whole=not cut.omitted_lines)}\n{safe}"
     if head + len(safe) + 1 > room:
         return 0
     inside = [block for block in blocks if _covers(candidate.passage, block.candidate.passage)]
@@ -106,14 +104,12 @@ def _take(candidate: Candidate, blocks: list[Block], cutting: Cutting, room: int
 
 
 def _cut(candidate: Candidate, cutting: Cutting, available: int) -> Excerpt | None:
-    """The whole passage; else nearly all of it; else windows around what is marked."""
+    """The whole passage; else windows around what is marked."""
     source = cutting.project.source(candidate.passage.path)
     if source is None or available <= 0:
         return None
     cut = excerpt(candidate.passage, source, max_chars=available)
     if cut is None or not cut.omitted_lines or candidate.is_test:
-        return cut
-    if cut.shown_share >= ALMOST_WHOLE:
         return cut
     if not any(mark.note for mark in candidate.passage.marks):
         return None
@@ -156,7 +152,7 @@ def unshown(
 
 def elsewhere(rest: tuple[Candidate, ...], room: int) -> str:
     """Where else to look: `path:line symbol` of the next likeliest, as many as fit."""
-    lines = [OTHERS]
+    lines = [OTHERS.format(len(rest))]
     for candidate in rest:
         passage = candidate.passage
         line = f"{passage.path}:{passage.start_line} {passage.symbol or ''}".rstrip()

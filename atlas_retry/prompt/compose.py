@@ -69,31 +69,26 @@ def compose(brief: Brief) -> Prompt:
     room = budget - len(parts.text(brief.marker)) - TOLD_LEFT_OUT_CHARS
     quotable = min(max(room, 0), max(int(budget * ERROR_SHARE), MIN_ERROR_CHARS))
     errors = quoted(results, _quoting(brief, quotable))
+    note = f"Left out: {', '.join(errors.left_out)}." if errors.left_out else ""
+    parts = replace(parts, errors=errors.text, left_out=elided(note, TOLD_LEFT_OUT_CHARS))
     aside = max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS)
-    heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 4
+    heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 2
     left = Cutting(
         project=project,
-        room=room - len(errors.text) - aside - heading,
+        room=budget - len(parts.text(brief.marker)) - aside - heading,
         redact=brief.redact,
         quoted=errors.text,
     )
     blocks = code(all_candidates, left)
-    rest = unshown(all_candidates, blocks)
-    left_out = (*errors.left_out, *((f"{len(rest)} passages of code",) if rest else ()))
-    note = f"Left out: {', '.join(left_out)}." if left_out else ""
-    parts = replace(
-        parts,
-        errors=errors.text,
-        code=shown(blocks),
-        left_out=elided(note, TOLD_LEFT_OUT_CHARS),
-    )
-    spare = min(budget - len(parts.text(brief.marker)), MAX_ELSEWHERE_CHARS)
-    parts = replace(parts, pointers=harmless_output(elsewhere(rest, spare - ESCAPED_CHARS)))
+    parts = replace(parts, code=shown(blocks))
+    spare = min(budget - len(parts.text(brief.marker)), MAX_ELSEWHERE_CHARS) - ESCAPED_CHARS
+    others = elsewhere(unshown(all_candidates, blocks), spare)
+    parts = replace(parts, pointers=harmless_output(others))
     text = _valid(parts, brief.marker, budget)
     return Prompt(
         text=text,
         stable_chars=text.rfind("\n", 0, max(text.find(brief.marker), 0)) + 1,
-        left_out=left_out,
+        left_out=errors.left_out,
         ranking=tuple(_ranked(all_candidates)),
     )
 

@@ -43,7 +43,6 @@ class Graph:
         self.starts = tuple(dict.fromkeys(starts))
         self.edges = lru_cache(maxsize=None)(self._edges)
         self._exported = lru_cache(maxsize=None)(self._find_exported)
-        self._lines = lru_cache(maxsize=None)(self._split)
         self.bare = lru_cache(maxsize=None)(self._bare)
         self.bases = lru_cache(maxsize=None)(self._bases)
         self.method = lru_cache(maxsize=None)(self._method)
@@ -118,17 +117,9 @@ class Graph:
                 bases += self.lookup(spot.path, use)
         return tuple(base for base in bases if base.scope.kind is ScopeKind.CLASS)
 
-    def _split(self, path: str) -> list[bytes]:
-        return (self.project.source(path) or b"").splitlines()
-
-    def text(self, path: str, start: int, end: int) -> str:
-        """Lines of a file, 1-based and inclusive."""
-        lines = self._lines(path)[start - 1 : end]
-        return b"\n".join(lines).decode("utf-8", "replace")
-
     def body(self, spot: Spot) -> str:
         """The source of a definition."""
-        return self.text(spot.path, spot.scope.start_line, spot.scope.end_line)
+        return self.project.text(spot.path, spot.scope.start_line, spot.scope.end_line)
 
     def _uses(self, path: str, start: int, end: int) -> tuple[Use, ...]:
         source = self.project.source(path)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
+from msgspec.structs import replace
+
 from atlas_retry.model import Diagnostic, Level
 from atlas_retry.prompt.failing import known_path
 from atlas_retry.prompt.graph import Graph, Spot
@@ -68,8 +70,8 @@ def named_at_fault(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> tuple[S
         if path is None:
             continue
         weight = gravity(diagnostic) / sizes[family(diagnostic)] ** 0.7
-        for spot, share, why, line in _involved(diagnostic, path, graph):
-            _add(suspects, Suspect(spot=spot, score=weight * share, why=why, lines=line))
+        for spot, share, why in _involved(diagnostic, path, graph):
+            _add(suspects, Suspect(spot=spot, score=weight * share, why=why))
     return tuple(sorted(suspects.values(), key=lambda s: -s.score))
 
 
@@ -85,20 +87,13 @@ def gravity(diagnostic: Diagnostic) -> float:
 
 def _add(suspects: dict[Spot, Suspect], new: Suspect) -> None:
     """Several problems about one definition add up, each less than the one before."""
-    old = suspects.get(new.spot)
-    if old is None:
-        suspects[new.spot] = new
-        return
-    high, low = max(old.score, new.score), min(old.score, new.score)
-    suspects[new.spot] = Suspect(
-        spot=new.spot,
-        score=high + 0.3 * low,
-        why=old.why if old.score >= new.score else new.why,
-        lines=tuple(dict.fromkeys((*old.lines, *new.lines))),
-    )
+    old = suspects.get(new.spot, new)
+    first, second = (old, new) if old.score >= new.score else (new, old)
+    more = 0.0 if old is new else 0.3 * second.score
+    suspects[new.spot] = replace(first, score=first.score + more)
 
 
-Involved = tuple[Spot, float, str, tuple[int, ...]]
+Involved = tuple[Spot, float, str]
 
 
 def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Involved]:
@@ -109,20 +104,20 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     if line is not None:
         yield from _around(path, line, graph)
     defined = chain.from_iterable(_defined(path, name, graph) for name in names)
-    yield from ((spot, NAMED, "named", ()) for spot in _meant(defined, owners, graph))
+    yield from ((spot, NAMED, "named") for spot in _meant(defined, owners, graph))
     if lacking:
         setting = _setting(names, owners, graph)
-        yield from ((spot, SETS_IT, "similar name", ()) for spot in setting)
+        yield from ((spot, SETS_IT, "similar name") for spot in setting)
 
 
 def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:
     here = graph.at(path, line)
     if here:
         here = _outermost(here, graph)
-        yield here, 1.0, "problem", (line,)
+        yield here, 1.0, "problem"
         for scope in graph.project.definitions(path):
             if scope.qualified_name == here.scope.qualified_name and scope != here.scope:
-                yield Spot(path, scope), SAME_NAME, "of the same name", ()
+                yield Spot(path, scope), SAME_NAME, "of the same name"
 
 
 def _outermost(spot: Spot, graph: Graph) -> Spot:

@@ -48,6 +48,7 @@ class Project:
         self._sources: dict[str, bytes | None] = {}
         self.definitions = lru_cache(maxsize=None)(self._definitions)
         self.imports = lru_cache(maxsize=None)(self._imports)
+        self._lines = lru_cache(maxsize=None)(self._split)
         self._all_ending = lru_cache(maxsize=None)(self._find_ending)
 
     @cached_property
@@ -56,25 +57,29 @@ class Project:
 
     @cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        paths_by_name: dict[str, list[str]] = defaultdict(list)
-        for path in sorted(self.paths):
-            paths_by_name[posixpath.basename(path)].append(path)
-        return paths_by_name
+        return self._paths_by(posixpath.basename)
 
     @cached_property
     def _by_end(self) -> dict[str, list[str]]:
         """By folder and name: many files have one name, such as `__init__.py`."""
-        paths_by_end: dict[str, list[str]] = defaultdict(list)
+        return self._paths_by(_last_two)
+
+    @cached_property
+    def _by_folder(self) -> dict[str, list[str]]:
+        return self._paths_by(posixpath.dirname)
+
+    def _paths_by(self, key: Callable[[str], str]) -> dict[str, list[str]]:
+        paths: dict[str, list[str]] = defaultdict(list)
         for path in sorted(self.paths):
-            paths_by_end[_last_two(path)].append(path)
-        return paths_by_end
+            paths[key(path)].append(path)
+        return paths
 
     @cached_property
     def _crates(self) -> dict[str, list[str]]:
         """The sources that each Rust package of the project has, by its name in `use`."""
         sources_by_crate: dict[str, list[str]] = {}
         for manifest in self._by_name.get("Cargo.toml", ()):
-            named = _CRATE.search((self.source(manifest) or b"").decode("utf-8", "replace"))
+            named = _CRATE.search(self.text(manifest))
             folder = posixpath.join(posixpath.dirname(manifest), "src")
             inside = [path for path in self._by_folder.get(folder, ()) if path.endswith(".rs")]
             if named:
@@ -96,17 +101,10 @@ class Project:
         """The import path of the package in each folder that has a go.mod."""
         modules_by_folder: dict[str, str] = {}
         for manifest in self._by_name.get("go.mod", ()):
-            named = _GO_MODULE.search((self.source(manifest) or b"").decode("utf-8", "replace"))
+            named = _GO_MODULE.search(self.text(manifest))
             if named:
                 modules_by_folder[posixpath.dirname(manifest)] = named[1]
         return modules_by_folder
-
-    @cached_property
-    def _by_folder(self) -> dict[str, list[str]]:
-        paths_by_folder: dict[str, list[str]] = defaultdict(list)
-        for path in sorted(self.paths):
-            paths_by_folder[posixpath.dirname(path)].append(path)
-        return paths_by_folder
 
     def source(self, path: str) -> bytes | None:
         """Content; None if it is missing, huge, binary or one file too many."""
@@ -117,6 +115,13 @@ class Project:
             usable = content is not None and len(content) <= MAX_SOURCE_BYTES
             self._sources[path] = content if usable and b"\0" not in (content or b"") else None
         return self._sources[path]
+
+    def _split(self, path: str) -> list[bytes]:
+        return (self.source(path) or b"").splitlines()
+
+    def text(self, path: str, start: int = 1, end: int | None = None) -> str:
+        """Lines of a file, 1-based and inclusive."""
+        return b"\n".join(self._lines(path)[start - 1 : end]).decode("utf-8", "replace")
 
     def speaking_of(self, words: Collection[str], language: str, limit: int) -> tuple[str, ...]:
         """The sources that have most of the rarest of these words, whatever imports them."""

@@ -7,6 +7,7 @@ nothing on human fixes. A trace's was tried on seeded faults; a fresh change's i
 import math
 import re
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 from msgspec import Struct
 
@@ -15,7 +16,16 @@ from atlas_retry.prompt.failing import FailingTest, each_once
 from atlas_retry.prompt.flow import Weights, common, led_to, spread, usual
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
-from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
+from atlas_retry.prompt.words import (
+    Topic,
+    bm25,
+    is_namesake,
+    said_share,
+    stems,
+    titled_share,
+    topic,
+    words,
+)
 from atlas_retry.source import ScopeKind
 
 Changed = Mapping[str, tuple[range, ...]]
@@ -33,8 +43,6 @@ class Suspect(Struct, frozen=True, kw_only=True):
     score: float
     """Compared with the others; only the ratio means something."""
     why: str
-    lines: tuple[int, ...] = ()
-    """Lines of it that a traceback names."""
 
 
 class RankingScene(Struct, frozen=True, kw_only=True):
@@ -42,8 +50,8 @@ class RankingScene(Struct, frozen=True, kw_only=True):
 
     graph: Graph
     about: Topic
-    framed: dict[Spot, tuple[int, ...]]
-    """Functions in the tracebacks, with their lines there, the innermost first."""
+    framed: frozenset[Spot]
+    """Functions in the tracebacks."""
     homes: frozenset[str]
     """Files of innermost frames."""
     common: Weights
@@ -108,6 +116,12 @@ SIGNALS = (
         of=lambda spot, scene: scene.titles.get(spot, 0.0),
     ),
     Signal(
+        name="titled",
+        source="names: how much of its own the failing tests' names say",
+        weight=1.0,
+        of=lambda spot, scene: titled_share(spot, scene.about.titles),
+    ),
+    Signal(
         name="said",
         source="names: how much of its own the failing tests say",
         weight=1.35,
@@ -165,13 +179,7 @@ def suspects(
     top = max(rated.values(), default=0.0)
     chances = {spot: math.exp(rating - top) for spot, rating in rated.items()}
     unordered = [
-        Suspect(
-            spot=spot,
-            score=chance,
-            why=_why(spot, scene),
-            lines=scene.framed.get(spot, ()),
-        )
-        for spot, chance in chances.items()
+        Suspect(spot=spot, score=chance, why=_why(spot, scene)) for spot, chance in chances.items()
     ]
     return tuple(sorted(unordered, key=lambda s: (-s.score, s.spot.path, s.spot.scope.start_line)))
 
@@ -196,11 +204,13 @@ def _scene(
     changed: Changed,
 ) -> RankingScene:
     about = topic(tests, passed, graph)
+    frames = chain.from_iterable(test.frames for test in tests)
+    framed = (graph.at(frame.path, frame.line) for frame in frames)
     texts = {spot: f"{spot.scope.qualified_name}\n{graph.body(spot)}" for spot in _sources(graph)}
     return RankingScene(
         graph=graph,
         about=about,
-        framed=_framed(tests, graph),
+        framed=frozenset(filter(None, framed)),
         homes=frozenset(test.frames[-1].path for test in tests if test.frames),
         common=common([led_to(test, graph) for test in each_once(tests)]),
         healthy=usual([spread({spot: 1.0}, graph.edges) for spot in passed]),
@@ -215,18 +225,6 @@ def _sources(graph: Graph) -> list[Spot]:
     """Functions, tables and constants outside the tests."""
     code = (spot for spot in graph.spots if not is_test_path(spot.path))
     return [spot for spot in code if spot.scope.kind in (ScopeKind.FUNCTION, ScopeKind.VARIABLE)]
-
-
-def _framed(tests: tuple[FailingTest, ...], graph: Graph) -> dict[Spot, tuple[int, ...]]:
-    lines_by_spot: dict[Spot, tuple[int, ...]] = {}
-    for test in tests:
-        for frame in reversed(test.frames):
-            spot = graph.at(frame.path, frame.line)
-            if spot:
-                lines_by_spot[spot] = tuple(
-                    dict.fromkeys((*lines_by_spot.get(spot, ()), frame.line))
-                )
-    return lines_by_spot
 
 
 def _traced(trace: tuple[Traced, ...], graph: Graph) -> Weights:
