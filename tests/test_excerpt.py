@@ -124,4 +124,3 @@ def test_what_fits_is_whole() -> None:
     cut = excerpt(passage_at("a.py", LONG_DOC, 12), LONG_DOC, max_chars=5_000)
     assert cut is not None
     assert cut.omitted_lines == 0
-    assert cut.shown_share == 1.0

@@ -126,13 +126,6 @@ def test_a_lint_error_is_marked_at_its_line() -> None:
     )
 
 
-def test_a_problem_in_a_nested_function_shows_the_function_around_it() -> None:
-    source = "def outer(con):\n    def inner(x):\n        return cond(x)\n\n    return inner\n"
-    log = "a.py:3:16: F821 Undefined name `cond`\nFound 1 error.\n"
-    text = compose(brief_of(failed("ruff check", log, Kind.LINT), files={"a.py": source})).text
-    assert "a.py:1-5 outer (problem)" in text
-
-
 def test_one_cause_that_is_reported_often_is_one_entry_and_a_count() -> None:
     log = "".join(f"src/shop/cart.py:{n}:1: E999 broken thing\n" for n in range(1, 201))
     text = compose(brief_of(failed("mytool", log, Kind.LINT))).text

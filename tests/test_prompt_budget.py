@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -117,3 +119,8 @@ def test_no_excerpt_is_over_its_limit(
     passage = marked(passage_at(path, source, line), [Mark(line=line, note=note)])
     cut = excerpt(passage, source, max_chars=limit)
     assert cut is None or len(cut.text) <= limit
+
+
+def test_the_prompt_package_stays_small_enough_to_hold_in_the_head() -> None:
+    files = (Path(__file__).parents[1] / "atlas_retry" / "prompt").glob("*.py")
+    assert sum(len(path.read_text().splitlines()) for path in files) <= 2640

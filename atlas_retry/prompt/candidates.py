@@ -39,6 +39,8 @@ MAX_MARKS = 2_000
 MAX_SHOWN_TESTS = 3
 MAX_CLASS_LINES = 25
 MAX_IMPORT_LINES = 40
+PLAIN = 0.2
+"""How likely lines outside every function are at fault, beside the likeliest one."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -74,7 +76,7 @@ def candidates(
     if linted:
         graph = Graph(project, _starts(linted, project))
         unordered += _scored(named_at_fault(linted, graph), project)
-        unordered += _plain_places(linted, project)
+        unordered += _plain_places(linted, graph)
         unordered += _import_blocks(linted, project)
     ordered = sorted(unordered, key=lambda c: -c.score)
     return tuple(
@@ -188,17 +190,23 @@ def _add_test_marks(marks: dict[str, list[Mark]], tests: tuple[FailingTest, ...]
             marks[last.path].append(Mark(line=last.line, note=note))
 
 
-def _plain_places(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:
+def _plain_places(diagnostics: tuple[Diagnostic, ...], graph: Graph) -> list[Candidate]:
     """Places outside every function: the lines around them."""
     scores: dict[Passage, float] = {}
     for diagnostic in diagnostics[:MAX_MARKS]:
-        path = known_path(diagnostic.path, project.paths) if diagnostic.path else None
-        source = project.source(path) if path else None
-        if path is None or source is None or diagnostic.region is None:
-            continue
-        passage = passage_at(path, source, diagnostic.region.start_line)
-        scores.setdefault(passage, 0.9 / (1 + len(scores)) ** 0.5)
+        path = known_path(diagnostic.path, graph.project.paths) if diagnostic.path else None
+        line = diagnostic.region.start_line if diagnostic.region else None
+        passage = _plain(path, line, graph) if path and line else None
+        if passage:
+            scores.setdefault(passage, PLAIN / (1 + len(scores)) ** 0.5)
     return [Candidate(passage=p, score=s, why="problem") for p, s in scores.items()]
+
+
+def _plain(path: str, line: int, graph: Graph) -> Passage | None:
+    here, source = graph.at(path, line), graph.project.source(path)
+    if source is None or (here and here.scope.kind is not ScopeKind.CLASS):
+        return None
+    return passage_at(path, source, line)
 
 
 def _import_blocks(diagnostics: tuple[Diagnostic, ...], project: Project) -> list[Candidate]:

@@ -20,7 +20,7 @@ MANY_CHARS = 8_000
 """Room in which more than one failing test is shown."""
 MIN_TOLD_CHARS = 12
 """A shorter line may stand anywhere."""
-MAX_PASSAGES = 10
+MAX_PASSAGES = 12
 """An agent reads few passages well: the others are named."""
 
 

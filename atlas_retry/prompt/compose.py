@@ -25,7 +25,7 @@ MIN_ERROR_SHARE = 0.5
 """What is always the same gives way until the errors have this much of a tiny budget."""
 MAX_RANKING = 100
 MAX_NAMED = 5
-ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.05, 120
+ELSEWHERE_SHARE, MIN_ELSEWHERE_CHARS = 0.03, 200
 """Kept free for naming the code that is not shown; more where there is room."""
 MAX_ELSEWHERE_CHARS, ESCAPED_CHARS = 2_000, 10
 TOLD_LEFT_OUT_CHARS = 60
@@ -40,7 +40,6 @@ class _Parts(Struct, frozen=True, kw_only=True):
     history: str
     errors: str = ""
     please: str
-    code_heading: str
     code: str = ""
     pointers: str = ""
     left_out: str = ""
@@ -49,7 +48,7 @@ class _Parts(Struct, frozen=True, kw_only=True):
 
     def text(self, marker: str) -> str:
         quoted = (fenced(self.errors, marker), self.please)
-        shown = (self.code_heading, fenced(self.code, marker)) if self.code else ()
+        shown = (wording.CODE, fenced(self.code, marker)) if self.code else ()
         head = (self.opening, self.own, self.learnings, self.history, f"\n{wording.PREVIOUS}")
         tail = (self.pointers, self.left_out, self.logs, self.closing)
         return "\n".join(section for section in (*head, *quoted, *shown, *tail) if section)
@@ -72,7 +71,7 @@ def compose(brief: Brief) -> Prompt:
     note = f"Left out: {', '.join(errors.left_out)}." if errors.left_out else ""
     parts = replace(parts, errors=errors.text, left_out=elided(note, TOLD_LEFT_OUT_CHARS))
     aside = max(int(budget * ELSEWHERE_SHARE), MIN_ELSEWHERE_CHARS)
-    heading = len(parts.code_heading) + len(fenced("", brief.marker)) + 2
+    heading = len(wording.CODE) + len(fenced("", brief.marker)) + 2
     left = Cutting(
         project=project,
         room=budget - len(parts.text(brief.marker)) - aside - heading,
@@ -116,7 +115,6 @@ def _fixed(brief: Brief, results: tuple[GateResult, ...], budget: int) -> _Parts
         learnings=elided("\n".join(_learnings(brief)), int(budget * OWN_WORDS_SHARE)),
         history=_history(brief, budget),
         please="" if budget < wording.SHORT_BELOW_CHARS else wording.PLEASE,
-        code_heading=wording.CODE,
         logs="\n".join([*logs][:4]),
         closing="\n".join((f"{wording.attempt_of(brief.attempt, brief.max_attempts)}.", *closing)),
     )

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 from msgspec.structs import replace
@@ -15,12 +15,11 @@ from atlas_retry.prompt.signals import Suspect
 from atlas_retry.source import ScopeKind
 
 MAX_NAMES = 8
-MAX_OUTER_LINES = 60
 MAX_PROBLEMS = 400
 """The rarest families of problems are looked at first."""
 MAX_FAMILY_CHARS = 2_000
 """Of a message, that tell its family."""
-NAMED, SETS_IT, SAME_NAME = 0.6, 0.8, 0.5
+NAMED, SETS_IT = 0.6, 0.8
 
 _QUOTED = re.compile(
     r"[`\"'\u2018\u201c«]([\w$.]+(?:::\w+)*)(?:\[[^\]]{0,500}\]\*?|\*)?[`\"'\u2019\u201d»]"
@@ -101,31 +100,14 @@ def _involved(diagnostic: Diagnostic, path: str, graph: Graph) -> Iterator[Invol
     lacking = UNDEFINED.search(diagnostic.message) is not None
     owners = _owners(diagnostic.message, graph) if lacking else ()
     names = _names(diagnostic)
-    if line is not None:
-        yield from _around(path, line, graph)
+    here = graph.at(path, line) if line is not None else None
+    if here:
+        yield here, 1.0, "problem"
     defined = chain.from_iterable(_defined(path, name, graph) for name in names)
-    yield from ((spot, NAMED, "named") for spot in _meant(defined, owners, graph))
+    yield from ((spot, NAMED, "named") for spot in defined)
     if lacking:
         setting = _setting(names, owners, graph)
         yield from ((spot, SETS_IT, "similar name") for spot in setting)
-
-
-def _around(path: str, line: int, graph: Graph) -> Iterator[Involved]:
-    here = graph.at(path, line)
-    if here:
-        here = _outermost(here, graph)
-        yield here, 1.0, "problem"
-        for scope in graph.project.definitions(path):
-            if scope.qualified_name == here.scope.qualified_name and scope != here.scope:
-                yield Spot(path, scope), SAME_NAME, "of the same name"
-
-
-def _outermost(spot: Spot, graph: Graph) -> Spot:
-    """The function around a nested one: it has the names that the inner one uses."""
-    outer = graph.named(spot.path, spot.scope.owner) if spot.scope.owner else None
-    if outer is None or outer.scope.kind is not ScopeKind.FUNCTION:
-        return spot
-    return _outermost(outer, graph) if outer.scope.lines <= MAX_OUTER_LINES else spot
 
 
 def _names(diagnostic: Diagnostic) -> list[str]:
@@ -150,23 +132,10 @@ def _owners(message: str, graph: Graph) -> tuple[Spot, ...]:
     return graph.lineage(((match[1] or match[2]) if match else "").rpartition(".")[2])
 
 
-def _meant(spots: Iterable[Spot], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
-    """Where a class lacks something, another class's method of that name is not what is meant."""
-    own = set(_members(owners, graph))
-    for spot in spots:
-        is_method = spot.scope.owner is not None and spot.scope.kind is ScopeKind.FUNCTION
-        if not owners or not is_method or spot in own:
-            yield spot
-
-
-def _members(owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
-    return chain.from_iterable(map(graph.members, owners))
-
-
 def _setting(names: list[str], owners: tuple[Spot, ...], graph: Graph) -> Iterator[Spot]:
     """The methods that are named alike or set such an attribute: what is missed was renamed."""
     setters: dict[str, Spot] = {}
-    for member in _members(owners, graph):
+    for member in chain.from_iterable(map(graph.members, owners)):
         if member.scope.kind is ScopeKind.FUNCTION:
             for attribute in (member.scope.name, *_SET.findall(graph.body(member))):
                 setters.setdefault(attribute, member)

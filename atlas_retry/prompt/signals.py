@@ -16,16 +16,7 @@ from atlas_retry.prompt.failing import FailingTest, each_once
 from atlas_retry.prompt.flow import Weights, common, led_to, spread, usual
 from atlas_retry.prompt.graph import Graph, Spot
 from atlas_retry.prompt.project import is_test_path
-from atlas_retry.prompt.words import (
-    Topic,
-    bm25,
-    is_namesake,
-    said_share,
-    stems,
-    titled_share,
-    topic,
-    words,
-)
+from atlas_retry.prompt.words import Topic, bm25, is_namesake, said_share, stems, topic, words
 from atlas_retry.source import ScopeKind
 
 Changed = Mapping[str, tuple[range, ...]]
@@ -52,8 +43,6 @@ class RankingScene(Struct, frozen=True, kw_only=True):
     about: Topic
     framed: frozenset[Spot]
     """Functions in the tracebacks."""
-    homes: frozenset[str]
-    """Files of innermost frames."""
     common: Weights
     """How strongly the failing tests lead to a definition: high for what every one leads to."""
     healthy: Weights
@@ -86,12 +75,6 @@ def _touched(spot: Spot, scene: RankingScene) -> float:
 
 SIGNALS = (
     Signal(
-        name="home",
-        source="frames: the file of the innermost one",
-        weight=1.05,
-        of=lambda spot, scene: float(spot.path in scene.homes),
-    ),
-    Signal(
         name="common",
         source="call graph: what every failing test leads to",
         weight=0.3,
@@ -114,12 +97,6 @@ SIGNALS = (
         source="words of the failing tests' names, by BM25",
         weight=1.3,
         of=lambda spot, scene: scene.titles.get(spot, 0.0),
-    ),
-    Signal(
-        name="titled",
-        source="names: how much of its own the failing tests' names say",
-        weight=1.0,
-        of=lambda spot, scene: titled_share(spot, scene.about.titles),
     ),
     Signal(
         name="said",
@@ -211,7 +188,6 @@ def _scene(
         graph=graph,
         about=about,
         framed=frozenset(filter(None, framed)),
-        homes=frozenset(test.frames[-1].path for test in tests if test.frames),
         common=common([led_to(test, graph) for test in each_once(tests)]),
         healthy=usual([spread({spot: 1.0}, graph.edges) for spot in passed]),
         pressing=bm25(about.pressing, {spot: tuple(words(text)) for spot, text in texts.items()}),

@@ -152,9 +152,3 @@ def said_share(spot: Spot, asked: dict[str, float]) -> float:
     own = {word.lower() for word in _PART.findall(spot.scope.qualified_name)}
     whole = max(asked.values(), default=0.0) or 1.0
     return sum(asked.get(word, 0.0) for word in own) / whole / len(own) if own else 0.0
-
-
-def titled_share(spot: Spot, titles: dict[str, float]) -> float:
-    """How much of a definition's name the names of the failing tests say."""
-    own = set(stems(spot.scope.qualified_name))
-    return len(own & titles.keys()) / len(own) if own else 0.0

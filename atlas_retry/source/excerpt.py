@@ -1,6 +1,5 @@
 """Passages of source around diagnostics, and their text within a limit. Ranks nothing."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -139,9 +138,6 @@ def shortened(text: str, limit: int) -> str:
 
 MAX_LINE_CHARS = 400
 MAX_SIGNATURE_LINES = 12
-MIN_TOLD = 4
-"""Characters of words; a line with fewer says nothing."""
-_WORD_CHAR = re.compile(r"\w")
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
@@ -150,8 +146,6 @@ class Excerpt(Struct, frozen=True, kw_only=True):
     passage: Passage
     text: str
     omitted_lines: int = 0
-    shown_share: float = 1.0
-    """Share of the lines that say something which are shown."""
 
 
 def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | None:
@@ -169,12 +163,10 @@ def excerpt(passage: Passage, source: bytes, *, max_chars: int) -> Excerpt | Non
     if not kept:
         return None
     shown = sorted(kept)
-    telling = _telling(lines)
     return Excerpt(
         passage=passage,
         text=_joined(lines, shown),
         omitted_lines=len(lines) - len(kept),
-        shown_share=len(telling & kept) / len(telling) if telling else 1.0,
     )
 
 
@@ -192,10 +184,6 @@ def _decorated(passage: Passage, source: bytes) -> list[str]:
 def _size(lines: list[str], kept: set[int]) -> int:
     gap = len(_GAP) + 3 if len(kept) < len(lines) else 0
     return sum(len(lines[index]) + 1 for index in kept) + gap
-
-
-def _telling(lines: list[str]) -> set[int]:
-    return {i for i, line in enumerate(lines) if len(_WORD_CHAR.findall(line)) >= MIN_TOLD}
 
 
 def _windows(passage: Passage, lines: list[str], max_chars: int) -> set[int]:
