@@ -111,6 +111,17 @@ def test_what_was_edited_since_the_gates_stays_and_is_named(project: Project) ->
     assert not (project.root / "made.py").exists()
 
 
+def test_a_commit_after_the_gates_stays(project: Project) -> None:
+    writing(project)
+    atlas(project, "format")
+    git(project.root, "commit", "-qam", "mine", environ=project.environ)
+    head = git(project.root, "rev-parse", "HEAD", environ=project.environ)
+    done = atlas(project, "undo")
+    assert "edited since, so left as it is: .git/index, refs/heads/main" in done.out
+    assert git(project.root, "rev-parse", "HEAD", environ=project.environ) == head
+    assert (project.root / "calc.py").read_text() == CALC
+
+
 def test_gates_are_known_to_have_begun_to_the_millisecond(project: Project) -> None:
     ws = open_workspace(project.root, project.root.parent / "state", environ=project.environ)
     before = now()

@@ -65,7 +65,7 @@ def undo(
         if known
         else restoring.restore_but_edited(ws, run.start, quiet_s)
     )
-    git, theirs = putback.put_back_moved(ws, run.start, quiet_s)
+    git, theirs = putback.put_back_moved(ws, run.start, quiet_s, run.left_behind)
     shadow.drop(ws, held_under(run.id, BEGUN))
     done = replace(done, git=git, conflicts=(*done.conflicts, *theirs), ended=ended)
     done = _checked(ws, done, run.start)

@@ -43,14 +43,16 @@ def put_back_git(ws: Workspace, snapshot_id: str, names: Collection[str]) -> tup
 
 
 def put_back_moved(
-    ws: Workspace, snapshot_id: str, quiet_s: float = inf
+    ws: Workspace, snapshot_id: str, quiet_s: float = inf, left: str | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Restore what `moved_git` names, but for what moved after `quiet_s`: what was, what was not.
+    """Restore what `moved_git` names, but not what moved later: what was restored, what was not.
 
-    Raises WorkspaceError.
+    Later is after `quiet_s`, or after the snapshot `left`. Raises WorkspaceError.
     """
     moved = moved_git(ws, snapshot_id)
     theirs = {name for name, files in moved.items() if any(is_later(f, quiet_s) for f in files)}
+    if left:
+        theirs |= moved.keys() & moved_git(ws, left).keys()
     done = put_back_git(ws, snapshot_id, moved.keys() - theirs) if moved else ()
     return done, tuple(sorted(theirs))
 
