@@ -143,7 +143,6 @@ def test_deleted_imports_stay_deleted_although_a_line_with_a_problem_was_edited(
 TESTS = """import unittest
 
 import calc
-from tests.processes import PYTHON
 
 
 class AddTest(unittest.TestCase):
