@@ -132,6 +132,17 @@ def test_one_cause_that_is_reported_often_is_one_entry_and_a_count() -> None:
     assert "199 more like this" in text
 
 
+def test_a_list_of_long_test_names_leaves_room_for_the_assertion() -> None:
+    name = "test_every_value_that_the_encoder_can_write_" * 4
+    log = "".join(
+        f"FAILED tests/test_cbor.py::{name}{n} - AssertionError: 1 != 2\n" for n in range(20)
+    )
+    text = compose(replace(brief_of(failed("pytest", log)), budget_chars=4_000)).text
+    assert "AssertionError: 1 != 2" in text
+    assert "(19 more like this: tests/test_cbor.py" in text
+    assert " and 18 more)" in text
+
+
 def test_the_reason_of_a_timeout_is_in_the_prompt_at_any_budget() -> None:
     result = replace(TESTED, status=Status.TIMED_OUT, exit_code=None, error="stopped after 300 s")
     text = compose(replace(brief_of(result), budget_chars=2_000)).text

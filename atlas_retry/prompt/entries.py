@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Sequence
+from itertools import accumulate
 
 from msgspec import Struct, field
 
@@ -22,7 +23,8 @@ MAX_RAW_CHARS = 4 << 20
 """Of a stream in which nothing was recognised; its ends."""
 MAX_SUMMARY_CHARS = 300
 MIN_COMMAND_CHARS, MAX_COMMAND_CHARS = 60, 400
-MAX_PLACES = 12
+MAX_PLACES_CHARS = 300
+"""Of one list of places; names of subtests may be long."""
 MAX_ENTRIES = 60
 ENTRIES_SHARE, REST_SHARE = 0.45, 0.1
 """Of the room: what is condensed gets so much, the rest of the output after it so much."""
@@ -202,8 +204,7 @@ def _progress(diagnostics: tuple[Diagnostic, ...], last: Attempt | None) -> str:
     old = _those(diagnostics, last.remaining)
     lines: list[str] = []
     if new:
-        places = some((d.test_id or _place(d) for d in new), MAX_PLACES)
-        lines.append(f"({len(new)} introduced by attempt {last.number}: {places})")
+        lines.append(f"({len(new)} introduced by attempt {last.number}: {_places(new)})")
     if old:
         lines.append(f"({len(old)} remaining after attempt {last.number})")
     return harmless_output("\n".join(lines))
@@ -225,9 +226,14 @@ def _others(cause: Cause) -> str:
     count = sum(problem.count for problem in cause)
     if count == 1:
         return ""
-    places = [d.test_id or _place(d) for d in cause[1:]]
-    shown = some(filter(None, dict.fromkeys(places)), MAX_PLACES)
-    return harmless_output(f"({count - 1} more like this: {shown})")
+    return harmless_output(f"({count - 1} more like this: {_places(cause[1:])})")
+
+
+def _places(diagnostics: Sequence[Diagnostic]) -> str:
+    """The first of them, as many as there is room for, and how many more there are."""
+    names = [*filter(None, dict.fromkeys(d.test_id or _place(d) for d in diagnostics))]
+    ends = accumulate(len(name) + 2 for name in names)
+    return some(names, max(1, sum(end <= MAX_PLACES_CHARS for end in ends)))
 
 
 def _place(diagnostic: Diagnostic) -> str:
